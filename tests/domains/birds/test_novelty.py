@@ -139,19 +139,19 @@ def test_a_magnet_pulls_birds_and_looks_like_wood():
 def test_a_magnet_lets_go_of_whatever_touches_it(bird):
     magnet = LevelObject(kind="Novelty", type="Magnet", material="wood", x=2.0, y=-3.12)
     game = Game(replace(LEVEL, birds=(bird,), objects=(*LEVEL.objects, magnet)))
-    (field,) = game.fields
+    (push,) = game.forces
     body = game.builder.bird(bird, (0.0, -2.9))
     game.bodies.append(body)
     for _ in range(100):
-        field.push(game)
+        push(game)
         game.engine_world.Step(0.02, 8, 3)
         if any(edge.contact.touching for edge in body.physical.contacts if edge.other.userData):
             break
     else:
         pytest.fail("it was never pulled to the magnet")
-    field.push(game)
+    push(game)
     body.physical.awake = False
-    field.push(game)
+    push(game)
     assert not body.physical.awake, "nothing pulls it any more"
 
 

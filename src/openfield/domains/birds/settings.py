@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from openfield.domains.birds.evaluation.script import CheckpointPolicy, TimeScope
 from openfield.settings import Settings
 
 Scenario = Literal["all", "single", "multiple", "rolling", "falling", "sliding"]
+TimeScope = Literal["set", "level"]
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -59,7 +59,8 @@ class BirdsSettings(Settings, frozen=True):
     noisy_batch: Annotated[bool, Meta(description="Add noise to ground truths recorded during a shot.")] = False
     count_loads: Annotated[bool, Meta(description="Count the loading of a level as an interaction.")] = True
     checkpoint_policy: Annotated[
-        CheckpointPolicy, Meta(description="Test sets played at a checkpoint: the next one, or all that are left.")
+        Literal["next_set", "all_sets"],
+        Meta(description="Test sets played at a checkpoint: the next one, or all that are left."),
     ] = "next_set"
     repeat_unlimited: Annotated[
         bool, Meta(description="Without a limit of attempts, the next level is the same one again.")

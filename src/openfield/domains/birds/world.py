@@ -24,7 +24,7 @@ from openfield.domains.birds.actions import (
     Zoom,
     read_action,
 )
-from openfield.domains.birds.evaluation.harness import RESTING, Harness, HarnessOptions, HarnessState
+from openfield.domains.birds.evaluation.harness import RESTING, Harness, HarnessState
 from openfield.domains.birds.evaluation.script import EvaluationScript
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.level_in_play import LevelInPlay
@@ -58,7 +58,6 @@ class BirdsWorld:
     def __init__(self, trial: Trial, script: EvaluationScript, pool: LevelPool, settings: BirdsSettings) -> None:
         self._trial, self._pool, self.settings = trial, pool, settings
         self._script = msgspec.structs.replace(script, informed=script.informed or trial.red_light)
-        self._options = msgspec.convert(settings, HarnessOptions, from_attributes=True)
         self.truth = Truth()
 
     @property
@@ -77,7 +76,7 @@ class BirdsWorld:
 
     def reset(self) -> Turn:
         """Announce the trial."""
-        self.harness = Harness(self._script, self._options)
+        self.harness = Harness(self._script, self.settings)
         self.in_play = None
         self.result = 0
         self._shown: Shown = "set"
@@ -155,20 +154,20 @@ class BirdsWorld:
     def _act(self, action: Action) -> None:
         """Act in a level; a level that is left for another one ends first, the other one is loaded after that."""
         match action:
-            case Load():
-                if self.harness.find(action.level - 1 if action.level else None) is not None:
-                    self._wanted, self._ended = action, "truncated"
-                else:
-                    self.harness.load(action.level - 1 if action.level else None)
-            case Restart():
-                if self.harness.may_restart:
-                    self._wanted, self._ended = action, "truncated"
-                else:
-                    self.harness.restart()
+            case Load() | Restart() if self._may(action):
+                self._wanted, self._ended = action, "truncated"
+            case Load() | Restart():
+                self._choose(action)
             case Stay():
                 pass
             case _:
                 self._play(action)
+
+    def _may(self, action: Load | Restart) -> bool:
+        """Return whether the level that the agent wants can be loaded now."""
+        if isinstance(action, Restart):
+            return self.harness.may_restart
+        return self.harness.find(action.level - 1 if action.level else None) is not None
 
     def _play(self, action: Shot | SlingshotLaunch | Zoom | Wait | Watch) -> None:
         in_play = self.in_play
@@ -249,7 +248,9 @@ class BirdsWorld:
         level = self.in_play if shows_level else None
         testing = self.harness.current.testing if level is None else level.testing
         novel = level is not None and level.novel
-        ended = shown == "end"
+        ended, feedback = shown == "end", None
+        if level is not None:
+            feedback = {"accepted": self.result, "score": level.game.score, "state": level.game.state}
         self.truth = Truth(
             novel=novel,
             episode_over=ended,
@@ -260,7 +261,7 @@ class BirdsWorld:
             ask=ask,
             observation=observation,
             reward=reward,
-            feedback=None if level is None else self._feedback(level),
+            feedback=feedback,
             phase="test" if testing else "training",
             first=first,
             last=(self._ended or "truncated") if ended else None,
@@ -270,9 +271,6 @@ class BirdsWorld:
 
     def _observation(self) -> Any:
         return None if self.in_play is None else self.in_play.observation()
-
-    def _feedback(self, level: LevelInPlay) -> dict[str, Any]:
-        return {"accepted": self.result, "score": level.game.score, "state": level.game.state}
 
     def _detail(self, level: LevelInPlay) -> dict[str, Any]:
         """Return what the record keeps of a level."""

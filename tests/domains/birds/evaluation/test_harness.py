@@ -5,10 +5,11 @@ import math
 import msgspec
 import pytest
 
-from openfield.domains.birds.evaluation.harness import Harness, HarnessOptions, HarnessState
+from openfield.domains.birds.evaluation.harness import Harness, HarnessState
 from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.settings import BirdsSettings
 
-SHOTS_ONLY = HarnessOptions(count_loads=False)
+SHOTS_ONLY = BirdsSettings(count_loads=False)
 
 
 def levels(count, **limits):
@@ -55,7 +56,7 @@ def play_on(harness):
 
 
 def test_a_trial_without_training_levels_starts_with_a_test():
-    harness = Harness(EvaluationScript(training=levels(0), tests=(levels(1, attempts=1),)))
+    harness = Harness(EvaluationScript(training=levels(0), tests=(levels(1, attempts=1),)), SHOTS_ONLY)
     harness.ready()
     assert harness.state is HarnessState.NEW_TEST_SET
 
@@ -130,7 +131,7 @@ def test_without_test_sets_a_checkpoint_only_starts_its_clock_again():
 def test_all_sets_at_a_checkpoint_is_an_option():
     tests = (levels(1, attempts=1), levels(1, attempts=1))
     script = EvaluationScript(training=levels(9), tests=tests, checkpoint_interactions=1)
-    harness = start(script, HarnessOptions(count_loads=False, checkpoint_policy="all_sets"))
+    harness = start(script, BirdsSettings(count_loads=False, checkpoint_policy="all_sets"))
     play(harness)
     harness.ready()
     play(harness)
@@ -212,7 +213,7 @@ def test_the_end_of_a_trial_waits_for_no_level_in_play():
 
 @pytest.mark.parametrize("limit", [{"interactions": 1}, {"seconds": 5}])
 def test_a_limit_may_also_end_the_level_in_play_where_a_test_follows(limit):
-    options = HarnessOptions(count_loads=False, finish_levels=False)
+    options = BirdsSettings(count_loads=False, finish_levels=False)
     harness = start(EvaluationScript(training=levels(9, **limit), tests=(levels(1),)), options)
     harness.load()
     harness.spend(4.0)
@@ -226,7 +227,7 @@ def test_a_limit_may_also_end_the_level_in_play_where_a_test_follows(limit):
 
 def test_a_checkpoint_waits_for_the_level_also_where_limits_do_not():
     script = EvaluationScript(training=levels(9), tests=(levels(1),), checkpoint_seconds=5)
-    harness = start(script, HarnessOptions(finish_levels=False))
+    harness = start(script, BirdsSettings(finish_levels=False))
     harness.load()
     harness.spend(6.0)
     harness.update()
@@ -271,7 +272,7 @@ def test_without_a_limit_of_attempts_the_next_level_is_the_same_again_also_after
 
 
 def test_without_a_limit_of_attempts_a_sequence_may_also_go_round():
-    harness = start(EvaluationScript(training=levels(2)), HarnessOptions(count_loads=False, repeat_unlimited=False))
+    harness = start(EvaluationScript(training=levels(2)), BirdsSettings(count_loads=False, repeat_unlimited=False))
     assert [harness.load() for _ in range(3)] == [0, 1, 0]
     assert harness.restart() == 0
 
@@ -297,7 +298,7 @@ def test_restarting_is_an_attempt():
 
 
 def test_loads_count_as_interactions_unless_told_otherwise():
-    for options, count in ((HarnessOptions(), 2), (SHOTS_ONLY, 1)):
+    for options, count in ((BirdsSettings(), 2), (SHOTS_ONLY, 1)):
         harness = start(EvaluationScript(training=levels(3)), options)
         play(harness)
         assert harness.current.interactions == count

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.harness import Harness, HarnessOptions, HarnessState
+from openfield.domains.birds.evaluation.harness import Harness, HarnessState
 from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.wire.conversation import Conversation
 from openfield.domains.birds.wire.messages import Request
 from openfield.rollout import Rollout
@@ -44,7 +45,7 @@ SCRIPTS = st.builds(
     informed=st.booleans(),
 )
 OPTIONS = st.builds(
-    HarnessOptions,
+    BirdsSettings,
     count_loads=st.booleans(),
     checkpoint_policy=st.sampled_from(["next_set", "all_sets"]),
     repeat_unlimited=st.booleans(),
@@ -130,7 +131,7 @@ class Game:
         harness, begun = self.harness, sum(progress.testing for progress in self.sets)
         left = sum(bool(levels.levels) for levels in harness.script.tests) - begun
         last = not left and (harness.training_over or not harness.current.testing)
-        return harness.options.finish_levels and harness.stage is HarnessState.PLAYING and not last
+        return harness.settings.finish_levels and harness.stage is HarnessState.PLAYING and not last
 
 
 LIMITED = """<evaluation>

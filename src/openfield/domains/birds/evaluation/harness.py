@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.birds.evaluation.script import CheckpointPolicy, EvaluationScript, LevelSet
+from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.settings import BirdsSettings
 
 
 class HarnessState(enum.IntEnum):
@@ -39,21 +40,6 @@ RESTING = (HarnessState.MAIN_MENU, HarnessState.WON, HarnessState.LOST)
 """States inside a set with no level in play."""
 
 
-class HarnessOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules on which releases of the game differ."""
-
-    count_loads: bool = True
-    """Loading a level counts as an interaction, like a shot."""
-    checkpoint_policy: CheckpointPolicy = "next_set"
-    repeat_unlimited: bool = True
-    """Where attempts have no limit, the next level is the same one again; else it is the following one."""
-    finish_levels: bool = True
-    """The level in play may be finished after a limit of its set, if a test or training follows.
-
-    States 8, 9 and 10 then wait for the end of the level. If false, the level is cut short and no limit is exceeded.
-    """
-
-
 class SetProgress:
     """How far the agent is in a set: attempts left, best scores, position, and the used part of the limits."""
 
@@ -61,7 +47,7 @@ class SetProgress:
         self.set = levels
         self.testing = testing
         self.repeats = repeats
-        """See `HarnessOptions.repeat_unlimited`."""
+        """See the setting `repeat_unlimited`."""
         self.resumed = False
         """True from the moment the set was resumed until a level is loaded."""
         self.left: list[int | None] = [levels.attempts if levels.attempts > 0 else None] * len(levels.levels)
@@ -73,10 +59,6 @@ class SetProgress:
         """Interactions since the set was entered; checkpoints count these and `recent_seconds`."""
         self.recent_seconds = 0.0
 
-    def enter(self) -> None:
-        """Start counting for the next checkpoint."""
-        self.recent_interactions, self.recent_seconds = 0, 0.0
-
     def may_load(self, index: int) -> bool:
         """Return whether a level has attempts left."""
         return 0 <= index < len(self.left) and self.left[index] != 0
@@ -85,7 +67,7 @@ class SetProgress:
         """Return the index of the next level: the last one while it has attempts left, else the next that has.
 
         A resumed set goes on with the level after the last one. So does a set without a limit of attempts, if the
-        options say so.
+        settings say so.
         """
         count = len(self.left)
         moves_on = self.position >= 0 and self.left[self.position] is None and not self.repeats
@@ -106,14 +88,7 @@ class SetProgress:
     @property
     def facts(self) -> dict[str, Any]:
         """The facts that an agent is told when the set begins."""
-        levels = self.set
-        return {
-            "levels": len(levels.levels),
-            "seconds": levels.seconds,
-            "interactions": levels.interactions,
-            "attempts": levels.attempts,
-            "selection": levels.selection,
-        }
+        return {**msgspec.structs.asdict(self.set), "levels": len(self.set.levels)}
 
     @property
     def menu(self) -> dict[str, Any]:
@@ -127,12 +102,11 @@ class SetProgress:
 
 
 class Harness:
-    """The rules of one trial, applied to what the agent does."""
+    """The rules of one trial, applied to what the agent does; where releases of the game differ, a setting decides."""
 
-    def __init__(self, script: EvaluationScript, options: HarnessOptions | None = None) -> None:
-        self.script = script
-        self.options = options or HarnessOptions()
-        self.training = SetProgress(script.training, testing=False, repeats=self.options.repeat_unlimited)
+    def __init__(self, script: EvaluationScript, settings: BirdsSettings) -> None:
+        self.script, self.settings = script, settings
+        self.training = SetProgress(script.training, testing=False, repeats=settings.repeat_unlimited)
         self.current = self.training
         self.stage = HarnessState.NEW_TRIAL
         self.report_pending = False
@@ -157,11 +131,14 @@ class Harness:
     def ready(self) -> None:
         """Begin the announced trial or set; does nothing if none is announced."""
         if self.stage is HarnessState.NEW_TRIAL:
-            self._announce_first()
+            if self.training.next_index() is None:
+                self._end_training()
+            else:
+                self.stage = HarnessState.NEW_TRAINING_SET
         elif self.stage in SET_STATES:
             self.current.resumed = self.stage is HarnessState.RESUME_TRAINING
             self.stage = HarnessState.MAIN_MENU
-            self.current.enter()
+            self.current.recent_interactions, self.current.recent_seconds = 0, 0.0
 
     def find(self, index: int | None = None) -> int | None:
         """Return the index that `load` would give; None if it would refuse."""
@@ -185,7 +162,7 @@ class Harness:
             self._refuse(index)
             return None
         self._play(wanted)
-        if self.options.count_loads:
+        if self.settings.count_loads:
             self.interact()
         return wanted
 
@@ -251,8 +228,8 @@ class Harness:
         """Change the state if a limit, a checkpoint or the end of a set was reached; call it after every event."""
         if self.report_pending:
             return  # the question comes before everything else
-        if self.stage is HarnessState.PLAYING:
-            self._interrupt()
+        if self.stage is HarnessState.PLAYING and self.current.spent and self._cuts_short:
+            self.stage = HarnessState.MAIN_MENU  # a limit cuts the level short; a checkpoint waits for its end
         if self.stage in RESTING:
             if self.current.exhausted:
                 self._end_set()
@@ -287,31 +264,17 @@ class Harness:
         by_time = 0 < script.checkpoint_seconds <= recent.recent_seconds
         return by_time or 0 < script.checkpoint_interactions <= recent.recent_interactions
 
-    def _announce_first(self) -> None:
-        if self.training.next_index() is None:
-            self._end_training()
-        else:
-            self.stage = HarnessState.NEW_TRAINING_SET
-
     def _play(self, index: int) -> None:
         left = self.current.left[index]
         self.current.left[index] = None if left is None else left - 1
         self.current.position, self.current.resumed = index, False
         self.stage = HarnessState.PLAYING
 
-    def _interrupt(self) -> None:
-        """Cut the level in play short if a limit is reached; a checkpoint always waits for its end."""
-        if self.current.spent and self._cuts_short:
-            self.stage = HarnessState.MAIN_MENU
-
     @property
     def _cuts_short(self) -> bool:
-        """True if a limit ends the level in play: the trial ends with it, or the options say so."""
-        return self._last_set or not self.options.finish_levels
-
-    @property
-    def _last_set(self) -> bool:
-        return not self._unused and (self.training_over or not self.current.testing)
+        """True if a limit ends the level in play: the trial ends with it, or the settings say so."""
+        last = not self._unused and (self.training_over or not self.current.testing)
+        return last or not self.settings.finish_levels
 
     def _checkpoint_due(self) -> bool:
         if self._at_checkpoint and not self._unused:
@@ -322,7 +285,7 @@ class Harness:
     def _end_set(self) -> None:
         if not self.current.testing:
             self._end_training()
-        elif self._unused and (self.training_over or self.options.checkpoint_policy == "all_sets"):
+        elif self._unused and (self.training_over or self.settings.checkpoint_policy == "all_sets"):
             self._announce_test()
         elif not self.training_over and not self.training.exhausted:
             self.current, self.stage = self.training, HarnessState.RESUME_TRAINING
@@ -337,5 +300,5 @@ class Harness:
             self.stage = HarnessState.TERMINATED
 
     def _announce_test(self) -> None:
-        self.current = SetProgress(self._unused.pop(0), testing=True, repeats=self.options.repeat_unlimited)
+        self.current = SetProgress(self._unused.pop(0), testing=True, repeats=self.settings.repeat_unlimited)
         self.stage = HarnessState.NEW_TEST_SET

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
-
-CheckpointPolicy = Literal["next_set", "all_sets"]
-TimeScope = Literal["set", "level"]
 
 
 class LevelSet(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The bodies of a level in the physics engine, and what the engine does not know about them."""
+"""The bodies of a level: build, damage, explode and remove them in the physics engine, and keep the score."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.birds.game.level import Level, LevelObject
-from openfield.domains.birds.game.physics import MATERIALS, BirdKind, PigKind, Profile, Ring, box
+from openfield.domains.birds.game.level import Level, LevelObject, ProfileName
+from openfield.domains.birds.game.physics import (
+    MATERIALS,
+    SECOND,
+    STEP,
+    BirdKind,
+    Blast,
+    Profile,
+    Ring,
+    box,
+    load_profile,
+)
 from openfield.errors import MissingExtra
 
 BIRD, BLOCK, PLATFORM, FRAME = 1, 2, 4, 8
@@ -51,13 +61,16 @@ PINK_LIVES = {"PinkCircle": 23.4}
 """Lives of novel blocks whose level file gives them no material."""
 CIRCLE_CORNERS = 11
 """Corners of the outline that is reported for a bird."""
+MIN_BLAST_DISTANCE = 0.05
+"""World units. A body nearer to an explosion is treated as if it were this far away."""
 
 
 class Body:
     """A body and what the engine does not know about it."""
 
-    def __init__(self, physical: Any, kind: str, type_: str, ring: Ring) -> None:
+    def __init__(self, physical: Any, kind: str, type_: str, ring: Ring, life: float = math.inf) -> None:
         self.physical = physical
+        physical.userData = self  # contacts lead back to it
         self.kind = kind
         """`block`, `pig`, `tnt`, `bird`, `egg`, `platform`, `fan`, `magnet`."""
         self.type = type_
@@ -65,7 +78,7 @@ class Body:
         self.hole: Ring = ()
         self.material = ""
         self.id = 0
-        self.life = self.full = math.inf
+        self.life = self.full = life
         self.defence = 0.0
         self.points = 0
         self.birds = 0
@@ -124,24 +137,24 @@ class BodyBuilder:
         count = self._level.width
         for number in range(count):
             x = (number - (count - 1) / 2) * width + (SEAM if count > 1 else 0.0)
-            self._static((x, centre), 0.0, [box(width, height)], FRAME)
-        self._static(self._level.sling, 0.0, [SLING_OUTLINE], SLING)
+            self._static((x, centre), 0.0, box(width, height), FRAME)
+        self._static(self._level.sling, 0.0, SLING_OUTLINE, SLING)
 
     def place(self, placed: LevelObject) -> Body | None:
         """Build the body of a level object; None if it has no body, as a wind."""
-        shape = placed.type.removeprefix("Pink")
         if placed.kind == "Platform":
-            return self._platform(placed)
+            return self._fixed(placed, "platform", (0.64 * abs(placed.scale_x), 0.64 * abs(placed.scale_y)))
         if placed.kind == "Pig":
             return self._pig(placed)
         if placed.kind == "TNT":
             return self._tnt(placed)
         if placed.type == "Fan":
-            return self._fixed(placed, "fan", box(0.77, 0.77))
+            return self._fixed(placed, "fan", (0.77, 0.77))
         if placed.type == "Magnet":
             return self._block(placed, "Circle", "magnet")
         if placed.kind not in ("Block", "Novelty") or placed.type in INTANGIBLE:
             return None
+        shape = placed.type.removeprefix("Pink")
         if shape not in self._profile.blocks:
             warnings.warn(
                 f"Level {self._level.name}: '{placed.type}' is unknown; {STAND_IN} replaces it.", stacklevel=2
@@ -159,14 +172,14 @@ class BodyBuilder:
         friction = self._profile.bird_friction if kind.friction is None else kind.friction
         self._fixture(physical, shape, BIRD, kind.density, friction, kind.bounce)
         self._weigh(physical, kind.mass)
-        return _named(Body(physical, "bird", type_, self.bird_outline(type_)))
+        return Body(physical, "bird", type_, self.bird_outline(type_))
 
     def egg(self, place: tuple[float, float]) -> Body:
         """Build the egg of a white bird."""
         physical = self._world.CreateDynamicBody(position=place, bullet=True)
         self._fixture(physical, self.engine.b2CircleShape(radius=0.2), BIRD, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, 1.0)
-        return _named(Body(physical, "egg", "Egg", box(0.3, 0.4)))
+        return Body(physical, "egg", "Egg", box(0.3, 0.4))
 
     def untouchable(self, body: Body) -> None:
         """Take a body out of all contacts; it goes on moving."""
@@ -183,38 +196,30 @@ class BodyBuilder:
         (x, y), radius = kind.offset, kind.radius * self._profile.bird_outline
         return tuple((x + radius * math.cos(step * n), y + radius * math.sin(step * n)) for n in range(CIRCLE_CORNERS))
 
-    def pig_kind(self, type_: str) -> PigKind:
-        """Return the properties of a pig, by the size in its name."""
-        size = "BasicBig" if "Big" in type_ else "BasicMedium" if "Medium" in type_ else "BasicSmall"
-        return self._profile.pigs[size]
-
     def _block(self, placed: LevelObject, shape: str, kind: str) -> Body:
         profile, form = self._profile, self._profile.blocks[shape]
         name = placed.material if placed.material in profile.materials else "wood"
-        material, index = profile.materials[name], MATERIALS.index(name)
+        material = profile.materials[name]
         physical = self._dynamic(placed, profile.block_gravity, profile.block_angular_drag)
         physical.linearDamping = profile.block_linear_drag
         outline = form.outline or box(*form.size) if form.size else form.outline
+        density = material.density if form.density is None else form.density
         for piece in form.pieces or (outline,):
-            polygon = self.engine.b2PolygonShape(vertices=list(piece))
-            density = material.density if form.density is None else form.density
-            self._fixture(physical, polygon, BLOCK, density, material.friction, material.bounce)
+            self._polygon(physical, piece, BLOCK, density, material.friction, material.bounce)
         self._weigh(physical, None if form.mass is None else form.mass * material.mass)
-        body = Body(physical, kind, placed.type, box(*form.seen) if form.seen else outline)
-        body.hole, body.material, body.defence = form.hole, name, material.defence
-        usual = form.life[index] * material.life
-        body.life = body.full = usual if placed.material else PINK_LIVES.get(placed.type, usual)
-        body.points = 500
-        return _named(body)
+        usual = form.life[MATERIALS.index(name)] * material.life
+        life = usual if placed.material else PINK_LIVES.get(placed.type, usual)
+        body = Body(physical, kind, placed.type, box(*form.seen) if form.seen else outline, life)
+        body.hole, body.material, body.defence, body.points = form.hole, name, material.defence, 500
+        return body
 
     def _pig(self, placed: LevelObject) -> Body:
-        profile, kind = self._profile, self.pig_kind(placed.type)
+        profile = self._profile
+        kind = profile.pigs[f"Basic{pig_size(placed.type)}"]
         physical = self._dynamic(placed, kind.gravity, profile.pig_angular_drag)
-        shape = self.engine.b2PolygonShape(vertices=list(kind.outline))
-        self._fixture(physical, shape, BLOCK, 1.0, profile.pig_friction, profile.pig_bounce)
+        self._polygon(physical, kind.outline, BLOCK, 1.0, profile.pig_friction, profile.pig_bounce)
         self._weigh(physical, kind.mass)
-        body = Body(physical, "pig", placed.type, kind.outline)
-        body.life = body.full = kind.life
+        body = Body(physical, "pig", placed.type, kind.outline, kind.life)
         body.defence, body.points = profile.pig_defence, 5000
         if profile.damage_by_mass == 0 and self._level.camera.widest != 30:
             body.birds = SHOTS_NEEDED.get(placed.type, 0)
@@ -222,26 +227,20 @@ class BodyBuilder:
             body.life = body.full = PINK_LONG_LIFE if placed.type.startswith("Pink") else LONG_LIFE
             self._weigh(physical, 1.5)
             physical.gravityScale = 0.5
-        return _named(body)
+        return body
 
     def _tnt(self, placed: LevelObject) -> Body:
         tnt = self._profile.tnt
         physical = self._dynamic(placed, 1.0, 0.05)
-        outline = box(tnt.size, tnt.size)
-        polygon = self.engine.b2PolygonShape(vertices=list(outline))
-        self._fixture(physical, polygon, BLOCK, 1.0, PLAIN_FRICTION, 0.0)
+        self._polygon(physical, box(tnt.size, tnt.size), BLOCK, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, tnt.mass)
-        body = Body(physical, "tnt", "TNT", box(tnt.seen, tnt.seen) if tnt.seen else outline)
-        body.life = body.full = tnt.life
-        return _named(body)
+        seen = tnt.seen or tnt.size
+        return Body(physical, "tnt", "TNT", box(seen, seen), tnt.life)
 
-    def _platform(self, placed: LevelObject) -> Body:
-        size = max(0.64 * abs(placed.scale_x), 0.02), max(0.64 * abs(placed.scale_y), 0.02)
-        return self._fixed(placed, "platform", box(*size))
-
-    def _fixed(self, placed: LevelObject, kind: str, outline: Ring) -> Body:
-        physical = self._static((placed.x, placed.y), math.radians(placed.rotation), [outline], PLATFORM)
-        return _named(Body(physical, kind, placed.type, outline))
+    def _fixed(self, placed: LevelObject, kind: str, size: tuple[float, float]) -> Body:
+        outline = box(max(size[0], 0.02), max(size[1], 0.02))
+        physical = self._static((placed.x, placed.y), math.radians(placed.rotation), outline, PLATFORM)
+        return Body(physical, kind, placed.type, outline)
 
     def _dynamic(self, placed: LevelObject, gravity: float, drag: float) -> Any:
         physical = self._world.CreateDynamicBody(
@@ -250,12 +249,13 @@ class BodyBuilder:
         physical.gravityScale = gravity
         return physical
 
-    def _static(self, place: tuple[float, float], angle: float, outlines: list[Ring], group: int) -> Any:
+    def _static(self, place: tuple[float, float], angle: float, outline: Ring, group: int) -> Any:
         physical = self._world.CreateStaticBody(position=place, angle=angle)
-        for outline in outlines:
-            shape = self.engine.b2PolygonShape(vertices=list(outline))
-            self._fixture(physical, shape, group, 0.0, PLAIN_FRICTION, 0.0)
+        self._polygon(physical, outline, group, 0.0, PLAIN_FRICTION, 0.0)
         return physical
+
+    def _polygon(self, physical: Any, ring: Ring, group: int, *material: float) -> None:
+        self._fixture(physical, self.engine.b2PolygonShape(vertices=list(ring)), group, *material)
 
     def _fixture(self, physical: Any, shape: Any, group: int, *material: float) -> None:
         density, friction, bounce = material
@@ -273,7 +273,98 @@ class BodyBuilder:
             physical.massData = self.engine.b2MassData(mass=mass, center=data.center, I=inertia)
 
 
-def _named(body: Body) -> Body:
-    """Store our body in the engine's body, so that contacts lead back to it."""
-    body.physical.userData = body
-    return body
+def pig_size(type_: str) -> str:
+    """Return the size of a pig by its type: `Big`, `Medium` or `Small`."""
+    return next((size for size in ("Big", "Medium") if size in type_), "Small")
+
+
+class BodySet:
+    """The bodies of a level, and the points earned with them."""
+
+    def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
+        engine = load_engine()
+        self.level = level
+        self.profile_name: ProfileName = profile or level.profile
+        self.profile = load_profile(self.profile_name)
+        self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
+        self.builder = BodyBuilder(engine, self.engine_world, self.profile, level)
+        self.bodies: list[Body] = []
+        self.ghosts: list[tuple[Body, int]] = []
+        """Destroyed bodies that stay visible for a moment, each with the step at which it vanishes."""
+        self.pigs = 0
+        self.score = 0
+        self.steps = 0
+        self.slow_ticks = 0
+        """Ticks in a row in which nothing has moved."""
+        self.birds_removed = 0
+        self._ids = 0
+        self.builder.frame()
+        for placed in level.objects:
+            if (body := self.builder.place(placed)) is not None:
+                self.add(body)
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time since the level was loaded."""
+        return self.steps * STEP
+
+    def next_id(self) -> int:
+        """Return an id that no other object has."""
+        self._ids += 1
+        return -1000 - 6 * self._ids
+
+    def add(self, body: Body) -> Body:
+        """Add a body to the level."""
+        body.id = self.next_id()
+        self.bodies.append(body)
+        self.pigs += body.kind == "pig"
+        return body
+
+    def hurt(self, body: Body, damage: float) -> None:
+        """Take life from a body, and destroy it when it has none left."""
+        body.life -= damage
+        if body.life <= 0:
+            self.destroy(body)
+
+    def destroy(self, body: Body) -> None:
+        """Remove a body and score its points; explosives explode."""
+        if body.gone:
+            return
+        place = body.place
+        self.score += body.points
+        self.remove(body, self.profile.linger_seconds)
+        if body.kind == "tnt":
+            self.explode(place, self.profile.tnt.blast)
+
+    def remove(self, body: Body, linger: float = 0.0) -> None:
+        """Remove a body from the level; it stays visible without contacts for `linger` seconds."""
+        body.gone = True
+        self.bodies.remove(body)
+        self.pigs -= body.kind == "pig"
+        self.slow_ticks = 0
+        if linger:
+            self.builder.untouchable(body)
+            self.ghosts.append((body, self.steps + round(linger * SECOND)))
+        else:
+            self.engine_world.DestroyBody(body.physical)
+
+    def remove_ghosts(self) -> None:
+        """Remove the ghosts whose time has come."""
+        for body, until in self.ghosts:
+            if self.steps >= until:
+                self.engine_world.DestroyBody(body.physical)
+        self.ghosts = [(body, until) for body, until in self.ghosts if self.steps < until]
+
+    def explode(self, place: tuple[float, float], blast: Blast) -> None:
+        """Push and hurt all bodies around a place, except birds."""
+        for body in [body for body in self.bodies if body.kind in ("block", "pig", "tnt", "magnet")]:
+            if body.gone:  # with another blast that this one set off: the engine has forgotten where it was
+                continue
+            dx, dy = body.place[0] - place[0], body.place[1] - place[1]
+            distance = max(math.hypot(dx, dy), MIN_BLAST_DISTANCE)
+            if distance > blast.area:
+                continue
+            fade = max(0.0, 1 - distance / blast.area) if self.profile.fading_blast else 1 / distance
+            push = blast.power * fade * (1.0 if self.profile.fading_blast else 0.5) / distance
+            body.physical.ApplyLinearImpulse((dx * push, dy * push), body.physical.worldCenter, True)
+            self.hurt(body, blast.damage * fade)

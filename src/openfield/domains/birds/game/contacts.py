@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from openfield.domains.birds.game.bodies import Body
-from openfield.domains.birds.game.body_set import BodySet
+from openfield.domains.birds.game.bodies import Body, BodySet
 from openfield.domains.birds.game.physics import MATERIALS
 
 MIN_POINTS = 10
@@ -84,13 +83,13 @@ class Damage:
             self._strike(body, other, damage)
 
     def _strike(self, body: Body, other: Body | None, damage: float) -> None:
-        by_bird = other is not None and other.kind == "bird"
+        bird = other if other is not None and other.kind == "bird" else None
         if body.birds:
-            if by_bird and other is not None:
-                self._count_bird(body, other)
+            if bird is not None:
+                self._count_bird(body, bird)
         elif damage > 0:
             self._bodies.hurt(body, damage)
-        points = 10 * round(self._bodies.profile.hit_factor * damage) if by_bird else 0
+        points = 10 * round(self._bodies.profile.hit_factor * damage) if bird is not None else 0
         if not body.gone and points > MIN_POINTS:
             self._bodies.score += points
 
@@ -107,24 +106,18 @@ class Damage:
             return 0.0
         profile = self._bodies.profile
         (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
-        speed = math.hypot(ux - wx, uy - wy)
-        multiplier = 1.0
-        struck = other is not None and other.kind == "bird" and body.kind in ("block", "magnet")
-        if struck and other is not None:
+        rx, ry = ux - wx, uy - wy
+        # without a bird, the attacker is the body whose velocity contributes more to the relative velocity
+        attacker = hit.first if abs(ux * rx + uy * ry) >= abs(wx * rx + wy * ry) else hit.second
+        multiplier, share = 1.0, 0.5
+        if other is not None and other.kind == "bird" and body.kind in ("block", "magnet"):
             multiplier = self._bodies.builder.bird_kind(other.type).damage[MATERIALS.index(body.material)]
+            attacker, share = other, multiplier
+        speed = math.hypot(rx, ry)
         if not profile.damage_by_mass:
             return speed * multiplier
-        attacker = other if struck else _attacker(hit)
         mass = float((attacker or body).physical.mass)
-        share = multiplier if struck else 0.5
         return max(0.0, speed * mass * share * profile.damage_by_mass - body.defence)
-
-
-def _attacker(hit: Hit) -> Body | None:
-    """Return the body whose velocity contributes more to the relative velocity."""
-    (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
-    rx, ry = ux - wx, uy - wy
-    return hit.first if abs(ux * rx + uy * ry) >= abs(wx * rx + wy * ry) else hit.second
 
 
 def _make_listener(engine: Any, events: list[Hit]) -> Any:

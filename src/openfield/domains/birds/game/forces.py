@@ -6,10 +6,9 @@ The game applies each of them once per step. The engine divides a force by the m
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
 
-from openfield.domains.birds.game.bodies import Body
-from openfield.domains.birds.game.body_set import BodySet
+from openfield.domains.birds.game.bodies import Body, BodySet
 from openfield.domains.birds.game.level import LevelObject
 
 FAN_FORCE, FAN_REACH, FAN_HEIGHT = 25.0, 2.0, 1.5
@@ -21,62 +20,62 @@ MAGNET_FORCE, MAGNET_REACH = 15.0, 4.0
 STORM_FORCE = 3.0
 INVERSE_GRAVITY = 6.0
 
-
-class ForceField(Protocol):
-    """A force on some bodies of a level."""
-
-    def push(self, body_set: BodySet) -> None:
-        """Apply the force for the next step."""
-        ...
+Force = Callable[[BodySet], None]
+"""A function that pushes some bodies of a level for the next step."""
 
 
-def make_force_fields(body_set: BodySet) -> list[ForceField]:
+def make_forces(body_set: BodySet) -> list[Force]:
     """Return the forces of a level; upward gravity is set in the engine instead."""
-    fields: list[ForceField] = []
+    forces: list[Force] = []
     for placed in body_set.level.objects:
         if placed.type == "Fan":
-            fields.append(Fan(placed))
+            forces.append(_fan(placed))
         elif placed.type in WINDS:
-            fields.append(Wind(placed))
+            forces.append(_wind(placed))
         elif placed.type == "Storm":
-            fields.append(Storm())
+            forces.append(_storm)
         elif placed.type == "InverseGravity":
             body_set.engine_world.gravity = (0, INVERSE_GRAVITY)
-    return fields + [Magnet(body) for body in body_set.bodies if body.kind == "magnet"]
+    return forces + [Magnet(body) for body in body_set.bodies if body.kind == "magnet"]
 
 
-class Fan:
-    """Pushes back birds that come near from the left."""
+def _fan(placed: LevelObject) -> Force:
+    """Return a force that pushes back birds that come near from the left."""
+    angle, strength = math.radians(placed.rotation), placed.force or FAN_FORCE
+    force = (-strength * math.cos(angle), -strength * math.sin(angle))
 
-    def __init__(self, placed: LevelObject) -> None:
-        self._x, self._y = placed.x, placed.y
-        angle, strength = math.radians(placed.rotation), placed.force or FAN_FORCE
-        self._force = (-strength * math.cos(angle), -strength * math.sin(angle))
-
-    def push(self, body_set: BodySet) -> None:
-        """Push the birds in front of the fan."""
+    def push(body_set: BodySet) -> None:
         for body in body_set.bodies:
             if body.kind == "bird":
                 x, y = body.place
-                if 0 <= self._x - x <= FAN_REACH and abs(y - self._y) < FAN_HEIGHT:
-                    body.physical.ApplyForceToCenter(self._force, True)
+                if 0 <= placed.x - x <= FAN_REACH and abs(y - placed.y) < FAN_HEIGHT:
+                    body.physical.ApplyForceToCenter(force, True)
+
+    return push
 
 
-class Wind:
-    """Lifts or presses down everything that moves in a box, except pigs."""
+def _wind(placed: LevelObject) -> Force:
+    """Return a force that lifts or presses down everything that moves in a box, except pigs."""
+    width, height = 0.32 * abs(placed.scale_x), 0.32 * abs(placed.scale_y)
+    left, right, bottom, top = placed.x - width, placed.x + width, placed.y - height, placed.y + height
+    force = (0.0, placed.force or WINDS[placed.type])
 
-    def __init__(self, placed: LevelObject) -> None:
-        width, height = 0.32 * abs(placed.scale_x), 0.32 * abs(placed.scale_y)
-        self._left, self._right = placed.x - width, placed.x + width
-        self._bottom, self._top = placed.y - height, placed.y + height
-        self._force = (0.0, placed.force or WINDS[placed.type])
+    def push(body_set: BodySet) -> None:
+        for body in body_set.bodies:
+            if body.kind in ("bird", "egg", "block", "tnt", "magnet") and _moves(body):
+                x, y = body.place
+                if left <= x <= right and bottom <= y <= top:
+                    body.physical.ApplyForceToCenter(force, True)
 
-    def push(self, body_set: BodySet) -> None:
-        """Push the moving bodies in the box."""
-        for body in _movers(body_set, ("bird", "egg", "block", "tnt", "magnet")):
-            x, y = body.place
-            if self._left <= x <= self._right and self._bottom <= y <= self._top:
-                body.physical.ApplyForceToCenter(self._force, True)
+    return push
+
+
+def _storm(body_set: BodySet) -> None:
+    """Blow birds and moving blocks to the right once the first bird has been removed."""
+    if body_set.birds_removed:
+        for body in body_set.bodies:
+            if body.kind == "bird" or (body.kind == "block" and _moves(body)):
+                body.physical.ApplyForceToCenter((STORM_FORCE, 0), True)
 
 
 class Magnet:
@@ -86,7 +85,7 @@ class Magnet:
         self._body = body
         self._released: list[Body] = []
 
-    def push(self, body_set: BodySet) -> None:
+    def __call__(self, body_set: BodySet) -> None:
         """Attract and repel the bodies in reach."""
         if self._body.gone:
             return
@@ -97,35 +96,12 @@ class Magnet:
             if body.kind not in ("bird", "block"):
                 continue
             dx, dy = x - body.place[0], y - body.place[1]
-            if self._holds(body, math.hypot(dx, dy)):
+            if math.hypot(dx, dy) > MAGNET_REACH:
+                self._released = [other for other in self._released if other is not body]
+            elif body not in self._released:
                 strength = -MAGNET_FORCE if body.material == "wood" else MAGNET_FORCE
                 body.physical.ApplyForceToCenter((strength * dx, strength * dy), True)
 
-    def _holds(self, body: Body, distance: float) -> bool:
-        if distance > MAGNET_REACH:
-            self._released = [other for other in self._released if other is not body]
-            return False
-        return body not in self._released
 
-
-class Storm:
-    """Blows to the right once the first bird has been removed."""
-
-    def push(self, body_set: BodySet) -> None:
-        """Push birds and moving blocks."""
-        if not body_set.birds_removed:
-            return
-        for body in body_set.bodies:
-            if body.kind == "bird" or (body.kind == "block" and _moves(body.physical)):
-                body.physical.ApplyForceToCenter((STORM_FORCE, 0), True)
-
-
-def _movers(body_set: BodySet, kinds: tuple[str, ...]) -> list[Body]:
-    return [body for body in body_set.bodies if body.kind in kinds and _moves(body.physical)]
-
-
-def _moves(physical: Any) -> bool:
-    if not physical.awake:
-        return False
-    velocity = physical.linearVelocity
-    return bool(math.hypot(velocity.x, velocity.y) > CALM)
+def _moves(body: Body) -> bool:
+    return bool(body.physical.awake and body.speed > CALM)

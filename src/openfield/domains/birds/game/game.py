@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from openfield.domains.birds.game.bodies import Body
-from openfield.domains.birds.game.body_set import BodySet
+from openfield.domains.birds.game.bodies import Body, BodySet
 from openfield.domains.birds.game.contacts import ContactLog, Damage
-from openfield.domains.birds.game.forces import ForceField, make_force_fields
+from openfield.domains.birds.game.forces import make_forces
 from openfield.domains.birds.game.level import Level, ProfileName
 from openfield.domains.birds.game.physics import SECOND, STEP
 
@@ -39,7 +38,8 @@ UNUSED_BIRD = 10_000
 
 REST_SPEED = 0.001
 FUSE_SECONDS = 1
-NEVER = 1 << 62
+REST_CHECK_SECONDS = 3
+"""Seconds from the first contact of a bird to the check whether it rests; a bird that moves is checked every second."""
 SPLIT_DEGREES = (15.0, 5.0, -5.0)
 YELLOW_IMPULSE = 4.0
 EGG_IMPULSE = 6.0
@@ -65,10 +65,13 @@ class Game(BodySet):
         self.pigs_at_start = self.pigs
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
-        self.fields: list[ForceField] = make_force_fields(self)
+        self.forces = make_forces(self)
         self._contacts = ContactLog(self.builder.engine, self.engine_world)
         self._damage = Damage(self, self.touch)
-        self._timers = BirdTimers()
+        self._out: list[tuple[Body, int]] = []
+        """Birds that have touched something or flown too long, each with the step of its next check."""
+        self._fuse: tuple[Body, int] | None = None
+        """The black bird that touched something last, and the step at which it explodes."""
         self._longest_flight = round((flight_seconds or self.profile.flight_seconds) * SECOND)
         self._edge = 17.5 * level.width / 2
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
@@ -93,7 +96,7 @@ class Game(BodySet):
         if self.state != "playing":
             return False
         busy = self.flying is not None or self._ends_at >= 0 or self.slow_ticks < QUIET_TICKS
-        return busy or bool(self._timers or self.ghosts)
+        return busy or bool(self._out or self.ghosts)
 
     def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
         """Pull the sling for a second and let go.
@@ -161,16 +164,16 @@ class Game(BodySet):
         if bird.touched:
             return
         bird.touched = True
-        self._timers.add(bird, self.steps)
+        self._out.append((bird, self.steps + REST_CHECK_SECONDS * SECOND))
         if bird.type == "BirdBlack":
-            self._timers.light(bird, self.steps)
+            self._fuse = bird, self.steps + FUSE_SECONDS * SECOND
         if self.flying is not None and bird.launch == self.flying.launch:
             self._next_bird()
 
     def _drag(self) -> None:
         """Let a second pass; if everything rests, nothing has to be simulated."""
         self.slow_ticks = min(self.slow_ticks, QUIET_TICKS)
-        if self.fields or self.moving:
+        if self.forces or self.moving:
             for _ in range(SECOND // TICK):
                 self._tick()
         else:
@@ -178,36 +181,27 @@ class Game(BodySet):
 
     def _tick(self) -> None:
         """Run some steps of the engine, then check what changes slowly."""
-        step, events, fields = self.engine_world.Step, self._contacts.events, self.fields
+        step, events, forces = self.engine_world.Step, self._contacts.events, self.forces
         self._contacts.listen(self.slow_ticks < QUIET_TICKS)
         for _ in range(TICK):
-            if fields:
-                for field in fields:
-                    field.push(self)
+            for push in forces:
+                push(self)
             step(STEP, ITERATIONS, ITERATIONS)
             self.steps += 1
             if events:
                 self._damage.resolve(self._contacts.take())
             if self.steps == self._tap_at and self.flying is not None:
                 self._tap(self.flying)
-            if self._watchers:
-                self._call_watchers()
-        self._check()
-
-    def _call_watchers(self) -> None:
-        for since, every, frame in self._watchers:
-            if (self.steps - since) % every == 0:
-                frame()
-
-    def _check(self) -> None:
+            for since, every, frame in self._watchers:
+                if (self.steps - since) % every == 0:
+                    frame()
         speed = self._drop_and_measure()
         self.slow_ticks = self.slow_ticks + 1 if speed < SLOW else 0
         if self.flying is not None:
             self._follow(self.flying)
         if self.ghosts:
             self.remove_ghosts()
-        if self._timers.due(self.steps):
-            self._check_timers()
+        self._check_birds()
         self._check_end()
 
     def _drop_and_measure(self) -> float:
@@ -239,7 +233,7 @@ class Game(BodySet):
         """Add a dot to the path, and bring up the next bird if this one flies too long."""
         self.trajectory.append(bird.place)
         if self.steps - self._launched > self._longest_flight:
-            self._timers.add(bird, self.steps)
+            self._out.append((bird, self.steps + REST_CHECK_SECONDS * SECOND))
             self._next_bird()
 
     def _next_bird(self) -> None:
@@ -251,10 +245,23 @@ class Game(BodySet):
         self.remove(bird)
         self.birds_removed += bird.kind == "bird"
 
-    def _check_timers(self) -> None:
-        if (burning := self._timers.take_burning(self.steps)) is not None:
-            self.burst(burning)
-        for bird in self._timers.take_resting(self.steps):
+    def _check_birds(self) -> None:
+        """Explode the black bird whose fuse has ended, and remove the birds that are due and at rest."""
+        now, burning = self.steps, self._fuse if self._fuse is not None and self.steps >= self._fuse[1] else None
+        if burning is None and all(now < check for _, check in self._out):
+            return
+        if burning is not None:
+            self._fuse = None
+            if not burning[0].gone:
+                self.burst(burning[0])
+        due = dict.fromkeys(bird for bird, check in self._out if now >= check and not bird.gone)
+        resting = [bird for bird in due if bird.speed < REST_SPEED]
+        self._out = [
+            (bird, check + SECOND if bird in due else check)
+            for bird, check in self._out
+            if not bird.gone and bird not in resting
+        ]
+        for bird in resting:
             self._retire(bird)
 
     def _check_end(self) -> None:
@@ -280,66 +287,9 @@ class Game(BodySet):
     def _tap(self, bird: Body) -> None:
         """Use the power of a bird, if it is far enough from the sling."""
         way = (bird.place[0] - self.rest[0]) * (1 if bird.physical.linearVelocity.x >= 0 else -1)
-        if not bird.touched and way + self.builder.bird_kind(bird.type).radius * 2 > TAP_DISTANCE:
-            use_power(self, bird)
-
-
-class BirdTimers:
-    """The birds that have touched something or flown too long, and the step of each one's next check."""
-
-    def __init__(self) -> None:
-        self._out: list[tuple[Body, int]] = []
-        self._fuse: tuple[Body, int] | None = None
-        self._next = NEVER
-
-    def __bool__(self) -> bool:
-        return bool(self._out)
-
-    def due(self, step: int) -> bool:
-        """Return whether a bird has to be checked."""
-        return step >= self._next
-
-    def add(self, bird: Body, step: int) -> None:
-        """Check a bird three seconds from now, and then every second."""
-        self._out.append((bird, step + 3 * SECOND))
-        self._plan()
-
-    def light(self, bird: Body, step: int) -> None:
-        """Start the fuse of a black bird."""
-        self._fuse = (bird, step + FUSE_SECONDS * SECOND)
-        self._plan()
-
-    def take_burning(self, step: int) -> Body | None:
-        """Return the black bird whose fuse has ended, if there is one."""
-        if self._fuse is None or step < self._fuse[1]:
-            return None
-        bird, self._fuse = self._fuse[0], None
-        self._plan()
-        return None if bird.gone else bird
-
-    def take_resting(self, step: int) -> list[Body]:
-        """Return the birds that are due and at rest; those that still move are checked a second later."""
-        due = [bird for bird, check in self._out if step >= check and not bird.gone]
-        resting = [bird for bird in due if bird.speed < REST_SPEED]
-        self._out = [
-            (bird, check + SECOND if bird in due else check)
-            for bird, check in self._out
-            if not bird.gone and bird not in resting
-        ]
-        self._plan()
-        return resting
-
-    def _plan(self) -> None:
-        fuse = NEVER if self._fuse is None else self._fuse[1]
-        self._next = min((check for _, check in self._out), default=NEVER)
-        self._next = min(self._next, fuse)
-
-
-def use_power(game: Game, bird: Body) -> None:
-    """Use the power of a bird; a red one has none."""
-    power = {"BirdBlue": _split, "BirdYellow": _rush, "BirdBlack": _burst, "BirdWhite": _lay}.get(bird.type)
-    if power is not None:
-        power(game, bird)
+        far = way + self.builder.bird_kind(bird.type).radius * 2 > TAP_DISTANCE
+        if far and not bird.touched and (power := POWERS.get(bird.type)) is not None:
+            power(self, bird)
 
 
 def _split(game: Game, bird: Body) -> None:
@@ -372,3 +322,12 @@ def _lay(game: Game, bird: Body) -> None:
     egg = game.add(game.builder.egg((bird.place[0], bird.place[1] - 0.3)))
     egg.physical.ApplyLinearImpulse((0, -EGG_IMPULSE), egg.physical.worldCenter, True)
     bird.physical.ApplyLinearImpulse((0, LIFT_IMPULSE), bird.physical.worldCenter, True)
+
+
+POWERS: dict[str, Callable[[Game, Body], None]] = {
+    "BirdBlue": _split,
+    "BirdYellow": _rush,
+    "BirdBlack": _burst,
+    "BirdWhite": _lay,
+}
+"""The powers of birds; a red one has none."""

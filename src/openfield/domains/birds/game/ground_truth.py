@@ -62,7 +62,8 @@ def ground_truth(scene: Scene, dev: bool = False, noise: Noise | None = None) ->
         _feature(_polygon([scene.sling]), str(SLING_ID), "Slingshot", _colormap("sling", None)),
     ]
     if scene.dots:
-        dots = _shifted_each(scene.dots, noise)
+        shifts = ((x, y, noise.shift() if noise else (0, 0)) for x, y in scene.dots)
+        dots = [[x + dx, y + dy] for x, y, (dx, dy) in shifts]
         features.append(_feature({"type": "MultiPoint", "coordinates": dots}, TRAJECTORY_ID, "Trajectory", []))
     features += [_object(item, dev, noise) for item in scene.items]
     return [{"type": "FeatureCollection", "features": features}]
@@ -114,8 +115,3 @@ def _colormap(look: str, noise: Noise | None) -> list[dict[str, Any]]:
     if noise is not None:
         colours = noise.blur(colours)
     return [{"color": code, "percent": float(share)} for code, share in colours.items()]
-
-
-def _shifted_each(dots: Iterable[Pixel], noise: Noise | None) -> list[list[int]]:
-    shifts = ((x, y, noise.shift() if noise else (0, 0)) for x, y in dots)
-    return [[x + dx, y + dy] for x, y, (dx, dy) in shifts]

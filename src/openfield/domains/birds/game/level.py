@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Literal
 from xml.sax.saxutils import quoteattr
 
@@ -73,7 +72,7 @@ def parse_level(content: bytes, name: str = "") -> Level:
     text = re.sub(r"<!--.*?-->", "", decode_xml(content), flags=re.S)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InvalidInput(f"Level {name}: document types and entities are not allowed in levels.")
-    tags = list(_scan(text, name))
+    tags = [(tag, _Attributes(name, tag, attributes)) for tag, attributes in _TAG.findall(text)]
     if not any(tag == "Level" for tag, _ in tags):
         raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
     for most, kinds, what in ((MAX_LEVEL_OBJECTS, KINDS, "objects"), (MAX_BIRDS, ("Bird",), "birds")):
@@ -82,10 +81,10 @@ def parse_level(content: bytes, name: str = "") -> Level:
     parts = dict(reversed(tags))
     if "Slingshot" not in parts:
         raise InvalidInput(f"Level {name}: there is no <Slingshot> element.")
-    camera, sling = parts.get("Camera", _Attributes({}, name, "Camera")), parts["Slingshot"]
+    camera, sling = parts.get("Camera", _Attributes(name, "Camera")), parts["Slingshot"]
     return Level(
         name=name,
-        width=_whole(parts["Level"]),
+        width=max(1, min(8, round(parts["Level"].number("width", 2)))),
         camera=_camera(camera, name),
         sling=(sling.number("x"), sling.number("y")),
         birds=tuple(found.text("type") for tag, found in tags if tag == "Bird"),
@@ -127,14 +126,15 @@ def decode_xml(content: bytes) -> str:
 class _Attributes:
     """The attributes of a tag; errors name the level and the tag."""
 
-    def __init__(self, values: dict[str, str], level: str, tag: str) -> None:
-        self._values, self._level, self._tag = values, level, tag
+    def __init__(self, level: str, tag: str, text: str = "") -> None:
+        self._level, self._tag = level, tag
+        self._values: dict[str, str] = {name: first or second for name, first, second in _ATTRIBUTE.findall(text)}
 
     def text(self, name: str) -> str:
         return self._values.get(name, "")
 
     def number(self, name: str, default: float = 0.0) -> float:
-        text = self._values.get(name, "").strip()
+        text = self.text(name).strip()
         try:
             number = float(text) if text else default
         except ValueError:
@@ -148,16 +148,6 @@ class _Attributes:
 
 _TAG = re.compile(r"<\s*([A-Za-z_]\w*)((?:\s+[\w:.-]+\s*=\s*(?:\"[^\"<]*\"|'[^'<]*'))*)\s*/?\s*>")
 _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-
-
-def _scan(text: str, name: str) -> Iterator[tuple[str, _Attributes]]:
-    for tag, attributes in _TAG.findall(text):
-        values = {key: first or second for key, first, second in _ATTRIBUTE.findall(attributes)}
-        yield tag, _Attributes(values, name, tag)
-
-
-def _whole(level: _Attributes) -> int:
-    return max(1, min(8, round(level.number("width", 2))))
 
 
 def _camera(camera: _Attributes, name: str) -> Camera:

@@ -6,12 +6,13 @@ Ground truth (`ground_truth.py`) and screenshots (`drawing.py`) are made from it
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import cache
 
 import msgspec
 
-from openfield.domains.birds.game.bodies import GROUND, Body
+from openfield.domains.birds.game.bodies import GROUND, Body, pig_size
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.physics import box, read_table
@@ -20,21 +21,6 @@ from openfield.domains.birds.game.viewport import HEIGHT, SLING_BOX, WIDTH, Pixe
 GROUND_ID, SLING_ID, FIRST_WIND = -100, -106, -90_000
 STAGES = 4
 QUEUE_GAP = 0.75
-SHAPES = {
-    "Circle": "circle",
-    "CircleSmall": "circle_small",
-    "RectBig": "rect_big",
-    "RectFat": "rect_fat",
-    "RectMedium": "rect_medium",
-    "RectSmall": "rect_small",
-    "RectTiny": "rect_tiny",
-    "SquareHole": "square_hole",
-    "SquareSmall": "square_small",
-    "SquareTiny": "square_tiny",
-    "Triangle": "triang",
-    "TriangleHole": "triang_hole",
-}
-"""Block types and the names of their sprites."""
 RANKS = ("pig", "bird", "egg", "shape", "wind", "fan", "rect", "tnt", "platform")
 """The order in which objects are listed."""
 
@@ -141,15 +127,15 @@ def _appearance(body: Body) -> tuple[str, str]:
     stage = 1 + min(STAGES - 1, int(STAGES * max(0.0, 1 - body.life / body.full))) if body.full < math.inf else 1
     pink = body.type.startswith("Pink")
     if body.kind == "pig":
-        size = "big" if "Big" in body.type else "medium" if "Medium" in body.type else "small"
-        return ("novel", f"{body.type}_1_1") if pink else ("pig", f"pig_basic_{size}_{stage}")
+        return ("novel", f"{body.type}_1_1") if pink else ("pig", f"pig_basic_{pig_size(body.type).lower()}_{stage}")
     if body.kind == "bird":
         look = _bird_look(body.type)
         return look, f"{look}_{2 if body.touched else 1}"
     if body.kind == "block":
         if pink:
             return "novel", f"{body.type}_1_1"
-        return body.material, f"{body.material}_{SHAPES[body.type]}_{stage}"
+        shape = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", body.type).lower().replace("triangle", "triang")
+        return body.material, f"{body.material}_{shape}_{stage}"
     names = {"platform": ("platform", "Platform"), "tnt": ("tnt", "TNT"), "egg": ("bird_white", "egg")}
     names |= {"fan": ("fan", "Fan_2_1"), "magnet": ("wood", "Magnet_4_1")}
     return names[body.kind]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, Reply, Turn, World
-from openfield.domains.birds.queries import empty_answer
+from openfield.domains.birds.queries import answer_query
 from openfield.domains.birds.wire.conversation import (
     OBSERVER_CODES,
     Answering,
@@ -211,7 +211,7 @@ class BirdsServer:
     async def _see(self, session: TeamSession, query: str) -> Any:
         world = session.before if session.before is not None and query in QUERIES_OF_THE_LAST_LEVEL else session.world
         if world is None:
-            return empty_answer(query)
+            return answer_query(None, query)
         return await asyncio.to_thread(world.look, query)
 
     async def _do(self, session: TeamSession, step: WireCommand) -> CommandResult:
