@@ -167,11 +167,9 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def film(self, trial: Trial) -> Film:
         """Return a film of the levels, ten pictures a second."""
-        from openfield.capabilities import Film
-        from openfield.domains.birds.film import MILLISECONDS, FilmCamera
+        from openfield.domains.birds.film import film_world
 
-        world = self.world(trial)
-        return Film(world, FilmCamera(world).pictures, MILLISECONDS)
+        return film_world(self.world(trial))
 
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
         """Return a `config.xml` drawn from a `configMeta.xml`."""

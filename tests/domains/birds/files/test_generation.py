@@ -49,7 +49,7 @@ def test_the_same_seed_draws_the_same_trials_and_another_does_not(tmp_path, pool
 )
 def test_how_many_test_sets_there_are(tmp_path, changes, count):
     trial = read_meta(meta(tmp_path, **changes)).trials[0]
-    assert count_test_sets(trial, trial.limits.seconds) == count
+    assert count_test_sets(trial, trial.script.training.seconds) == count
 
 
 @pytest.mark.parametrize(("notify", "informed"), [("false", False), ("true", True)])
@@ -84,7 +84,7 @@ def test_a_trial_that_is_never_to_be_played_is_refused(tmp_path, pool):
 
 
 def test_the_largest_number_is_allowed(tmp_path):
-    assert read_meta(meta(tmp_path, step=10**9)).measurement.step == 10**9
+    assert read_meta(meta(tmp_path, step=10**9)).trials[0].script.report_step == 10**9
     with pytest.raises(InvalidInput, match="a whole number up to 1,000,000,000"):
         read_meta(meta(tmp_path, step=10**9 + 1))
 

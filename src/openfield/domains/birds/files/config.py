@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.files.pool import LevelPool
@@ -20,16 +20,9 @@ from openfield.domains.birds.game.level import decode_xml
 from openfield.errors import InvalidInput
 
 CHECKPOINT_LIMITS = ("time", "interaction")
-TRAINING_LIMITS = (*CHECKPOINT_LIMITS, "attempt_per_level", "allow_level_selection")
-Notify = Literal["true", "false", "both"]
-
-
-class Measurement(msgspec.Struct, frozen=True):
-    """When an agent is asked for its belief."""
-
-    step: int = 0
-    training: bool = False
-    testing: bool = False
+SELECTION = "allow_level_selection"
+TRAINING_LIMITS = (*CHECKPOINT_LIMITS, "attempt_per_level", SELECTION)
+NO_LEVELS = LevelSet(levels=())
 
 
 class MetaSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +37,7 @@ class MetaSet(msgspec.Struct, frozen=True, kw_only=True):
     absence: float = 0.0
     no_difference: float = 0.0
     percentage: float = 100.0
-    limits: LevelSet = LevelSet(levels=())
+    limits: LevelSet = NO_LEVELS
     """Its limits; the set has no levels yet."""
 
 
@@ -52,21 +45,18 @@ class MetaTrial(msgspec.Struct, frozen=True, kw_only=True):
     """A group of trials to draw."""
 
     count: int
-    repeats: int
-    notify: Notify
-    checkpoint_seconds: int
-    checkpoint_interactions: int
+    informed: tuple[bool, ...]
+    """Whether the agent is told of novelty, for each variant of a trial."""
     training: tuple[MetaSet, ...]
-    limits: LevelSet
-    """The limits of training; the set has no levels yet."""
     tests: tuple[MetaSet, ...]
     ordered: bool
+    script: EvaluationScript
+    """The limits, checkpoints and questions of a trial; its sets have no levels yet."""
 
 
 class ConfigMeta(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a `configMeta.xml`."""
 
-    measurement: Measurement
     trials: tuple[MetaTrial, ...]
     repeats: int = 1
 
@@ -74,20 +64,16 @@ class ConfigMeta(msgspec.Struct, frozen=True, kw_only=True):
 def read_meta(path: Path) -> ConfigMeta:
     """Read the trials that a `configMeta.xml` describes."""
     root = read_root(path, "config_generation")
-    trials = tuple(_meta_trial(trial) for trial in root.all("trials/trial"))
-    if not trials:
-        raise InvalidInput(f"{path}: <trials> has no <trial>.")
-    return ConfigMeta(measurement=_measurement(root), trials=trials, repeats=root.whole("repeats", 1, MAX_TRIALS))
+    asked = _measurement(root)
+    trials = tuple(_meta_trial(trial, asked) for trial in _trials(root))
+    return ConfigMeta(trials=trials, repeats=root.whole("repeats", 1, MAX_TRIALS))
 
 
 def read_config(path: Path, pool: LevelPool) -> list[EvaluationScript]:
     """Read the trials that a `config.xml` lists, and find their levels in a pool."""
     root = read_root(path, "evaluation")
-    measurement = _measurement(root)
-    scripts = [_script(trial, measurement, pool) for trial in root.all("trials/trial")]
-    if not scripts:
-        raise InvalidInput(f"{path}: <trials> has no <trial>.")
-    return scripts
+    asked = _measurement(root)
+    return [_script(trial, asked, pool) for trial in _trials(root)]
 
 
 def is_meta(path: Path) -> bool:
@@ -98,66 +84,66 @@ def is_meta(path: Path) -> bool:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _measurement(root: XmlElement) -> Measurement:
+def _trials(root: XmlElement) -> list[XmlElement]:
+    if trials := root.all("trials/trial"):
+        return trials
+    raise InvalidInput(f"{root.path}: <trials> has no <trial>.")
+
+
+def _measurement(root: XmlElement) -> EvaluationScript:
+    """Return a script without levels that says when an agent is asked for its belief."""
     found = root.one("novelty_detection_measurement")
     if found is None:
-        return Measurement()
-    training, testing = found.truth("measure_in_training", "false"), found.truth("measure_in_testing", "false")
-    return Measurement(found.whole("step", 0), training, testing)
-
-
-def _meta_trial(trial: XmlElement) -> MetaTrial:
-    training, test = trial.one("training"), trial.one("test")
-    if training is None:
-        raise trial.error("training", None, "a <training> element")
-    limits = _limits(training.all("limits/limit"), TRAINING_LIMITS)
-    checkpoint = _limits(trial.all("checkpoint/limit"), CHECKPOINT_LIMITS)
-    return MetaTrial(
-        count=_setting(trial, "count", 1),
-        repeats=_setting(trial, "repeats", 1),
-        notify=_notify(trial),
-        checkpoint_seconds=_limit(checkpoint, "time"),
-        checkpoint_interactions=_limit(checkpoint, "interaction"),
-        training=tuple(_meta_set(found) for found in training.all("game_level_sets/game_level_set")),
-        limits=LevelSet(
-            levels=(),
-            seconds=_limit(limits, "time"),
-            interactions=_limit(limits, "interaction"),
-            attempts=_limit(limits, "attempt_per_level"),
-            selection=_limit_truth(limits, "allow_level_selection"),
-        ),
-        tests=tuple(_meta_set(found) for found in test.all("game_level_sets/game_level_set")) if test else (),
-        ordered=test.truth("ordered", "true") if test else True,
+        return EvaluationScript(training=NO_LEVELS)
+    return EvaluationScript(
+        training=NO_LEVELS,
+        report_step=found.whole("step", 0),
+        report_in_training=found.truth("measure_in_training", "false"),
+        report_in_testing=found.truth("measure_in_testing", "false"),
     )
 
 
-def _notify(trial: XmlElement) -> Notify:
-    match trial.text("notify_novelty", "false").lower():
-        case "true" | "false" | "both" as notify:
-            return notify
-        case other:
-            raise trial.error("notify_novelty", other, '"true", "false" or "both"')
+def _meta_trial(trial: XmlElement, asked: EvaluationScript) -> MetaTrial:
+    training, test = trial.one("training"), trial.one("test")
+    if training is None:
+        raise trial.error("training", None, "a <training> element")
+    seconds, interactions, attempts, selection = _limits(training.all("limits/limit"), TRAINING_LIMITS)
+    checkpoint_seconds, checkpoint_interactions = _limits(trial.all("checkpoint/limit"), CHECKPOINT_LIMITS)
+    notify = trial.choice("notify_novelty", ("true", "false", "both"), "false")
+    return MetaTrial(
+        count=_setting(trial, "count"),
+        informed={"both": (False, True), "true": (True,), "false": (False,)}[notify],
+        training=tuple(_meta_set(found) for found in training.all("game_level_sets/game_level_set")),
+        tests=tuple(_meta_set(found) for found in test.all("game_level_sets/game_level_set")) if test else (),
+        ordered=test.truth("ordered", "true") if test else True,
+        script=replace(
+            asked,
+            training=LevelSet(
+                levels=(), seconds=seconds, interactions=interactions, attempts=attempts, selection=bool(selection)
+            ),
+            checkpoint_seconds=checkpoint_seconds,
+            checkpoint_interactions=checkpoint_interactions,
+            executions=_setting(trial, "repeats"),
+        ),
+    )
 
 
-def _setting(trial: XmlElement, name: str, default: int) -> int:
-    """Return `count` or `repeats`, which may be attributes or elements."""
+def _setting(trial: XmlElement, name: str) -> int:
+    """Return `count` or `repeats`, which may be attributes or elements; 1 if there is none."""
     element = trial.one(name)
-    return trial.whole(name, default, MAX_TRIALS) if element is None else element.stated_whole(name, MAX_TRIALS)
+    return (trial if element is None else element.stated(name)).whole(name, 1, MAX_TRIALS)
 
 
-def _limits(found: list[XmlElement], known: tuple[str, ...]) -> dict[str, XmlElement]:
+def _limits(found: list[XmlElement], known: tuple[str, ...]) -> list[int]:
+    """Return a value for each known type of limit; 0 where there is none."""
+    limits = dict.fromkeys(known, 0)
     for limit in found:
-        if limit.text("type") not in known:
-            raise limit.error("type", limit.text("type"), " | ".join(known))
-    return {limit.text("type"): limit for limit in found}
-
-
-def _limit(limits: dict[str, XmlElement], kind: str) -> int:
-    return limits[kind].stated_whole(kind) if kind in limits else 0
-
-
-def _limit_truth(limits: dict[str, XmlElement], kind: str) -> bool:
-    return limits[kind].stated_truth(kind) if kind in limits else False
+        kind = limit.text("type")
+        if kind not in known:
+            raise limit.error("type", kind, " | ".join(known))
+        stated = limit.stated(kind)
+        limits[kind] = stated.truth(kind) if kind == SELECTION else stated.whole(kind)
+    return list(limits.values())
 
 
 def _meta_set(found: XmlElement) -> MetaSet:
@@ -183,36 +169,30 @@ def _amount(found: XmlElement) -> tuple[int, int]:
     return least, int(match[2]) if match[2] else least + 1
 
 
-def _script(trial: XmlElement, measurement: Measurement, pool: LevelPool) -> EvaluationScript:
-    sets = [(found.text("mode").lower(), _config_set(found, pool)) for found in trial.all("game_level_set")]
+def _script(trial: XmlElement, asked: EvaluationScript, pool: LevelPool) -> EvaluationScript:
+    sets: dict[str, list[LevelSet]] = {"training": [], "test": []}
     for found in trial.all("game_level_set"):
-        if found.text("mode").lower() not in ("training", "test"):
-            raise found.error("mode", found.text("mode"), '"training" or "test"')
-    training = next((levels for mode, levels in sets if mode == "training"), None)
-    if training is None:
+        levels = [name for game_levels in found.all("game_levels") for name in _levels(game_levels, pool)]
+        limits = _level_set(found, ("time_limit", "total_interaction_limit", "attempt_limit_per_level"))
+        sets[found.choice("mode", tuple(sets))].append(replace(limits, levels=tuple(levels)))
+    if not sets["training"]:
         raise trial.error("game_level_set", None, 'at least one <game_level_set mode="training">')
-    return EvaluationScript(
-        training=training,
-        tests=tuple(levels for mode, levels in sets if mode == "test"),
+    return replace(
+        asked,
+        training=sets["training"][0],
+        tests=tuple(sets["test"]),
         checkpoint_seconds=trial.whole("checkpoint_time_limit", 0),
         checkpoint_interactions=trial.whole("checkpoint_interaction_limit", 0),
         informed=trial.truth("notify_novelty", "false"),
-        report_step=measurement.step,
-        report_in_training=measurement.training,
-        report_in_testing=measurement.testing,
         executions=trial.whole("number_of_executions", 1, MAX_TRIALS),
     )
 
 
-def _config_set(found: XmlElement, pool: LevelPool) -> LevelSet:
-    levels = [name for game_levels in found.all("game_levels") for name in _levels(game_levels, pool)]
-    return _level_set(found, ("time_limit", "total_interaction_limit", "attempt_limit_per_level"), tuple(levels))
-
-
-def _level_set(found: XmlElement, limits: tuple[str, str, str], levels: tuple[str, ...] = ()) -> LevelSet:
+def _level_set(found: XmlElement, limits: tuple[str, str, str]) -> LevelSet:
+    """Return the limits of a set, which has no levels yet."""
     seconds, interactions, attempts = (found.whole(name, 0) for name in limits)
-    selection = found.truth("allow_level_selection", "false")
-    return LevelSet(levels=levels, seconds=seconds, interactions=interactions, attempts=attempts, selection=selection)
+    selection = found.truth(SELECTION, "false")
+    return LevelSet(levels=(), seconds=seconds, interactions=interactions, attempts=attempts, selection=selection)
 
 
 def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:

@@ -59,7 +59,7 @@ def generate(meta: ConfigMeta, pool: LevelPool, seed: int = 0, time_scope: TimeS
         for block, trial in enumerate(meta.trials):
             for number in range(max(0, trial.count)):
                 rng = random.Random(derive(seed, "generate", evaluation, block, number))
-                scripts += _trial(trial, meta, pool, rng, time_scope)
+                scripts += _trial(trial, pool, rng, time_scope)
     if not scripts:
         raise InvalidInput("The description asks for no trial: every <trial> has a count or repeats of 0 or less.")
     return scripts
@@ -88,9 +88,9 @@ def count_test_sets(trial: MetaTrial, seconds: int) -> int:
         trial: The description of the trial.
         seconds: The time of its training, all levels together.
     """
-    by_time = _times(seconds, trial.checkpoint_seconds)
-    by_count = _times(trial.limits.interactions, trial.checkpoint_interactions)
-    total = by_time + by_count
+    by_time = seconds, trial.script.checkpoint_seconds
+    by_count = trial.script.training.interactions, trial.script.checkpoint_interactions
+    total = sum(-(-limit // every) for limit, every in (by_time, by_count) if limit > 0 and every > 0)
     if trial.tests and total > MAX_TRIALS:
         raise InvalidInput(
             f"The limits of training give {total:,} checkpoints with test sets; at most {MAX_TRIALS:,} are allowed."
@@ -98,38 +98,16 @@ def count_test_sets(trial: MetaTrial, seconds: int) -> int:
     return max(1, total) if trial.tests else 0
 
 
-def _times(limit: int, every: int) -> int:
-    return math.ceil(Fraction(limit, every)) if limit > 0 and every > 0 else 0
-
-
-def _trial(
-    trial: MetaTrial, meta: ConfigMeta, pool: LevelPool, rng: random.Random, time_scope: TimeScope
-) -> Iterator[EvaluationScript]:
-    if trial.repeats <= 0:
+def _trial(trial: MetaTrial, pool: LevelPool, rng: random.Random, time_scope: TimeScope) -> Iterator[EvaluationScript]:
+    script, limits = trial.script, trial.script.training
+    if script.executions <= 0:
         return
-    levels = tuple(name for part in trial.training for name in _draw_training(part, pool, rng))
-    seconds = trial.limits.seconds * (len(levels) if time_scope == "level" else 1)
-    script = EvaluationScript(
-        training=msgspec.structs.replace(trial.limits, levels=levels, seconds=seconds),
-        tests=tuple(_draw_tests(trial, seconds, pool, rng)),
-        checkpoint_seconds=trial.checkpoint_seconds,
-        checkpoint_interactions=trial.checkpoint_interactions,
-        report_step=meta.measurement.step,
-        report_in_training=meta.measurement.training,
-        report_in_testing=meta.measurement.testing,
-        executions=trial.repeats,
-    )
-    for informed in {"both": (False, True), "true": (True,), "false": (False,)}[trial.notify]:
-        yield msgspec.structs.replace(script, informed=informed)
-
-
-def _draw_training(part: MetaSet, pool: LevelPool, rng: random.Random) -> list[str]:
-    """Draw levels with replacement, in the requested portions, and shuffle them."""
-    buckets = sort_levels(_names(part, pool))
-    counts = portion(rng.randrange(*part.amount), part, buckets)
-    drawn = [rng.choice(bucket) for bucket, count in zip(buckets, counts, strict=True) for _ in range(count)]
-    rng.shuffle(drawn)
-    return drawn
+    levels = tuple(name for part in trial.training for name in _draw(part, rng.randrange(*part.amount), pool, rng))
+    seconds = limits.seconds * (len(levels) if time_scope == "level" else 1)
+    training = msgspec.structs.replace(limits, levels=levels, seconds=seconds)
+    tests = tuple(_draw_tests(trial, seconds, pool, rng))
+    for informed in trial.informed:
+        yield msgspec.structs.replace(script, training=training, tests=tests, informed=informed)
 
 
 def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Random) -> Iterator[LevelSet]:
@@ -140,7 +118,7 @@ def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Ran
         rng.shuffle(parts)
     for part in parts:
         wanted = rng.randrange(*part.amount)
-        drawn = _draw_unused(part, wanted, used, pool, rng)
+        drawn = _draw(part, wanted, pool, rng, used)
         used.update(drawn)
         short += len(drawn) < wanted
         yield msgspec.structs.replace(part.limits, levels=tuple(drawn))
@@ -152,22 +130,21 @@ def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Ran
         )
 
 
-def _draw_unused(part: MetaSet, wanted: int, used: set[str], pool: LevelPool, rng: random.Random) -> list[str]:
-    """Draw levels without replacement, in the requested portions, and shuffle them; there may be fewer than wanted."""
-    buckets = [[name for name in bucket if name not in used] for bucket in sort_levels(_names(part, pool))]
-    counts = portion(wanted, part, buckets)
-    drawn = [
-        name
-        for bucket, count in zip(buckets, counts, strict=True)
-        for name in rng.sample(bucket, min(count, len(bucket)))
-    ]
+def _draw(part: MetaSet, wanted: int, pool: LevelPool, rng: random.Random, used: set[str] | None = None) -> list[str]:
+    """Draw levels in the requested portions and shuffle them.
+
+    A level may come again if `used` is None. Else no level comes twice, none of `used` comes at all, and there may be
+    fewer than wanted.
+    """
+    with naming(f"{part.where}: 'novelty_level' and 'novelty_type'"):
+        names = pool.names(part.novelty_level, part.novelty_type)
+    buckets = sort_levels([name for name in names if name not in (used or ())])
+    drawn: list[str] = []
+    for bucket, count in zip(buckets, portion(wanted, part, buckets), strict=True):
+        again = used is None
+        drawn += [rng.choice(bucket) for _ in range(count)] if again else rng.sample(bucket, min(count, len(bucket)))
     rng.shuffle(drawn)
     return drawn
-
-
-def _names(part: MetaSet, pool: LevelPool) -> list[str]:
-    with naming(f"{part.where}: 'novelty_level' and 'novelty_type'"):
-        return pool.names(part.novelty_level, part.novelty_type)
 
 
 def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:
@@ -177,16 +154,12 @@ def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:
     no_difference: list[str] = []
     for name in names:
         parts = Path(name).stem.split("_")
-        if len(parts) > 1 and parts[1] == "0":
-            absent.append(name)
-        elif len(parts) > 2 and parts[2] == "0":
-            no_difference.append(name)
-        else:
-            novel.append(name)
+        bucket = absent if parts[1:2] == ["0"] else no_difference if parts[2:3] == ["0"] else novel
+        bucket.append(name)
     return novel, absent, no_difference
 
 
-def portion(amount: int, part: MetaSet, buckets: tuple[list[str], ...] | list[list[str]]) -> list[int]:
+def portion(amount: int, part: MetaSet, buckets: tuple[list[str], ...]) -> list[int]:
     """Return how many levels to draw from each bucket; an empty bucket gives its share to the others."""
     absence, no_difference = part.absence, part.no_difference
     total = absence + no_difference

@@ -50,16 +50,16 @@ class XmlElement:
     """An XML element with typed attributes."""
 
     def __init__(self, element: Any, path: Path) -> None:
-        self._element, self._path = element, path
+        self._element, self.path = element, path
 
     @property
     def place(self) -> str:
         """The file and the tag, for messages."""
-        return f"{self._path}: <{self._element.tag}>"
+        return f"{self.path}: <{self._element.tag}>"
 
     def all(self, where: str) -> list[XmlElement]:
         """Return the elements at a path below this one."""
-        return [XmlElement(found, self._path) for found in self._element.findall(where)]
+        return [XmlElement(found, self.path) for found in self._element.findall(where)]
 
     def one(self, where: str) -> XmlElement | None:
         """Return the first element at a path below this one, or None."""
@@ -74,33 +74,28 @@ class XmlElement:
 
     def whole(self, name: str, default: int | None = None, most: int = MAX_NUMBER) -> int:
         """Return a whole number from an attribute."""
-        return self._whole(name, self.text(name, None if default is None else str(default)), most)
-
-    def truth(self, name: str, default: str | None = None) -> bool:
-        """Return `true` or `false` from an attribute, in any case."""
-        return self._truth(name, self.text(name, default))
-
-    def stated_whole(self, name: str, most: int = MAX_NUMBER) -> int:
-        """Return a whole number from an attribute of this name, from `value`, or from the text of the element."""
-        return self._whole(name, self._stated(name), most)
-
-    def stated_truth(self, name: str) -> bool:
-        """Return `true` or `false` from an attribute of this name, from `value`, or from the text of the element."""
-        return self._truth(name, self._stated(name))
-
-    def _stated(self, name: str) -> str:
-        places = (self._element.get(name), self._element.get("value"), self._element.text)
-        return next((str(text).strip() for text in places if text is not None), "")
-
-    def _whole(self, name: str, text: str, most: int) -> int:
+        text = self.text(name, None if default is None else str(default))
         if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > most:
             raise self.error(name, text, f"a whole number up to {most:,}")
         return int(float(text))
 
-    def _truth(self, name: str, text: str) -> bool:
-        if text.lower() not in ("true", "false"):
-            raise self.error(name, text, '"true" or "false"')
-        return text.lower() == "true"
+    def choice(self, name: str, allowed: tuple[str, ...], default: str | None = None) -> str:
+        """Return an attribute that has one of some values, in any case."""
+        text = self.text(name, default)
+        if text.lower() not in allowed:
+            *quoted, last = (f'"{value}"' for value in allowed)
+            raise self.error(name, text, f"{', '.join(quoted)} or {last}")
+        return text.lower()
+
+    def truth(self, name: str, default: str | None = None) -> bool:
+        """Return `true` or `false` from an attribute, in any case."""
+        return self.choice(name, ("true", "false"), default) == "true"
+
+    def stated(self, name: str) -> XmlElement:
+        """Move the value of the element to an attribute of this name; it may be there, in `value`, or in the text."""
+        places = (self._element.get(name), self._element.get("value"), self._element.text, "")
+        self._element.set(name, next(text for text in places if text is not None))
+        return self
 
     def share(self, name: str, default: float, highest: float) -> float:
         """Return a number from 0 up from an attribute."""
