@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -56,9 +57,14 @@ def add_fan(level: Level) -> Level:
     return _with(level, LevelObject(kind="Novelty", type="Fan", x=round(pig.x + 1.1, 4), y=round(pig.y + 1.0, 4)))
 
 
-def strengthen_wind(level: Level) -> Level:
-    """Make the wind lift more than twice as much, or add one if there is none."""
-    return _wind(level, "NovelAirTurbulence")
+def set_wind(level: Level, type_: str) -> Level:
+    """Change the winds of a level to another type, or add one if there is none."""
+    if not any(placed.type in WINDS for placed in level.objects):
+        x = round((level.sling[0] + _pigs(level)[0].x) / 2, 4)
+        wide, high = WIND_SCALE
+        return _with(level, LevelObject(kind="Novelty", type=type_, x=x, y=1.0, scale_x=wide, scale_y=high))
+    winds = (replace(placed, type=type_) if placed.type in WINDS else placed for placed in level.objects)
+    return replace(level, objects=tuple(winds))
 
 
 def add_magnet(level: Level) -> Level:
@@ -88,27 +94,26 @@ def turn_over(level: Level) -> Level:
     )
 
 
-def invert_wind(level: Level) -> Level:
-    """Make the wind press down instead of lifting."""
-    return _wind(level, "InverseAirTurbulence")
-
-
 def add_storm(level: Level) -> Level:
     """Add a storm that blows to the right once the first bird is gone."""
     return _with(level, LevelObject(kind="Novelty", type="Storm", x=0.0, y=3.5))
 
 
-CHANGES: dict[str, Callable[[Level], Level]] = {
-    "colour": recolour,
-    "fan": add_fan,
-    "wind": strengthen_wind,
-    "magnet": add_magnet,
-    "sling": turn_around,
-    "gravity": turn_over,
-    "downdraft": invert_wind,
-    "storm": add_storm,
-}
-"""In the order of the hierarchy: the first one is level 1."""
+strengthen_wind = partial(set_wind, type_="NovelAirTurbulence")
+invert_wind = partial(set_wind, type_="InverseAirTurbulence")
+STRONG_WIND = "the wind lifts more than twice as much as it did, or there is one where there was none"
+_HIERARCHY: tuple[tuple[str, str, Callable[[Level], Level], str], ...] = (
+    ("colour", "objects", recolour, "pigs and some blocks get a colour never seen; nothing else changes"),
+    ("fan", "agents", add_fan, "a fan behind the first pig pushes birds back"),
+    ("wind", "actions", strengthen_wind, STRONG_WIND),
+    ("magnet", "interactions", add_magnet, "something like a wooden ball, high on the way, pulls birds to it"),
+    ("sling", "relations", turn_around, "the slingshot stands on the other side, and everything else where it was"),
+    ("gravity", "environments", turn_over, "gravity points upwards, and everything hangs below a ceiling"),
+    ("downdraft", "goals", invert_wind, "the wind presses down hard where it used to lift"),
+    ("storm", "events", add_storm, "once the first bird is gone a storm blows to the right"),
+)
+"""Name, kind, change and note of each novelty, from level 1 on."""
+CHANGES = {name: change for name, _, change, _ in _HIERARCHY}
 SIGNS = {
     "Fan": "fan",
     "NovelAirTurbulence": "wind",
@@ -153,25 +158,14 @@ def family_of(changes: Sequence[str]) -> int:
     return list(CHANGES).index(changes[0]) + 1 if changes else 0
 
 
-def _novelty(name: str, kind: str, note: str) -> Novelty[BirdsSettings]:
+def _novelty(level: int, name: str, kind: str, note: str) -> Novelty[BirdsSettings]:
     def change(settings: BirdsSettings) -> BirdsSettings:
         return replace(settings, changes=(*settings.changes, name))
 
-    return Novelty(name, list(CHANGES).index(name) + 1, kind, note, change)
+    return Novelty(name, level, kind, note, change)
 
 
-NOVELTIES = (
-    _novelty("colour", "objects", "pigs and some blocks get a colour never seen; nothing else changes"),
-    _novelty("fan", "agents", "a fan behind the first pig pushes birds back"),
-    _novelty(
-        "wind", "actions", "the wind lifts more than twice as much as it did, or there is one where there was none"
-    ),
-    _novelty("magnet", "interactions", "something like a wooden ball, high on the way, pulls birds to it"),
-    _novelty("sling", "relations", "the slingshot stands on the other side, and everything else where it was"),
-    _novelty("gravity", "environments", "gravity points upwards, and everything hangs below a ceiling"),
-    _novelty("downdraft", "goals", "the wind presses down hard where it used to lift"),
-    _novelty("storm", "events", "once the first bird is gone a storm blows to the right"),
-)
+NOVELTIES = tuple(_novelty(level, name, kind, note) for level, (name, kind, _, note) in enumerate(_HIERARCHY, 1))
 
 
 def _pigs(level: Level) -> list[LevelObject]:
@@ -195,12 +189,3 @@ def _above(placed: LevelObject, x: float) -> float:
     aside, reach = abs(placed.x - x), MAGNET_REACH + SPARE
     pulled = placed.kind == "Block" or placed.type.startswith("Pink")
     return placed.y + math.sqrt(reach**2 - aside**2) if pulled and aside < reach else -math.inf
-
-
-def _wind(level: Level, type_: str) -> Level:
-    if not any(placed.type in WINDS for placed in level.objects):
-        x = round((level.sling[0] + _pigs(level)[0].x) / 2, 4)
-        wide, high = WIND_SCALE
-        return _with(level, LevelObject(kind="Novelty", type=type_, x=x, y=1.0, scale_x=wide, scale_y=high))
-    winds = (replace(placed, type=type_) if placed.type in WINDS else placed for placed in level.objects)
-    return replace(level, objects=tuple(winds))

@@ -161,13 +161,7 @@ def rolling(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     slope = _platform(foot - run / 2, y + drop / 2, length / 0.64 + 0.3)
     slope = msgspec.structs.replace(slope, rotation=round(360 - math.degrees(angle), 3))
     ledge = foot - run - 0.75
-    ball = LevelObject(
-        kind="Block",
-        type=template.shape,
-        material=template.material,
-        x=round(ledge, 4),
-        y=round(y + drop + 0.32 + (0.376 if template.shape == "Circle" else 0.211), 4),
-    )
+    ball = _block(template, ledge, y + drop + 0.32 + (0.376 if template.shape == "Circle" else 0.211))
     objects = [_platform(x, y, 2.6), _pig(x + 0.1, y + PIG_REST), slope, _platform(ledge, y + drop, 2.2), ball]
     if template.roof:
         objects.append(_platform(x - run / 2, y + drop + rng.uniform(2.0, 2.6), (run + 2.5) / 0.64))
@@ -179,32 +173,21 @@ def falling(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     x, y, deep = _draw(rng, template.x), _draw(rng, template.y), rng.uniform(2.4, 3.2)
     half = rng.uniform(0.95, 1.15)
     top = y + deep
-    weight = LevelObject(
-        kind="Block",
-        type=template.shape,
-        material=template.material,
-        x=round(x - half - 0.55, 4),
-        y=round(top + 0.537, 4),
-    )
-    if template.shape == "SquareHole":
-        weight = msgspec.structs.replace(weight, y=round(top + 0.742, 4))
-    objects = [
+    return [
         _platform(x, y, 2 * half / 0.64 + 1.4),
         _pig(x, y + PIG_REST),
         _platform(x - half - 0.33, y + deep / 2 - 0.01, 1.0, deep / 0.64 - 1.0),
         _platform(x - half - 0.6, top, 2.0),
         _platform(x + half + 0.33, y + deep / 2 + 0.5, 1.0, deep / 0.64 + 1.0),
+        _block(template, x - half - 0.55, top + (0.742 if template.shape == "SquareHole" else 0.537)),
     ]
-    return [*objects, weight]
 
 
 def sliding(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     """Place a smooth block at one end of a shelf, the pig at the other, and a roof over both."""
     x, y, length = _draw(rng, template.x), _draw(rng, template.y), _draw(rng, template.length)
     high = 0.32 + (0.216 if template.shape == "RectFat" else 0.421)
-    block = LevelObject(
-        kind="Block", type=template.shape, material=template.material, x=round(x - length, 4), y=round(y + high, 4)
-    )
+    block = _block(template, x - length, y + high)
     objects = [_platform(x - length / 2, y, (length + 2.2) / 0.64), _pig(x, y + PIG_REST), block]
     if template.roof:
         objects.append(_platform(x - length / 2 + 0.6, y + rng.uniform(1.9, 2.3), (length + 1.6) / 0.64))
@@ -212,11 +195,7 @@ def sliding(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
 
 
 SCENARIOS: dict[str, Callable[[LevelTemplate, random.Random], list[LevelObject]]] = {
-    "single": single,
-    "multiple": multiple,
-    "rolling": rolling,
-    "falling": falling,
-    "sliding": sliding,
+    scenario.__name__: scenario for scenario in (single, multiple, rolling, falling, sliding)
 }
 """In published order: single force, multiple forces, rolling, falling, sliding."""
 
@@ -228,6 +207,10 @@ def _draw(rng: random.Random, between: Range) -> float:
 def _platform(x: float, y: float, wide: float, high: float = 1.0) -> LevelObject:
     size = round(wide, 4), round(high, 4)
     return LevelObject(kind="Platform", type="Platform", x=round(x, 4), y=round(y, 4), scale_x=size[0], scale_y=size[1])
+
+
+def _block(template: LevelTemplate, x: float, y: float) -> LevelObject:
+    return LevelObject(kind="Block", type=template.shape, material=template.material, x=round(x, 4), y=round(y, 4))
 
 
 def _pig(x: float, y: float, type_: str = "BasicSmall") -> LevelObject:
