@@ -23,6 +23,7 @@ PACKAGES = (
     "openfield.journal",
     "openfield.metrics",
     "openfield.objectives",
+    "openfield.options",
     "openfield.report",
     "openfield.runner",
     "openfield.serving",

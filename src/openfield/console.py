@@ -29,6 +29,14 @@ def print_json(value: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
 
 
+def print_rows(titles: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool) -> None:
+    """Print rows as JSON objects with the titles as keys, or as a table."""
+    if as_json:
+        print_json([dict(zip(titles, row, strict=True)) for row in rows])
+    else:
+        print_table(titles, rows)
+
+
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; its last column goes below the rows if the columns do not fit side by side.
 

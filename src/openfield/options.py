@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from openfield.registry import AgentSource
     from openfield.result import Result
 
+__all__ = ["MORE", "CommandChanges", "CommandOptions", "Count", "Port", "Seconds", "Whole", "given"]
+
 COMMANDS = ("run", "play", "serve")
 """The commands that take options of a domain."""
 MORE = "More options"
@@ -91,6 +93,8 @@ def _check_seconds(_: Any, value: float | None) -> None:
 
 Whole = Annotated[int, Parameter(converter=_read_whole, metavar="NUMBER")]
 """A whole number."""
+Count = Annotated[int, Parameter(converter=_read_whole, metavar="NUMBER", validator=Number(gte=1, lte=1_000_000))]
+"""How many of something: from 1 to a million, which is more than anyone waits for."""
 Port = Annotated[int, Parameter(converter=_read_whole, metavar="PORT", validator=Number(gte=0, lte=65_535))]
 """The number of a port; 0 takes a free one."""
 Seconds = Annotated[float, Parameter(validator=_check_seconds, metavar="SECONDS")]

@@ -62,7 +62,7 @@ class Receipt(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
-            from asyncio import get_running_loop  # which those who have a loop have loaded, and nobody else needs
+            from asyncio import get_running_loop  # loaded only where there is a loop
 
             loop = get_running_loop()
             waiter: asyncio.Future[None] = loop.create_future()
@@ -87,7 +87,7 @@ class Receipt(Generic[T]):
 
 
 def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None]) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+    with suppress(RuntimeError):  # the loop is closed, and nothing waits there any more
         loop.call_soon_threadsafe(_set, waiter)
 
 

@@ -1,7 +1,7 @@
 """The file behind a run: its tables, how it is opened, and what SQLite's complaints mean to its owner.
 
-Used by `journal.py`, which writes it, and by `view.py`, which reads it. Only SQLite ever opens the file: closing it
-otherwise would drop the locks this process holds, and another one could take away the log it writes.
+`writer` writes it, `reader` reads it. Only SQLite ever opens the file: closing it otherwise would drop the locks this
+process holds, and another one could take away the log it writes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
     with explaining(path):
         db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
         if not _is_empty(db):
-            _check_schema(db, path)  # before anything is changed: it may be somebody else's
+            _check_schema(db, path)  # before anything is changed: it may belong to another program
         wal = db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
         db.execute("PRAGMA synchronous = FULL")
         commit(db, _create)
@@ -160,14 +160,14 @@ def _check_schema(db: sqlite3.Connection, path: Path) -> None:
 
 
 def _take_back(path: Path) -> None:
-    """Has SQLite take back what a killed process had half written without a write-ahead log: a reader may not."""
+    """Let SQLite take back what a killed process had half written without a write-ahead log: a reader may not."""
     if Path(f"{path}-journal").exists() and os.access(path.parent, os.W_OK):
         with closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as db:
             _is_empty(db)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
-    """Reading a write-ahead log needs a writable folder; a finished run in a read-only one is opened as it lies."""
+    """Connect for reading. A log needs a writable folder; a finished run in a read-only one is opened as it lies."""
     log = Path(f"{path}-wal")
     lies_still = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     uri = f"file:{quote(str(path.resolve()))}?mode=ro{'&immutable=1' if lies_still else ''}"

@@ -20,9 +20,8 @@ from openfield.registry import check_extra, find_domain
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, with_limits
 
-MOST = 1_000_000
-"""More trials than anybody waits for; without an end a mistyped number fills the memory before anything is played."""
-Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+"""More trials than anyone waits for; without an end a mistyped number fills the memory before anything is played."""
 KINDS = {
     "int": "a whole number",
     "float": "a number",

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 
 GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
-"""Is told a process group, and ends it when there is nobody any more who could say more."""
+"""Reads a process group, and ends it when its standard input is closed."""
 
 
 @contextmanager
@@ -51,7 +51,7 @@ class Guard:
     """
 
     def __init__(self) -> None:
-        """Starts the shell, before there is anything to guard: from then on a line is all it takes."""
+        """Start the shell before there is anything to guard: from then on a line is all it takes."""
         self._group: int | None = None
         quiet, words = subprocess.DEVNULL, ["/bin/sh", "-c", GUARD]
         self._shell = subprocess.Popen(  # noqa: S603
@@ -62,7 +62,7 @@ class Guard:
         """Tell the guard which process group to end."""
         self._group = group
         if self._shell.stdin is not None:
-            with suppress(BrokenPipeError):  # somebody ended it: then a program is ended by this process, or not at all
+            with suppress(BrokenPipeError):  # it was ended: then only this process can end the program
                 self._shell.stdin.write(f"{group}\n".encode())
 
     def end(self) -> None:

@@ -2,7 +2,7 @@
 
 The agent speaks first (`hello`), is told the task (`welcome`), then answers every `turn` that asks for something with a
 `reply`, until `bye`.
-Everything here is bytes in, values out; `agents/process.py` and `serve.py` do the talking.
+Everything up to `JsonLinesWire` is bytes in, values out; the wire and `agents/process.py` do the talking.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class JsonLinesWire:
             while True:
                 await self._play(dispatcher, lines)
         except (EOFError, ConnectionError):
-            pass  # whoever comes back with the session goes on
+            pass  # an agent that comes back with the session goes on
         except OpenfieldError as error:
             with suppress(ConnectionError):
                 await lines.write(bye(str(error)))
@@ -170,7 +170,7 @@ class _Conversation:
         return _decode(line)
 
     async def write(self, message: bytes) -> None:
-        if self._writer.is_closing():  # some event loops let nobody write then
+        if self._writer.is_closing():  # some event loops refuse to write then
             raise ConnectionError("the agent has hung up")
         self._writer.write(message)
         await self._writer.drain()

@@ -65,7 +65,7 @@ class RemoteRollout:
         """Take a reply, and let the journal report it: the event loop is woken once, not twice."""
         try:
             turn, written = self.take(reply, durable)
-        except BaseException as error:  # whatever it was, whoever waits must hear of it
+        except BaseException as error:  # the one that waits must hear of it, whatever it was
             answered.settle(None, error)
             return
         if written is None:

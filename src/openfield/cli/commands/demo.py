@@ -8,15 +8,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.results import print_result
-from openfield.options import Whole
+from openfield.cli.shared.results import play_plan, print_result
+from openfield.options import Count, Whole
 
 
 def demo(
     *domains: str,
     output: Annotated[Path, Parameter(name=["--output", "-o"], metavar="FILE")] = Path("runs/demo.sqlite"),
     workers: Whole = 2,
-    trials: Whole = 5,
+    trials: Count = 5,
 ) -> None:
     """See what openfield does: two agents meet a change in every installed domain.
 
@@ -29,15 +29,10 @@ def demo(
     Example:
         openfield demo doom --trials 3
     """
-    from openfield.cli.shared.progress import showing_progress
     from openfield.errors import InvalidInput, MissingExtra
     from openfield.registry import check_extra, find_domain, installed_domains
-    from openfield.result import Result
     from openfield.runner.plan import make_plan
-    from openfield.runner.run import run_plan
 
-    if trials < 1:
-        raise InvalidInput(f"--trials must be 1 or more, not {trials}.")
     chosen = [find_domain(name) for name in domains] or installed_domains()
     if not chosen:
         raise InvalidInput("No domain is installed. See what is missing: openfield doctor")
@@ -53,10 +48,7 @@ def demo(
         agents = list(getattr(domain, "demo_agents", ()))
         change = domain.describe(next((trial.novelty for trial in made if trial.novelty), ()))
         print(f"{domain.title}: {' and '.join(agents)} meet a change ({change}).", flush=True)
-        plan = make_plan(agents, made)
-        with showing_progress(plan, output) as watch:
-            run_plan(plan, output, workers, watch=watch)
-        result = Result([output])
+        result = play_plan(make_plan(agents, made), output, workers)
     if result is not None:
         print_result(result, as_json=False)
         page = result.page(output.with_suffix(".html"))

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Output, Settings
-from openfield.options import Whole
+from openfield.options import Count, Whole
 
 
 def generate(
@@ -19,7 +19,7 @@ def generate(
     output: Output = None,
     levels: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     pool: Annotated[Path | None, Parameter(metavar="DIR")] = None,
-    count: Whole | None = None,
+    count: Count | None = None,
     seed: Whole = 0,
     set_: Settings = None,
 ) -> None:
@@ -39,22 +39,24 @@ def generate(
         openfield generate birds configMeta.xml -o config.xml
     """
     from openfield.atomic import replacing
-    from openfield.capabilities import GeneratesTrials
+    from openfield.capabilities import FillsPool, GeneratesTrials
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import parse_settings
 
-    if pool is not None and source is not None:
-        raise InvalidInput("generate draws from a description or makes levels with --pool. Leave one of them out.")
+    known = find_domain(domain)
     if pool is not None:
-        _fill(domain, pool, 4 if count is None else count, seed)
+        if source is not None:
+            raise InvalidInput("generate draws from a description or makes levels with --pool. Leave one of them out.")
+        if not isinstance(known, FillsPool):
+            raise InvalidInput(f"{known.name} has no levels to make more of.")
+        print(f"{len(list(known.fill_pool(pool, count or 4, seed)))} levels in {pool}")
         return
     if count is not None:
         raise InvalidInput("--count needs --pool.")
     if source is None:
         raise InvalidInput("generate needs a description to draw from, or --pool DIR to make levels in.")
     settings = {**({"levels": str(levels)} if levels else {}), **parse_settings(set_ or [])}
-    known = find_domain(domain)
     if not isinstance(known, GeneratesTrials):
         raise InvalidInput(f"{known.name} has no descriptions to generate trials from.")
     text = known.generate(source, seed, **settings)
@@ -64,17 +66,3 @@ def generate(
     with replacing(output) as draft:
         draft.write_text(text, encoding="utf-8")
     print(f"{text.count('<trial ')} trials in {output}")
-
-
-def _fill(domain: str, pool: Path, count: int, seed: int) -> None:
-    from openfield.capabilities import FillsPool
-    from openfield.errors import InvalidInput
-    from openfield.registry import find_domain
-
-    if count < 1:
-        raise InvalidInput(f"--count must be 1 or more, not {count}.")
-    known = find_domain(domain)
-    if not isinstance(known, FillsPool):
-        raise InvalidInput(f"{known.name} has no levels to make more of.")
-    made = sum(1 for _ in known.fill_pool(pool, count, seed))
-    print(f"{made} levels in {pool}")

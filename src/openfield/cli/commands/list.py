@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from openfield.console import print_json, print_table
+from openfield.console import print_rows
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -25,11 +25,7 @@ def list_things(what: Things = "domains", domain: str | None = None, /, *, json:
     Example:
         openfield list novelties birds
     """
-    titles, rows = _rows(what, domain)
-    if json:
-        print_json([dict(zip(titles, row, strict=True)) for row in rows])
-    else:
-        print_table(titles, rows)
+    print_rows(*_rows(what, domain), json)
 
 
 def _rows(what: Things, name: str | None) -> Rows:
@@ -52,12 +48,10 @@ def _rows(what: Things, name: str | None) -> Rows:
         return ("setting", "type", "default", "meaning"), [(r.name, r.type, r.default, r.note) for r in rows]
     domains = installed_domains() if name is None else [find_domain(name)]
     if what == "domains":
-        return ("domain", "what it is", "novelties", "agents"), [_domain_row(each) for each in domains]
+        return ("domain", "what it is", "novelties", "agents"), [
+            (each.name, each.title, len(each.novelties), ", ".join(each.agents)) for each in domains
+        ]
     return _agents(domains) if what == "agents" else _novelties(domains)
-
-
-def _domain_row(domain: Domain[Any]) -> tuple[object, ...]:
-    return domain.name, domain.title, len(domain.novelties), ", ".join(domain.agents)
 
 
 def _agents(domains: list[Domain[Any]]) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.shared.results import agents_aside, fail_if_nothing_scored, print_result
+from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.options import Whole
 
 
@@ -20,13 +20,9 @@ def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool 
     Example:
         openfield resume runs/birds.sqlite
     """
-    from openfield.cli.shared.progress import showing_progress
-    from openfield.result import Result
-    from openfield.runner.run import read_plan, run_plan
+    from openfield.runner.run import read_plan
 
     plan = read_plan(run, retry)
-    with showing_progress(plan, run) as watch, agents_aside(json):
-        run_plan(plan, run, workers, retry, watch)
-    result = Result([run])
+    result = play_plan(plan, run, workers, retry, json)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

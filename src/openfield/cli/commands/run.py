@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import TRIALS, Settings
-from openfield.cli.shared.results import agents_aside, fail_if_nothing_scored, print_result
+from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.console import print_json
 from openfield.options import MORE, CommandChanges, Whole
-
-if TYPE_CHECKING:
-    from openfield.cell import Cell
-    from openfield.result import Result
-    from openfield.runner.experiment import Experiment
-    from openfield.runner.plan import Plan
 
 AGENTS = Group("Agents", sort_key=1)
 
@@ -82,12 +75,10 @@ def run(
         "settings": parse_settings(set_) if set_ else None,
         "limits": {"reply_seconds": reply_seconds} if reply_seconds is not None else None,
     }
-    run_experiment(domain, {key: value for key, value in own.items() if value is not None}, options, retry, json)
+    _run_experiment(domain, {key: value for key, value in own.items() if value is not None}, options, retry, json)
 
 
-def run_experiment(
-    domain: str, own: dict[str, Any], options: Any = None, retry: bool = False, as_json: bool = False
-) -> None:
+def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool, as_json: bool) -> None:
     """Run an experiment and print what came of it.
 
     Args:
@@ -101,7 +92,7 @@ def run_experiment(
 
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
-    from openfield.runner.experiment import make_experiment, read_experiment
+    from openfield.runner.experiment import make_experiment, naming, read_experiment
     from openfield.runner.plan import make_plan
 
     if domain.endswith(".sqlite"):
@@ -113,40 +104,18 @@ def run_experiment(
         print_json(changes.instead(own))
         return
     experiment = make_experiment(_merge(start, changes, own))
-    with _naming(file, changes, own):
+    changed = changes.experiment or own.keys() & {"novelty", "settings"}  # then the file is not what is wrong
+    with nullcontext() if file is None or changed else naming(file):
         agents = changes.agents if changes.agents and "agents" not in own else experiment.agents
         plan = make_plan(agents, experiment.make_trials(), experiment.repeats)
-    result = _play(plan, experiment, retry, as_json)
-    _conclude(result, plan.cells, changes, as_json)
-
-
-def _naming(file: Path | None, changes: CommandChanges, own: dict[str, Any]) -> AbstractContextManager[None]:
-    """Name the experiment file in errors, unless options changed what is wrong."""
-    from openfield.runner.experiment import naming
-
-    return nullcontext() if file is None or own.keys() & {"novelty", "settings"} or changes.experiment else naming(file)
-
-
-def _play(plan: Plan, experiment: Experiment, retry: bool, as_json: bool) -> Result:
-    """Play what is left of a plan, and show how far it is."""
-    from openfield.cli.shared.progress import showing_progress
-    from openfield.result import Result
-    from openfield.runner.run import run_plan
-
-    with showing_progress(plan, experiment.path) as watch, agents_aside(as_json):
-        run_plan(plan, experiment.path, experiment.workers, retry, watch)
-    return Result([experiment.path])
-
-
-def _conclude(result: Result, cells: Iterable[Cell], changes: CommandChanges, as_json: bool) -> None:
-    """Print the result, do what options of the domain ask for, and say where the record is."""
+    path = experiment.path
+    result = play_plan(plan, path, experiment.workers, retry, as_json)
     print_result(result, as_json)
     for finish in changes.finish:
         finish(result)
     if not as_json:
-        (path,) = result.paths
         print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
-    fail_if_nothing_scored(result, cells)
+    fail_if_nothing_scored(result, plan.cells)
 
 
 def _merge(start: dict[str, Any], changes: CommandChanges, own: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
-from openfield.options import Whole
+from openfield.options import Port
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 @Parameter(name="*", group=Group("Connection", sort_key=3))
 @dataclass(frozen=True)
-class Connection:
+class ListenOptions:
     """Where agents connect, and how they are let in."""
 
     host: Annotated[str | None, Parameter(metavar="ADDRESS")] = None
     """The address to listen on [127.0.0.1]. Other machines are let in only with a token."""
-    port: Annotated[Whole | None, Parameter(metavar="PORT")] = None
+    port: Port | None = None
     """The port to listen on [the one the domain's agents expect]; 0 takes a free one."""
     token: Annotated[str | None, Parameter(metavar="SECRET")] = None
     """A secret that agents must show."""
 
 
-ANYWHERE = Connection()
+LOCAL = ListenOptions()
 
 
 def serve(
@@ -44,7 +44,7 @@ def serve(
     options: DomainOptions = None,
     *,
     trial_options: TrialOptions = DEFAULT,
-    connection: Connection = ANYWHERE,
+    listen: ListenOptions = LOCAL,
     output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "remote",
 ) -> None:
@@ -54,7 +54,7 @@ def serve(
         domain: A domain's name, `module:attribute` or `file.py`. Its options: openfield serve DOMAIN --help
         options: Options of the domain.
         trial_options: Which trials.
-        connection: Where agents connect.
+        listen: Where agents connect.
         output: The run file [runs/DOMAIN-served.sqlite].
         agent_name: The name of agents that do not say theirs [remote].
 
@@ -64,22 +64,21 @@ def serve(
     from openfield.errors import Cancelled, InvalidInput
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serving.listen import check_exposure, check_port
+    from openfield.serving.listen import check_exposure
     from openfield.serving.wire import Serving
 
     known = find_domain(domain)
     changes = prepare(known, "serve", options)
-    place = connection.host or changes.host or "127.0.0.1"
-    number = changes.port if connection.port is None else connection.port
-    check_port(number, "--port")
-    check_exposure(place, connection.token)
+    place = listen.host or changes.host or "127.0.0.1"
+    number = changes.port if listen.port is None else listen.port
+    check_exposure(place, listen.token)
     if changes.trials_from and trial_options != DEFAULT:
         others = "--trials, --seed, --novelty, --set and --redlight"
         raise InvalidInput(f"{changes.trials_from} lists the trials to serve. Leave out {others}.")
     trials = trial_options.make(known, changes, 5)
     path = output or Path(f"runs/{known.name}-served.sqlite")
     try:
-        _serve_trials(known, trials, path, (place, number), Serving(agent_name, connection.token, changes.serving))
+        _serve_trials(known, trials, path, (place, number), Serving(agent_name, listen.token, changes.serving))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         raise SystemExit(Cancelled.exit_status) from None
     finally:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.console import print_json, print_table
+from openfield.console import print_json, print_rows, print_table
 from openfield.options import Whole
 
 if TYPE_CHECKING:
@@ -51,75 +51,67 @@ def show(
                 raise InvalidInput(f"{'--gif' if turn is None else '--turn'} needs --cell.")
             _show_cells(opened.cells(), json)
         elif gif is not None:
-            _film(opened, opened.cell(cell), episode or 0, gif)
+            from openfield.report.film import write_film
+
+            count = write_film(opened, opened.cell(cell), episode or 0, gif)
+            print(f"{count} pictures of episode {episode or 0} in {gif}")
         else:
             _show_turns(opened, opened.cell(cell), turn, json)
 
 
-def _film(run: Run, cell: CellRecord, episode: int, output: Path) -> None:
-    from openfield.report.film import write_film
-
-    count = write_film(run, cell, episode, output)
-    print(f"{count} pictures of episode {episode} in {output}")
-
-
 def _show_cells(cells: list[CellRecord], as_json: bool) -> None:
-    rows = [
-        (cell.id, cell.agent, cell.trial.domain, "+".join(cell.trial.novelty) or "none", cell.outcome or "not over",
-         len(cell.episodes), cell.steps, cell.note)
-        for cell in cells
-    ]  # fmt: skip
     titles = ("cell", "agent", "domain", "novelty", "outcome", "episodes", "turns", "note")
-    if as_json:
-        print_json([dict(zip(titles, row, strict=True)) for row in rows])
-    else:
-        print_table(titles, rows)
+    print_rows(titles, [_cell_row(cell) for cell in cells], as_json)
+
+
+def _cell_row(cell: CellRecord) -> tuple[object, ...]:
+    planned = cell.id, cell.agent, cell.trial.domain, "+".join(cell.trial.novelty) or "none"
+    return *planned, cell.outcome or "not over", len(cell.episodes), cell.steps, cell.note
 
 
 def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -> None:
     from openfield.errors import InvalidInput
 
-    rows = [_row(number, step) for number, step in enumerate(run.steps(cell.id, cell.attempt))]
+    steps = list(enumerate(run.steps(cell.id, cell.attempt)))
     if wanted is not None:
-        if not rows:
+        if not steps:
             raise InvalidInput(f"Cell {cell.id} has no turns yet.")
-        if not 0 <= wanted < len(rows):
-            raise InvalidInput(f"Cell {cell.id} has turns 0 to {len(rows) - 1}.")
-        print_json(_full(rows[wanted]))
+        if not 0 <= wanted < len(steps):
+            raise InvalidInput(f"Cell {cell.id} has turns 0 to {len(steps) - 1}.")
+        print_json(_full(*steps[wanted]))
     elif as_json:
-        print_json([_full(row) for row in rows])
+        print_json([_full(*each) for each in steps])
     else:
         titles = ("turn", "asks", "reward", "reply before it", "took", "truth", "observation")
-        print_table(titles, (_short(row) for row in rows))
+        print_table(titles, (_short(*each) for each in steps))
 
 
-def _row(number: int, step: Step) -> dict[str, Any]:
-    return {"number": number, "reply": step.reply, "took_ns": step.took, "turn": step.turn, "truth": step.truth}
+def _full(number: int, step: Step) -> dict[str, Any]:
+    """Return all of a step, the fields of its parts by name."""
+    reply, turn, truth = (part and _changed(part) for part in (step.reply, step.turn, step.truth))
+    return {"number": number, "reply": reply, "took_ns": step.took, "turn": turn, "truth": truth}
 
 
-def _full(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with the fields of its parts by name, for JSON."""
-    return {**row, **{key: row[key] and _said(row[key]) for key in ("reply", "turn", "truth")}}
-
-
-def _said(part: Struct) -> dict[str, Any]:
-    """Return the fields that differ from their defaults, without the time a reply took, which the row has."""
+def _changed(part: Struct) -> dict[str, Any]:
+    """Return the fields that differ from their defaults, without the time a reply took, which the step has."""
     from msgspec.structs import asdict, fields
 
     defaults = {field.name: field.default for field in fields(part)}
     return {name: value for name, value in asdict(part).items() if value != defaults[name] and name != "took"}
 
 
-def _short(row: dict[str, Any]) -> tuple[str, ...]:
-    turn, reply, truth = row["turn"], row["reply"], row["truth"]
+def _short(number: int, step: Step) -> tuple[str, ...]:
+    """Return a step in the columns of a table."""
+    turn, reply, truth = step.turn, step.reply, step.truth
     belief = f"  believes {reply.belief.novel}" if reply and reply.belief else ""
+    detail = "" if truth is None or truth.detail is None else _cut(truth.detail)
     return (
-        str(row["number"]),
+        str(number),
         turn.ask.value if turn else "over",
         f"{turn.reward:g}" if turn else "",
         f"{_cut(reply.action)}{belief}" if reply else "",
-        f"{row['took_ns'] / 1e6:.2f} ms",
-        ("novel " if truth.novel else "") + (_cut(truth.detail) if truth.detail is not None else ""),
+        f"{step.took / 1e6:.2f} ms",
+        ("novel " if truth and truth.novel else "") + detail,
         _cut(turn.observation) if turn else "",
     )
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
-from cyclopts.validators import Number
 
-from openfield.options import CommandChanges, Whole
+from openfield.options import CommandChanges, Count, Whole
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -29,7 +28,7 @@ Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multipl
 class TrialOptions:
     """Which trials are made."""
 
-    trials: Annotated[Whole | None, Parameter(validator=Number(gte=1, lte=1_000_000))] = None
+    trials: Count | None = None
     """How many trials [5 to serve, 1 to play]."""
     novelty: Annotated[str | None, Parameter(metavar="NAME")] = None
     """`NAME[:difficulty]`, `a+b` for both at once, or `none`."""
@@ -41,14 +40,7 @@ class TrialOptions:
     """The root of all seeds [0]."""
 
     def make(self, domain: Domain[Any], changes: CommandChanges, usual: int, **limits: Any) -> list[Trial]:
-        """Return the trials.
-
-        Args:
-            domain: What they are trials of.
-            changes: What the options of the domain change.
-            usual: How many trials if no number is given.
-            **limits: Limits of the agent; they win over those of the domain's options.
-        """
+        """Make trials of a domain, or the `usual` number of them. Limits given here win over the domain's options."""
         from openfield.runner.experiment import limit, make_trials, parse_settings
 
         keys = changes.experiment

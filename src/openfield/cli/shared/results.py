@@ -1,10 +1,11 @@
-"""Print the result of a run, and fail if nothing in it was scored."""
+"""Play a plan, print the result, and fail if nothing in it was scored."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,22 @@ from openfield.console import print_json
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
-    from openfield.journal.reader import CellRecord
     from openfield.result import Result
+    from openfield.runner.plan import Plan
 
 
-def agents_aside(as_json: bool) -> AbstractContextManager[object]:
-    """Send what agents print in this process to standard error if JSON is printed; workers always do so."""
-    return redirect_stdout(sys.stderr) if as_json else nullcontext()
+def play_plan(plan: Plan, path: Path, workers: int, retry: bool = False, as_json: bool = False) -> Result:
+    """Play what is left of a plan behind progress bars, and return the result.
+
+    If JSON is printed, what agents print in this process goes to standard error; workers always send it there.
+    """
+    from openfield.cli.shared.progress import showing_progress
+    from openfield.result import Result
+    from openfield.runner.run import run_plan
+
+    with showing_progress(plan, path) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
+        run_plan(plan, path, workers, retry, watch)
+    return Result([path])
 
 
 def print_result(result: Result, as_json: bool, metrics: list[str] | None = None) -> None:
@@ -28,8 +38,11 @@ def print_result(result: Result, as_json: bool, metrics: list[str] | None = None
         return
     from rich.console import Console
 
+    from openfield.journal.reader import SCORED
+
     Console().print(result.table(metrics))
-    if unchanged := [cell for cell in result.cells if _never_changed(cell)]:
+    changing = [cell for cell in result.cells if cell.trial.novelty and cell.outcome in SCORED]
+    if unchanged := [cell for cell in changing if not any(episode.novel for episode in cell.episodes)]:
         print(f"In {len(unchanged)} of {len(result.cells)} cells the trial ended before the change came.")
 
 
@@ -41,9 +54,3 @@ def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
     asked = {cell.id for cell in cells}
     if not any(cell.outcome in SCORED for cell in result.cells if cell.id in asked):
         raise NothingScored(f"No cell could be scored. See why: openfield show {quote(str(result.paths[0]))}")
-
-
-def _never_changed(cell: CellRecord) -> bool:
-    from openfield.journal.reader import SCORED
-
-    return bool(cell.trial.novelty) and cell.outcome in SCORED and not any(episode.novel for episode in cell.episodes)
