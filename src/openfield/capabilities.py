@@ -318,7 +318,10 @@ class GuidesChecks(Protocol):
 
 @runtime_checkable
 class HasScriptedPeer(Protocol):
-    """Lets the conformance kit speak its wire: a client that plays given replies."""
+    """Lets the conformance kit speak its wire: a client that plays given replies.
+
+    A `scripted_agent` beside it names the agent whose replies the wire can carry.
+    """
 
     def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
         """Play these replies over the wire of a server."""
