@@ -59,7 +59,7 @@ def run(
         reply_seconds: How long a reply may take [60].
 
     Example:
-        openfield run birds -a planner -a mine.py:Agent --novelty gravity:hard
+        openfield run birds -a planner -a mine.py:Agent --novelty gravity
     """
     from openfield.runner.experiment import parse_agents, parse_settings
 
