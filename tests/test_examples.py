@@ -15,6 +15,7 @@ import openfield as of
 from conftest import ROOT
 from openfield.journal.reader import CellRecord, Run
 from openfield.registry import find_domain
+from support.voice import find_offences
 
 EXAMPLES = ROOT / "examples"
 MAZE = str(EXAMPLES / "maze.py")
@@ -109,6 +110,10 @@ def test_every_example_says_what_it_is() -> None:
             "python examples/commai_task.py" if file.name == "commai_task.py" else f"openfield run {subject} --agent "
         )
         assert command.startswith(f"Try it: {start}")
+
+
+def test_docstrings_begin_with_a_verb() -> None:
+    assert [offence for file in sorted(EXAMPLES.glob("*.py")) for offence in find_offences(file)] == []
 
 
 def test_a_learner_of_the_challenge_runs_as_its_first_lines_say(tmp_path: Path) -> None:
