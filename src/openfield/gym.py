@@ -193,11 +193,6 @@ def register_domain(domain: Domain[Any]) -> str | None:
     return name
 
 
-def _settings(domain: Domain[Any]) -> dict[str, Any]:
-    """Return how the settings of the environment differ from the domain's defaults."""
-    return dict(getattr(domain, "gym_settings", {}))
-
-
 def gym_name(domain: Domain[Any]) -> str:
     """Return the name Gymnasium knows a domain by: its `gym_name`, or its name in camel case."""
     words = re.split(r"[^0-9A-Za-z]+", domain.name)
@@ -246,7 +241,7 @@ def from_gym(space: Space, value: Any) -> Any:
 
 def _first_trial(domain: Domain[Any]) -> Trial:
     """Return the default trial, with the settings under which the domain declares its spaces."""
-    return domain.trials(count=1, **_settings(domain))[0]
+    return domain.trials(count=1, **getattr(domain, "gym_settings", {}))[0]
 
 
 def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
@@ -262,7 +257,7 @@ def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
 def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:
     spec = domain.spec(trial)
     if spec.actions is None or spec.observations is None:
-        known = ", ".join(f"{name}={value}" for name, value in _settings(domain).items())
+        known = ", ".join(f"{name}={value}" for name, value in getattr(domain, "gym_settings", {}).items())
         where = f" unless trials are made with {known}" if known else ""
         raise InvalidInput(f"{domain.name} does not declare its spaces{where}, which Gymnasium needs.")
     return spec.actions, spec.observations

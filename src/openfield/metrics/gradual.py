@@ -42,18 +42,15 @@ class TaskEffort(msgspec.Struct, frozen=True):
     interruptions: int
 
 
-def task_efforts(cell: CellRecord, streak: int | None = None, strict_streak: int = STRICT_STREAK) -> list[TaskEffort]:
+def task_efforts(cell: CellRecord) -> list[TaskEffort]:
     """Return the effort for each task until it was solved, in the order of first appearance.
 
-    A task is solved by as many instances in a row as its curriculum asks for (`needs`), or by `streak` if given.
+    A task is solved by as many instances in a row as its curriculum asks for (`needs`).
     """
     tasks: dict[str, list[dict[str, Any]]] = {}
     for detail in _instances(cell):
         tasks.setdefault(detail["task"], []).append(detail)
-    return [
-        _row(task, instances, streak or instances[0].get("needs", STREAK), strict_streak)
-        for task, instances in tasks.items()
-    ]
+    return [_row(task, instances) for task, instances in tasks.items()]
 
 
 def learning_curve(cell: CellRecord, size: int = BLOCK) -> list[float]:
@@ -71,9 +68,7 @@ def accuracy_by_index(cell: CellRecord, most: int = 50) -> list[float]:
 def transfer(ordered: CellRecord, scratch: Iterable[CellRecord]) -> dict[str, float]:
     """Return for each task its steps from scratch divided by its steps in the curriculum; above 1 the others helped.
 
-    Args:
-        ordered: The curriculum in order.
-        scratch: Cells with a single task each. Tasks that were not solved on both sides are left out.
+    The cells from scratch have a single task each. Tasks that were not solved on both sides are left out.
     """
     alone = {row.task: row.steps for cell in scratch for row in task_efforts(cell) if row.solved}
     rows = [row for row in task_efforts(ordered) if row.solved and row.task in alone and row.steps]
@@ -98,13 +93,13 @@ def retention(cell: CellRecord) -> dict[str, float]:
     return kept
 
 
-def solved_within(cell: CellRecord, budget: int, tasks: int | None = None) -> float:
+def solved_within(cell: CellRecord, budget: int) -> float:
     """Return the share of a curriculum's tasks that were solved within a budget of steps."""
     rows, used, solved = task_efforts(cell), 0, 0
     for row in rows:
         used += row.steps
         solved += row.solved and used <= budget
-    return solved / max(tasks or _size(cell) or len(rows), 1)
+    return solved / max(_size(cell) or len(rows), 1)
 
 
 def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
@@ -131,8 +126,9 @@ def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
     }
 
 
-def _row(task: str, instances: Sequence[dict[str, Any]], streak: int, strict_streak: int) -> TaskEffort:
-    end, strict = _solved_at(instances, streak, "original"), _solved_at(instances, strict_streak, "solved")
+def _row(task: str, instances: Sequence[dict[str, Any]]) -> TaskEffort:
+    end = _solved_at(instances, instances[0].get("needs", STREAK), "original")
+    strict = _solved_at(instances, STRICT_STREAK, "solved")
     taken = instances[: end or len(instances)]
     marks = "".join(detail["marks"] for detail in taken)
     return TaskEffort(

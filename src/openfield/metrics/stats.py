@@ -54,12 +54,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def estimate_mean(values: Sequence[float], bounds: Range | None = (0.0, 1.0)) -> Estimate:
-    """Estimate a mean, with Student's interval on the logit scale between bounds, or Hall's without bounds.
-
-    Args:
-        values: One number per trial.
-        bounds: The values the number must lie between; `FROM_ZERO` for only a lower bound, None for no bounds.
-    """
+    """Estimate a mean, with Student's interval on the logit scale between bounds, or Hall's without bounds."""
     n = len(values)
     if n < MIN_TRIALS:
         return _undefined(n)

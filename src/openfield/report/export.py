@@ -19,6 +19,9 @@ from openfield.journal.reader import CellRecord
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 """DuckDB would otherwise download what it lacks."""
+OF_CELL, OF_TRIAL = ("agent", "repeat", "outcome"), ("domain", "version", "seed", "red_light")
+OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended")
+"""Columns that show a field of a cell, its trial or an episode as it is."""
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 
@@ -71,33 +74,20 @@ def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
     """Yield the rows of all episodes, in order."""
     for cell in cells:
         for episode in cell.episodes:
+            belief = episode.belief
             yield Row(
                 **_describe(cell),
+                **{name: getattr(episode, name) for name in OF_EPISODE},
                 episode=episode.number,
-                phase=episode.phase,
-                novel=episode.novel,
-                turns=episode.turns,
-                performance=episode.performance,
-                belief=episode.belief.highest if episode.belief else None,
-                belief_level=episode.belief.level if episode.belief else None,
-                detected=episode.detected,
-                ended=episode.ended,
+                belief=belief.highest if belief else None,
+                belief_level=belief.level if belief else None,
             )
 
 
 def _describe(cell: CellRecord) -> dict[str, Any]:
-    return {
-        "cell": cell.id,
-        "agent": cell.agent,
-        "trial": cell.trial.id,
-        "repeat": cell.repeat,
-        "outcome": cell.outcome,
-        "domain": cell.trial.domain,
-        "version": cell.trial.version,
-        "seed": cell.trial.seed,
-        "novelty": "+".join(cell.trial.novelty),
-        "red_light": cell.trial.red_light,
-    }
+    trial = cell.trial
+    same = {name: getattr(cell, name) for name in OF_CELL} | {name: getattr(trial, name) for name in OF_TRIAL}
+    return same | {"cell": cell.id, "trial": trial.id, "novelty": "+".join(trial.novelty)}
 
 
 def _write(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct], form: str) -> int:

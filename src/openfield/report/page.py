@@ -19,19 +19,11 @@ from openfield.capabilities import HasFigures
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics import BUILT_IN, Metric
 from openfield.metrics.summary import Key, Scenario, Summary, group_cells, summarise
+from openfield.report import words
 from openfield.report.chart import draw_curves
 from openfield.report.openset import draw_openset
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
-from openfield.report.words import (
-    READING,
-    Domains,
-    count_failed,
-    describe_novelty,
-    describe_terms,
-    pick_comparisons,
-    say_outcomes,
-    title_domain,
-)
+from openfield.report.words import Domains
 
 MAX_BYTES = 300_000
 
@@ -94,7 +86,7 @@ def render_page(
             style=_read("page.css"),
             facts=_draw_facts(cells, summary, facts),
             body="\n".join(_draw_body(summary, members, domains, detail, baseline)),
-            reading=f"<p>{escape(READING)}</p>",
+            reading=f"<p>{escape(words.READING)}</p>",
         )
         if len(page.encode()) < MAX_BYTES:
             break
@@ -110,7 +102,7 @@ def _draw_facts(cells: Sequence[CellRecord], summary: Summary, facts: Mapping[st
     figures = {
         "agents": str(len({cell.agent for cell in cells})),
         "trials": str(len({cell.trial.id for cell in cells})),
-        "cells": say_outcomes(summary.outcomes),
+        "cells": words.say_outcomes(summary.outcomes),
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
     }
     shown = (figures | dict(facts)).items()
@@ -126,7 +118,7 @@ def _draw_body(
     baseline: str | None,
 ) -> Iterator[str]:
     """Yield what failed, then a section for each scenario, with the figures of samples and of its domain."""
-    if count_failed(summary.outcomes):
+    if words.count_failed(summary.outcomes):
         yield draw_outcomes(summary, [cell for cells in members.values() for cell in cells])
     if not summary.groups:
         yield "<p>There are no cells yet.</p>"
@@ -140,7 +132,7 @@ def _draw_body(
             own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
             charts += draw_openset(played, baseline) + own
         results = draw_results(summary.numbers, groups)
-        rivals = draw_comparisons(*pick_comparisons(summary.comparisons, groups))
+        rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
         yield f"<section>{_draw_heading(scenario, domains)}{charts}{results}{rivals}</section>"
 
 
@@ -157,15 +149,15 @@ def _say_omissions(scenarios: int, detail: Detail) -> str:
 def _draw_heading(scenario: Scenario, domains: Domains) -> str:
     """Draw the heading: the domain, its novelty in words, and the terms of its trials."""
     return (
-        f"<h2>{escape(title_domain(scenario, domains))}</h2>"
-        f'<p class="novelty">{escape(_sentence(describe_novelty(scenario, domains)))}</p>'
-        f'<p class="terms">{escape(_sentence(describe_terms(scenario)))}</p>'
+        f"<h2>{escape(words.title_domain(scenario, domains))}</h2>"
+        f'<p class="novelty">{escape(_sentence(words.describe_novelty(scenario, domains)))}</p>'
+        f'<p class="terms">{escape(_sentence(words.describe_terms(scenario)))}</p>'
     )
 
 
-def _sentence(words: str) -> str:
-    """Return words as a sentence: a capital and a full stop."""
-    return words and words[0].upper() + words[1:].rstrip(".") + "."
+def _sentence(text: str) -> str:
+    """Return a text as a sentence: with a capital and a full stop."""
+    return text and text[0].upper() + text[1:].rstrip(".") + "."
 
 
 def _scored(cells: Sequence[CellRecord]) -> list[CellRecord]:

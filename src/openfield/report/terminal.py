@@ -16,33 +16,21 @@ from rich.text import Text
 
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Comparison, Scenario, Summary
-from openfield.report.words import (
-    OUTCOMES,
-    READING,
-    Domains,
-    count_failed,
-    describe_basis,
-    describe_novelty,
-    describe_terms,
-    name_number,
-    pick_comparisons,
-    say_outcomes,
-    shorten_note,
-    title_domain,
-)
+from openfield.report import words
+from openfield.report.words import Domains
 
 
 def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     """Return everything a summary says: what failed first, then a table for each scenario."""
     parts: list[RenderableType] = []
-    if count_failed(summary.outcomes):
+    if words.count_failed(summary.outcomes):
         parts += [_failures(summary), *_notes(summary), Text()]
     for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
         groups = list(members)
-        rivals, note = pick_comparisons(summary.comparisons, groups)
+        rivals, note = words.pick_comparisons(summary.comparisons, groups)
         parts += [_heading(scenario, domains), _Results(summary, groups)]
         parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
-    return Stack(*parts, Text(READING, style="dim"))
+    return Stack(*parts, Text(words.READING, style="dim"))
 
 
 def _failures(summary: Summary) -> Table:
@@ -53,7 +41,7 @@ def _failures(summary: Summary) -> Table:
     table.add_column("meaning")
     for outcome, count in summary.outcomes.items():
         style = "" if outcome in ("done", "truncated") else "red"
-        table.add_row(Text(outcome, style=style), str(count), Text(OUTCOMES.get(outcome, "")))
+        table.add_row(Text(outcome, style=style), str(count), Text(words.OUTCOMES.get(outcome, "")))
     return table
 
 
@@ -62,13 +50,13 @@ def _notes(summary: Summary) -> Iterator[Text]:
     for failure in summary.failures:
         if failure.note:
             first = f", the first of {failure.cells}" if failure.cells > 1 else ""
-            yield Text(f"{failure.agent}, {failure.outcome}{first}: {shorten_note(failure.note)}")
+            yield Text(f"{failure.agent}, {failure.outcome}{first}: {words.shorten_note(failure.note)}")
 
 
 def _heading(scenario: Scenario, domains: Domains) -> Text:
-    text = Text(title_domain(scenario, domains), style="bold")
-    text.append(f"\n{describe_novelty(scenario, domains)}", style="not bold")
-    terms = describe_terms(scenario)
+    text = Text(words.title_domain(scenario, domains), style="bold")
+    text.append(f"\n{words.describe_novelty(scenario, domains)}", style="not bold")
+    terms = words.describe_terms(scenario)
     return text.append(f"\n{terms}", style="not bold dim") if terms else text
 
 
@@ -96,22 +84,19 @@ def _results(summary: Summary, groups: list[AgentResults]) -> Table:
     table.add_column("")
     for group in groups:
         table.add_column(Text(group.agent), justify="right")
-    table.add_row("cells", *(Text(say_outcomes(group.outcomes)) for group in groups), style="dim")
+    table.add_row("cells", *(Text(words.say_outcomes(group.outcomes)) for group in groups), style="dim")
     for number in summary.numbers:
         if any(number.name in group.estimates for group in groups):
-            table.add_row(Text(name_number(number, groups[0].scenario)[0]), *_cells(groups, number.name))
+            cells = (_estimate(group.estimates.get(number.name), group.trials) for group in groups)
+            table.add_row(Text(words.name_number(number, groups[0].scenario)[0]), *cells)
     table.add_row("Interquartile mean", *(_estimate(group.iqm, group.trials) for group in groups))
     return table
 
 
-def _cells(groups: list[AgentResults], name: str) -> Iterator[Text]:
-    for group in groups:
-        found = group.estimates.get(name)
-        yield _estimate(found, group.trials) if found else Text("–", style="dim")
-
-
-def _estimate(estimate: Estimate, trials: int) -> Text:
+def _estimate(estimate: Estimate | None, trials: int) -> Text:
     """Return the estimate, with its own number of trials where that is not the group's."""
+    if estimate is None:
+        return Text("–", style="dim")
     fewer = f" n={estimate.n}" if estimate.mean is not None and estimate.n != trials else ""
     return Text(str(estimate), style="dim" if estimate.mean is None else "").append(fewer, style="dim")
 
@@ -121,6 +106,6 @@ def _comparisons(comparisons: list[Comparison]) -> Table:
     for title in ("first", "second", "difference", "P(first is better)", "basis"):
         table.add_column(title)
     for one in comparisons:
-        figures = str(one.difference), str(one.improvement), describe_basis(one)
+        figures = str(one.difference), str(one.improvement), words.describe_basis(one)
         table.add_row(*map(Text, (one.first, one.second, *figures)))
     return table

@@ -6,6 +6,7 @@ Shared by the terminal and the page.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from openfield.domain import Domain
@@ -49,14 +50,11 @@ def title_domain(scenario: Scenario, domains: Domains) -> str:
 
 def describe_novelty(scenario: Scenario, domains: Domains) -> str:
     """Describe what changes in the domain's words, or by name if the domain does not know it."""
-    names = " + ".join(scenario.novelty) or "no novelty"
     domain = domains.get(scenario.domain)
-    if domain is None:
-        return names
-    try:
-        return domain.describe(scenario.novelty)
-    except OpenfieldError:
-        return names
+    with suppress(OpenfieldError):
+        if domain is not None:
+            return domain.describe(scenario.novelty)
+    return " + ".join(scenario.novelty) or "no novelty"
 
 
 def describe_terms(scenario: Scenario) -> str:

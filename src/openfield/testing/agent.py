@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +47,7 @@ def check_agent(
     """
     use_domain(domain)
     chosen = trial or check_trials(domain)[0]
-    with Worker(patience, inline=not _can_be_sent(agent, domain)) as worker:
+    with closing(Worker(patience, inline=not _can_be_sent(agent, domain))) as worker:
         (name,) = name_agents([agent])
         return judge(f"agent {name}", CHECKS, AgentEvidence(agent, domain, chosen, seed, worker), ESSENTIAL)
 

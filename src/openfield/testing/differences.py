@@ -14,7 +14,7 @@ import numpy as np
 
 from openfield.core import Truth, Turn
 from openfield.record import ENCODER, SMALL_ARRAY
-from openfield.testing.secrets import parts_of
+from openfield.testing.secrets import parts_of, walk
 
 MIN_TURNS = 5
 """The turns needed in each of the two worlds before a value that never varies is more than chance."""
@@ -80,13 +80,10 @@ class Constants:
             if self._values.setdefault(place, encoded) != encoded:
                 self._varying.add(place)
         if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
-            self._look_closely(place, value)
+            first, same = self._arrays.get(place, (value.copy(), np.ones(value.shape, dtype=bool)))
+            self._arrays[place] = first, _agree(first, same, value)
         for name, part in parts_of(value):
             self._look((*place, name), part)
-
-    def _look_closely(self, place: KeyPath, array: np.ndarray[Any, Any]) -> None:
-        first, same = self._arrays.get(place, (array.copy(), np.ones(array.shape, dtype=bool)))
-        self._arrays[place] = first, _agree(first, same, array)
 
     def _constant(self, place: KeyPath) -> bytes | None:
         """Return the constant value at a key path; `b""` if the key is always missing, None if the value varies."""
@@ -164,16 +161,9 @@ def _agree(first: Any, same: Any, array: Any, there: Any = True) -> Any:
 
 def _is_plain(encoded: bytes) -> bool:
     """Return whether a value is missing, yes, no, or a repetition of one of these."""
-    leaves = set(_leaves(msgspec.msgpack.decode(encoded))) if encoded else set()
+    found = walk(msgspec.msgpack.decode(encoded), "") if encoded else ()
+    leaves = {leaf for _, leaf, is_key in found if not is_key}
     return len(leaves) <= 1 and leaves <= {None, 0, 1}
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, (dict, list)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(part)
-    else:
-        yield value
 
 
 def _say(encoded: bytes) -> str:

@@ -6,21 +6,20 @@ Part of the conformance kit. `world.py` judges it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from openfield.agents.random import RandomAgent
 from openfield.capabilities import list_oracles
-from openfield.core import Ask, Spec, Truth, Turn
+from openfield.core import Ask, Spec, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.runner.deadline import Deadline
 from openfield.testing.clocks import count_clock_reads, drifting_clocks
-from openfield.testing.differences import Constants, find_constants
+from openfield.testing.differences import find_constants
 from openfield.testing.report import NotJudged
 from openfield.testing.secrets import find_detail, find_named, words_of
 from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript, WatchedWorld, record, replay
@@ -58,28 +57,27 @@ class Rehearsal(msgspec.Struct, frozen=True):
     """With other global random sources."""
 
 
-@dataclass(frozen=True)
 class Played:
     """A trial played in a worker and replayed here. It keeps no turns: they may hold many images."""
 
-    trial: Trial
-    rehearsal: Rehearsal
-    shown: list[bytes]
-    """All turns in the form they are compared in."""
-    altered: str
-    """The first turn that the world altered after it had shown it."""
-    truths: list[Truth]
-    red_lights: list[bool | None]
-    misfit: str
-    """The first observation that does not fit the declared space."""
-    secrets: list[str]
-    """The places where the truth is shown."""
-    usual: Constants
-    """The values that never vary as long as the world is not novel."""
-    changed: Constants
-    """The values that never vary once it is."""
-    differs: str
-    """How the replay here differs."""
+    def __init__(
+        self, domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: ReplayedWorld, differs: str
+    ) -> None:
+        spec, turns = domain.spec(trial), watched.turns
+        self.trial, self.rehearsal, self.truths = trial, rehearsal, watched.truths
+        self.shown = watched.shown
+        """All turns in the form they are compared in."""
+        self.altered = watched.find_altered()
+        """The first turn that the world altered after it had shown it."""
+        self.red_lights = [turn.red_light for turn in turns]
+        self.misfit = next(_misfits(spec, turns), "")
+        """The first observation that does not fit the declared space."""
+        self.secrets = list(_secrets(domain, trial, spec, watched))
+        """The places where the truth is shown."""
+        self.usual, self.changed = find_constants(turns, watched.truths)
+        """The values that never vary as long as the world is not novel, and once it is."""
+        self.differs = differs
+        """How the replay here differs."""
 
     @property
     def onset(self) -> int:
@@ -111,7 +109,7 @@ class Evidence:
             rehearsal = self.worker.call(Rehearsal, rehearse, self._source, trial, self.agents[agent])
             with global_random(1):
                 watched, error = replay(self.domain, trial, rehearsal.transcript.steps)
-            self._played[key] = _look(self.domain, trial, rehearsal, watched, str(error or ""))
+            self._played[key] = Played(self.domain, trial, rehearsal, watched, str(error or ""))
         return self._played[key]
 
     def play_whole(self, trial: Trial, agent: int = 0) -> Played:
@@ -180,25 +178,6 @@ def without_novelty(trial: Trial) -> Trial:
 def name_trial(trial: Trial) -> str:
     """Return the novelties of a trial as text."""
     return "+".join(trial.novelty) or "without novelty"
-
-
-def _look(domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: ReplayedWorld, differs: str) -> Played:
-    """Collect from a replay what checks need."""
-    spec, turns, truths = domain.spec(trial), watched.turns, watched.truths
-    usual, changed = find_constants(turns, truths)
-    return Played(
-        trial=trial,
-        rehearsal=rehearsal,
-        shown=watched.shown,
-        altered=watched.find_altered(),
-        truths=truths,
-        red_lights=[turn.red_light for turn in turns],
-        misfit=next(_misfits(spec, turns), ""),
-        secrets=list(_secrets(domain, trial, spec, watched)),
-        usual=usual,
-        changed=changed,
-        differs=differs,
-    )
 
 
 def _misfits(spec: Spec, turns: list[Turn]) -> Iterator[str]:

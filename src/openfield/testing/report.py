@@ -70,13 +70,9 @@ def name_checks(*checks: Callable[[T], Iterable[str]]) -> dict[str, Callable[[T]
 def judge(
     subject: str, checks: Mapping[str, Callable[[T], Iterable[str]]], evidence: T, essential: Iterable[str] = ()
 ) -> Report:
-    """Run checks on evidence and return their findings.
+    """Run checks on evidence and return their findings. Each check yields what is wrong.
 
-    Args:
-        subject: What is checked: `world`, `agent NAME` or `wire`.
-        checks: The checks by name. Each yields what is wrong.
-        evidence: What the checks look at.
-        essential: The checks without which the others mean nothing: once one of them fails, the rest is not judged.
+    Without the essential checks the others mean nothing: once one of them fails, the rest is not judged.
     """
     findings: list[Finding] = []
     broken = ""

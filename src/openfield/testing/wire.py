@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from openfield.agents.legacy import HOST, start_server
-from openfield.core import Agent, Ask, Reply, Turn
+from openfield.core import Ask, Reply, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import Run
@@ -65,7 +65,8 @@ def check_wire(
     chosen = trial or check_trials(domain)[0]
     known = getattr(domain, "scripted_agent", None) or check_agents(domain)[0]
     factory = find_agent(agent or known, domain)
-    here = record(domain, chosen, _silent_between(factory(spec_of(domain, chosen), 1))).steps
+    player = factory(spec_of(domain, chosen), 1)  # over a wire it is not asked when a turn asks nothing
+    here = record(domain, chosen, lambda turn: Reply() if turn.ask is Ask.NONE else player(turn)).steps
     return judge("wire", CHECKS, _play(domain, chosen, here, speaker, patience), essential=("plays",))
 
 
@@ -98,11 +99,6 @@ class WireEvidence:
     there: list[RawStep]
     timed: bool
     failure: str = ""
-
-
-def _silent_between(agent: Agent) -> Agent:
-    """Return the agent as a wire knows it: it is not asked when a turn asks nothing."""
-    return lambda turn: Reply() if turn.ask is Ask.NONE else agent(turn)
 
 
 def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, patience: float) -> WireEvidence:
@@ -156,8 +152,9 @@ def _equal_record(evidence: WireEvidence) -> Iterator[str]:
         if ENCODER.encode(here.reply) != ENCODER.encode(there.reply):
             yield f"turn {number}: {there.reply} is on record, {here.reply} was sent"
             return
-        if not evidence.timed and _turn(here) != _turn(there):
-            yield f"turn {number} differs: {_turn(there)!r:.120} over the wire, {_turn(here)!r:.120} in process"
+        ours, theirs = _turn(here), _turn(there)
+        if not evidence.timed and ours != theirs:
+            yield f"turn {number} differs: {theirs!r:.120} over the wire, {ours!r:.120} in process"
             return
 
 

@@ -45,12 +45,6 @@ class Worker:
         self.inline = inline
         self._process: Any = None
 
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
     def call(self, kind: type[T], function: Callable[..., T], *values: Any) -> T:
         """Call a function and return its result.
 
@@ -87,12 +81,13 @@ class Worker:
                 if message != _HEARTBEAT:
                     return message
         except (EOFError, OSError):
-            self._end()
+            self.close()
             raise OpenfieldError("the process it ran in died") from None
-        self._end()
+        self.close()
         raise Hung(f"no answer within {patience:g} s")
 
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the process, if one was started."""
         if self._process is not None:
             self._process.kill()
             self._process.join()

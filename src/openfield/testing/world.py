@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -60,7 +61,7 @@ def check_world(
         patience: Seconds a world may need for one answer.
     """
     use_domain(domain)
-    with Worker(patience, inline=not domain_source(domain.name)) as worker:
+    with closing(Worker(patience, inline=not domain_source(domain.name))) as worker:
         evidence = Evidence(domain, trials or check_trials(domain), agents or check_agents(domain), worker)
         return judge("world", CHECKS, evidence, essential=("answers", "recorded", "actions"))
 

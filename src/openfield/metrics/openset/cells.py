@@ -15,6 +15,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import built_in, undefined
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import score_clusters
+from openfield.metrics.openset.fixed import mean_hits
 
 FIELDS = ("novel", "label", "named", "guess", "confidence", "world", "rank")
 
@@ -72,7 +73,7 @@ def measure_openset(cell: CellRecord) -> dict[str, float | None]:
         "oscr": measures.oscr(guess, conf, label),
         "ccr10": measures.ccr_at_fpr(guess, conf, label, 0.1),
         "closed_accuracy": measures.closed_accuracy(guess, label),
-        "novel_accuracy": _mean(answers.rank[answers.novel & (answers.rank >= -0.5)] == 0),
+        "novel_accuracy": mean_hits(answers.rank[answers.novel & (answers.rank >= -0.5)] == 0),
         "macro_f1": _macro_f1(named, label),
         "ece": _calibration(conf, guess, label),
     }
@@ -110,10 +111,6 @@ def _macro_f1(named: NDArray[Any], label: NDArray[Any]) -> float | None:
         return None
     classes = int(max(named.max(), label.max())) + 1
     return measures.macro_f1(measures.confusion(named, label, classes))
-
-
-def _mean(flags: NDArray[Any]) -> float | None:
-    return float(flags.mean()) if len(flags) else None
 
 
 OPENSET = built_in("openset", measure_openset)

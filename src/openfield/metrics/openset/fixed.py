@@ -34,7 +34,7 @@ def accuracies(gt_novel: ArrayLike, ranks: Ints) -> dict[str, float | None]:
     novel = np.asarray(gt_novel, dtype=bool)
     onset = first_of(novel)
     parts = {"full": ranks, "before": ranks[:onset], "after": ranks[len(ranks) if onset is None else onset :]}
-    return {f"{name}_top{k}": _mean(part < k) for name, part in parts.items() for k in (1, 3)}
+    return {f"{name}_top{k}": mean_hits(part < k) for name, part in parts.items() for k in (1, 3)}
 
 
 class TestFacts(msgspec.Struct, frozen=True):
@@ -61,11 +61,6 @@ class TestFacts(msgspec.Struct, frozen=True):
             return None
         return self.detection - self.onset
 
-    @property
-    def correct(self) -> bool:
-        """Whether the change was declared at or after the onset."""
-        return self.missed is not None
-
 
 def make_facts(
     novel: NDArray[np.bool_], declared: NDArray[np.bool_], hits: Floats | None, baseline: Floats | None = None
@@ -87,11 +82,11 @@ def make_facts(
         length=len(novel),
         onset=onset,
         detection=first_of(declared),
-        last=_mean(last),
-        after=_mean(after),
-        baseline_before=_mean(_answered(baseline[:onset])) if baseline is not None and onset else None,
-        baseline_last=_mean(base_last),
-        baseline_after=_mean(base_after),
+        last=mean_hits(last),
+        after=mean_hits(after),
+        baseline_before=mean_hits(_answered(baseline[:onset])) if baseline is not None and onset else None,
+        baseline_last=mean_hits(base_last),
+        baseline_after=mean_hits(base_after),
     )
 
 
@@ -112,17 +107,13 @@ def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[st
     before the onset. M3: asymptotic performance over the baseline's before the onset, called M4 if detection was given.
     M5: the agent's share of agent and baseline after the onset. M6: the agent's performance over the baseline's on the
     last samples. M3 to M6 are not defined without a baseline.
-
-    Args:
-        tests: The facts of each test.
-        given: Whether the agents were told of the onset.
     """
     known = list(tests)
     novel = [test for test in known if test.onset is not None]
     quotient = functools.partial(estimate_mean, bounds=FROM_ZERO)
     return {
         "M1": _over_tests(estimate_count, _present(test.missed for test in novel)),
-        "M2": _over_tests(estimate_rate, [float(test.correct) for test in novel]),
+        "M2": _over_tests(estimate_rate, [float(test.missed is not None) for test in novel]),
         "M2.1": _over_tests(estimate_rate, [float(_early(test)) for test in novel]),
         "M4" if given else "M3": _over_tests(
             quotient, _present(ratio(test.last, test.baseline_before) for test in novel)
@@ -153,5 +144,6 @@ def _present(values: Iterable[float | None]) -> Sequence[float]:
     return [float(value) for value in values if value is not None]
 
 
-def _mean(hits: Any) -> float | None:
+def mean_hits(hits: NDArray[Any]) -> float | None:
+    """Return the share of hits, or None if there are no samples."""
     return float(hits.mean()) if len(hits) else None

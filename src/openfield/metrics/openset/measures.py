@@ -38,10 +38,7 @@ def auroc(conf: ArrayLike, label: ArrayLike) -> float | None:
 def fpr95(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float | None:
     """Return the rate of false alarms at the first threshold that finds 95 % of the positives.
 
-    Args:
-        conf: Higher for samples that look known.
-        label: -1 is unknown.
-        positive: `unknown` as OpenOOD and pytorch-ood count, `known` as many papers do.
+    The positives are `unknown` samples, as OpenOOD and pytorch-ood count, or `known` ones, as many papers do.
     """
     known, unknown = _parts(conf, label)
     if not len(known) or not len(unknown):
