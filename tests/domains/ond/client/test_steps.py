@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from openfield.domains.ond.client.steps import ADAPTATION, ADAPTION, call_step, may_miss_adaptation
+from openfield.domains.ond.client.steps import ADAPTATION, ADAPTION, PASSED_OVER, call_step
 
 
 class Plain:
@@ -153,6 +153,16 @@ class Above(Newer):
         return super().execute(toolset, step)
 
 
+class Between(Plain):
+    """Knows the shorter spelling, and has a method of the longer one."""
+
+    def run(self, step: str) -> Any:
+        return self.novelty_adaptation() if step == "NoveltyAdaption" else None
+
+    def novelty_adaptation(self) -> str:
+        return self.note("adapt")
+
+
 KINDS: list[type[Plain]] = [
     Table,
     Within,
@@ -165,6 +175,7 @@ KINDS: list[type[Plain]] = [
     Snake,
     Older,
     Above,
+    Between,
 ]
 
 
@@ -220,9 +231,19 @@ class Breaking:
             raise RuntimeError("NoveltyAdaptation failed: out of memory")
 
 
+class Unfinished:
+    """Knows one spelling, for which nothing is written yet, and passes over the other."""
+
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        if step == "NoveltyAdaptation":
+            raise NotImplementedError("later")
+
+
 def test_what_goes_wrong_in_the_spelling_an_agent_knows_is_its_own() -> None:
     with pytest.raises(RuntimeError, match="out of memory"):
         call_step(Breaking(), ADAPTATION, {})
+    with pytest.raises(NotImplementedError, match="later"):
+        call_step(Unfinished(), ADAPTATION, {})
 
 
 class Unnamed:
@@ -233,9 +254,35 @@ class Unnamed:
 
 
 def test_agents_that_may_pass_over_adaptation_unnoticed_are_known() -> None:
-    assert may_miss_adaptation(Unnamed())
-    assert not any(may_miss_adaptation(kind()) for kind in KINDS)
-    assert not may_miss_adaptation(object())
+    assert call_step(Unnamed(), ADAPTATION, {}) is PASSED_OVER
+    assert call_step(object(), ADAPTATION, {}) is None
+
+
+class Reading(Plain):
+    """Reads the name of a step in its own way, and returns nothing."""
+
+    def __init__(self, test: Any) -> None:
+        super().__init__()
+        self.test = test
+
+    def run(self, step: str) -> None:
+        if self.test(step):
+            self.note(step)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda step: "Adapt" in step,
+        lambda step: step.startswith("NoveltyAdapt"),
+        lambda step: step.lower() == "noveltyadaptation",
+        lambda step: (step != ADAPTION) is False,
+    ],
+)
+def test_agents_that_read_the_name_in_their_own_way_adapt_once(test: Any) -> None:
+    agent = Reading(test)
+    assert call_step(agent, ADAPTATION, {}) is None
+    assert len(agent.calls) == 1
 
 
 def test_agents_that_know_both_spellings_adapt_once() -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from openfield.domains.ond.client.original_client import FeedbackAccount
 from openfield.domains.ond.client.saved_features import AttributeStore, Features, find_features, write_features
-from openfield.domains.ond.client.steps import STEPS, call_step, may_miss_adaptation
+from openfield.domains.ond.client.steps import PASSED_OVER, STEPS, call_step
 from openfield.domains.ond.client.workflow import StartedTest
 from openfield.domains.ond.testset.results import read_ids, read_text
 from openfield.domains.ond.testset.test import read_count
@@ -154,11 +154,9 @@ class StepPlayer:
         """Call adaptation if there is feedback, and warn once if the agent may have passed over the step."""
         if "FeedbackInstance" not in self._toolset:
             return
-        returned = self._call("NoveltyAdaptation")
-        if returned is None and not self._warned and "NoveltyAdaptation" not in self._skip:
+        if self._call("NoveltyAdaptation") is PASSED_OVER and not self._warned:
             self._warned = True
-            if may_miss_adaptation(self._agent):
-                LOG.warning("%s names adaptation by neither spelling, and may have passed over it.", self.name)
+            LOG.warning("%s names adaptation by neither spelling, and may have passed over it.", self.name)
 
     def _extract(self, ids: Sequence[str]) -> None:
         """Put the features of a round into the toolset: the saved ones if none is missing, else the agent's."""

@@ -1,24 +1,21 @@
 """Call the steps of agents written for the original client: by `execute(toolset, step)`, or by a method named for one.
 
 `step_player.py` knows when each step comes. Adaptation has two spellings: older agents leave out two letters. An agent
-that does not know a step may pass over it without a trace, so the spelling it knows is read from its code.
+that does not know a step may pass over it without a trace, so the name it gets notes whether the agent recognises it.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Iterator, Mapping
-from enum import EnumMeta
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Mapping
 from typing import Any
 
 from openfield.errors import AgentProtocol, InvalidInput
 
 ADAPTATION, ADAPTION = "NoveltyAdaptation", "NoveltyAdaption"
 """The two spellings of one step."""
-SPELLINGS = {ADAPTATION: ADAPTATION, "novelty_adaptation": ADAPTATION}
-SPELLINGS |= {ADAPTION: ADAPTION, "novelty_adaption": ADAPTION}
+METHODS = {ADAPTATION: (ADAPTATION, "novelty_adaptation"), ADAPTION: (ADAPTION, "novelty_adaption")}
+"""Each spelling and the methods named for it."""
 STEPS = {
     "Initialize": ("Initialize", "initialize"),
     "FeatureExtraction": ("FeatureExtraction", "feature_extraction"),
@@ -28,8 +25,8 @@ STEPS = {
     "NoveltyCharacterization": ("NoveltyCharacterization", "novelty_characterization"),
 }
 """Each step and the names agents have for it."""
-MAX_FUNCTIONS = 400
-"""How many functions are read; an agent's own come first, those of libraries it uses last."""
+PASSED_OVER = object()
+"""What adaptation returns if the agent seems to know it by neither spelling."""
 
 
 def has_steps(found: Any) -> bool:
@@ -80,118 +77,56 @@ def _takes_argument(method: Any) -> bool:
         return True
 
 
-def may_miss_adaptation(agent: Any) -> bool:
-    """Return whether an agent's code names neither spelling of adaptation, so that it may pass over the step."""
-    return hasattr(agent, "execute") and not known_spellings(agent)
+class AdaptationName(str):
+    """A spelling of adaptation that notes whether the agent recognises it: finds it equal, or reads it by a method."""
+
+    recognised = False
+
+    def __eq__(self, other: object) -> bool:
+        equal = super().__eq__(other) is True
+        self.recognised = self.recognised or equal
+        return equal
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __contains__(self, part: Any) -> bool:
+        self.recognised = True
+        return super().__contains__(part)
+
+    def __getattribute__(self, name: str) -> Any:
+        if hasattr(str, name) and not name.startswith("_"):  # `lower`, `startswith` and so on
+            self.recognised = True
+        return super().__getattribute__(name)
 
 
 def _adapt(agent: Any, toolset: dict[str, Any]) -> Any:
-    """Call adaptation by the spelling the agent knows.
+    """Call adaptation by one spelling, and by the other if the agent did not recognise it or says it has no such step.
 
-    If its code names both spellings or neither, the longer one is tried first, and the other one if the agent says that
-    there is no such step. If its code names one, every error in it is the agent's own.
+    The spelling that a method of the agent has comes first, else the longer one. Any other error is the agent's own.
     """
-    known = known_spellings(agent)
-    if len(known) == 1:
-        return agent.execute(toolset, known.pop())
-    try:
-        return agent.execute(toolset, ADAPTATION)
-    except Exception as error:
-        if not _is_about(error, ADAPTATION):  # the step is known, and something in it went wrong
-            raise
-        first = error
-    try:
-        return agent.execute(toolset, ADAPTION)
-    except Exception as error:
-        raise first if _is_about(error, ADAPTION) else error from None
-
-
-def _is_about(error: Exception, step: str) -> bool:
-    """Return whether an error says that there is no such step, by any name of it."""
-    return isinstance(error, NotImplementedError) or any(
-        name in str(error) for name, spelling in SPELLINGS.items() if spelling == step
-    )
-
-
-def known_spellings(agent: Any) -> set[str]:
-    """Return the spellings of adaptation that an agent, or else an agent inside it, has in its code or method names."""
-    inner = [part for part in getattr(agent, "__dict__", {}).values() if hasattr(part, "execute")]
-    for one in (agent, *inner):
-        methods = {name for kind in type(one).__mro__[:-1] for name in vars(kind)}
-        for texts in (*_texts_by_distance(list(_parts(one))), methods):
-            if found := {SPELLINGS[text] for text in texts if text in SPELLINGS}:
-                return found
-    return set()
-
-
-def _parts(agent: Any) -> Iterator[Any]:
-    """Yield an agent's attributes and methods; an overridden method counts only if it is called by `super`."""
-    yield from getattr(agent, "__dict__", {}).values()
-    seen: dict[str, bool] = {}
-    for kind in type(agent).__mro__[:-1]:
-        for name, part in vars(kind).items():
-            if seen.get(name, True):
-                yield part
-                seen[name] = any("super" in function.__code__.co_names for function in _functions(part))
-
-
-def _texts_by_distance(parts: list[Any]) -> Iterator[set[str]]:
-    """Yield all texts in values and functions, then also those in everything these use, and so on."""
-    seen: set[int] = set()
-    texts: set[str] = set()
-    while parts and len(seen) < MAX_FUNCTIONS:
-        texts |= {text for part in parts for text in _texts(part)}
-        if seen:  # what functions hold as constants belongs to them
-            yield texts
-        new = {id(function): function for part in parts for function in _functions(part) if id(function) not in seen}
-        seen |= new.keys()
-        parts = [used for function in new.values() for used in _used_by(function)]
-    yield texts
-
-
-def _functions(part: Any) -> Iterator[FunctionType]:
-    """Yield the function behind a method, a property or a partial one, and the functions a decorator wraps."""
-    if isinstance(part, functools.partial | functools.partialmethod):
-        part = part.func
-    for one in (part, getattr(part, "__func__", None), getattr(part, "fget", None)):
-        while isinstance(one, FunctionType):
-            yield one
-            one = getattr(one, "__wrapped__", None)
-
-
-def _used_by(function: FunctionType) -> Iterator[Any]:
-    """Yield what a function closes over, its constants, and what it names in its module and in modules it names."""
-    for cell in function.__closure__ or ():
+    owners = [agent, *(part for part in getattr(agent, "__dict__", {}).values() if hasattr(part, "execute"))]
+    named = [name for name, methods in METHODS.items() if any(hasattr(one, m) for one in owners for m in methods)]
+    names = [AdaptationName(name) for name in sorted(METHODS, key=lambda name: name not in named)]
+    unknown: list[Exception] = []
+    for name in names:
         try:
-            yield cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
-    for code in _codes(function.__code__):
-        yield from code.co_consts
-        for name in code.co_names:
-            found = function.__globals__.get(name)
-            if isinstance(found, ModuleType):
-                yield from (vars(found).get(other) for other in code.co_names)
-            else:
-                yield found
+            returned = agent.execute(toolset, name)
+        except Exception as error:
+            if not _says_unknown(error, name):
+                raise
+            unknown.append(error)
+        else:
+            if name.recognised or returned is not None or len(named) == len(names):
+                return returned
+    if len(unknown) == len(names) or (unknown and names[0].recognised):
+        raise unknown[0]
+    return None if unknown or named else PASSED_OVER
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a piece of code and those inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield a text, or the texts in a collection, among the keys of a mapping, or among the values of an enum."""
-    if isinstance(value, EnumMeta):
-        members: Mapping[str, Any] = value.__members__
-        value = [member.value for member in members.values()]
-    elif isinstance(value, type):
-        value = list(vars(value).values())
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | tuple | set | frozenset | Mapping):
-        yield from (one for one in value if isinstance(one, str))
+def _says_unknown(error: Exception, name: AdaptationName) -> bool:
+    """Return whether an error says that there is no such step; an agent that recognises a name may fail in the step."""
+    named = any(method in str(error) for method in METHODS[str(name)])
+    return isinstance(error, NotImplementedError) or (named and not name.recognised)
