@@ -5,7 +5,6 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from openfield.domains.birds.agents.ballistics import aim
 from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game
@@ -188,7 +187,7 @@ def test_the_slingshot_stands_on_the_right_and_nothing_else_is_moved():
         "a bird rests a bit left"
     )
     assert [y for _, y in mirrored[:10]] == pytest.approx([y for _, y in dots[:10]], abs=1e-3)
-    aimed = aim(observe_level(ground_truth(see(Game(changed), zoomed_out(changed.camera)))), pixel_of(PIG))
+    aimed = observe_level(ground_truth(see(Game(changed), zoomed_out(changed.camera)))).aim(pixel_of(PIG))
     game = Game(changed)
     game.shoot(*aimed)
     game.settle()

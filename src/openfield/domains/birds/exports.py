@@ -132,23 +132,17 @@ def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:
 
 def _reports(trial: int, cell: CellRecord, run: Run) -> Iterator[list[Any]]:
     """Yield one row per report, with the truth of the turn it answers."""
-    shown, truth, number = None, None, 0
+    asked, number = None, 0
     for step in run.steps(cell.id, cell.attempt):
         belief = step.reply.belief if step.reply is not None else None
-        if (
-            belief is not None
-            and shown is not None
-            and truth is not None
-            and truth.detail
-            and _is_report(shown, belief)
-        ):
-            detail = truth.detail
-            head = [number, detail["index"], detail["interactions"], *_belief(belief)]
-            ids = [" ".join(map(str, found)) for found in detail.get("novel", ((), ()))]
-            yield [*head, *ids, *_place(trial, detail["level"], shown.phase, cell, truth.novel)]
+        if belief is not None and asked is not None and _is_report(asked[0], belief):
+            turn, truth = asked
+            head = [number, truth.detail["index"], truth.detail["interactions"], *_belief(belief)]
+            ids = [" ".join(map(str, found)) for found in truth.detail.get("novel", ((), ()))]
+            yield [*head, *ids, *_place(trial, truth.detail["level"], turn.phase, cell, truth.novel)]
             number += 1
         if step.turn is not None:
-            shown, truth = step.turn, step.truth
+            asked = (step.turn, step.truth) if step.truth is not None and step.truth.detail else None
 
 
 def _is_report(shown: Any, belief: Belief) -> bool:

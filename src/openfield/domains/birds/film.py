@@ -17,7 +17,7 @@ EVERY = 5
 
 
 def film_world(world: BirdsWorld) -> Film:
-    """Film a world from the first call of `pictures` on."""
+    """Make a film of a world, from the first call of `pictures` on."""
     watched: Game | None = None
     taken: list[Any] = []
 

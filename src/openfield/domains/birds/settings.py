@@ -66,8 +66,7 @@ class BirdsSettings(Settings, frozen=True):
         bool, Meta(description="Without a limit of attempts, the next level is the same one again.")
     ] = True
     finish_levels: Annotated[
-        bool,
-        Meta(description="Let a level in play be finished after a limit of its set, if another set follows."),
+        bool, Meta(description="Let a level in play be finished after a limit of its set, if another set follows.")
     ] = True
     endless: Annotated[bool, Meta(description="Allow trials that no limit ever ends.")] = False
     time_scope: Annotated[

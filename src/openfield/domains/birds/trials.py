@@ -88,9 +88,8 @@ def script_phases(script: EvaluationScript) -> tuple[Phase, ...]:
     tests = [name for levels in script.tests for name in levels.levels]
     trained, tested = _folders(script.training.levels), _folders(tests)
     both = (*trained, *(name for name in tested if name not in trained)) if trained else ()
-    return Phase("training", novelty=both), Phase(
-        "test", novelty=tested
-    )  # the first phase with a novelty names the trial
+    # the first phase with a novelty names the trial
+    return Phase("training", novelty=both), Phase("test", novelty=tested)
 
 
 def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[Path, dict[int, EvaluationScript]]:

@@ -6,7 +6,6 @@ ended. A reply to "a level begins" may choose one (`Load`); any other reply load
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -50,10 +49,6 @@ class BirdsWorld:
     """The world of a birds trial."""
 
     timed = True
-    harness: Harness
-    in_play: LevelInPlay | None
-    result: int
-    """The result of the last command: 1 or 0, or the number of the level that was loaded."""
 
     def __init__(self, trial: Trial, script: EvaluationScript, pool: LevelPool, settings: BirdsSettings) -> None:
         self._trial, self._pool, self.settings = trial, pool, settings
@@ -76,9 +71,10 @@ class BirdsWorld:
 
     def reset(self) -> Turn:
         """Announce the trial."""
-        self.harness = Harness(self._script, self.settings)
-        self.in_play = None
-        self.result = 0
+        self.harness: Harness = Harness(self._script, self.settings)
+        self.in_play: LevelInPlay | None = None
+        self.result: int = 0
+        """The result of the last command: 1 or 0, or the number of the level that was loaded."""
         self._shown: Shown = "set"
         self._ended: Ending | None = None
         self._wanted: Load | Restart | None = None  # why the agent leaves a level, until its end was shown
@@ -112,11 +108,12 @@ class BirdsWorld:
         """Read an action; outside a level anything that is no action is ignored."""
         if action is None or self._shown == "belief":
             return None
-        if self._shown == "level":
+        try:
             return read_action(action)
-        with suppress(AgentProtocol):
-            return read_action(action)
-        return None
+        except AgentProtocol:
+            if self._shown == "level":
+                raise
+            return None
 
     def _too_late(self) -> bool:
         """Return whether the time ran out before the reply, so that there is nothing left to act on."""

@@ -8,7 +8,6 @@ import threading
 import pytest
 
 from openfield.domains.birds import DOMAIN, BirdsClient
-from openfield.domains.birds.agents.ballistics import aim, release
 from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.wire.server import BirdsServer, BirdsWire, read_token
@@ -27,8 +26,8 @@ def trials(tmp_path):
 
 def shoot_a_pig(client):
     sight = observe_level(client.ground_truth())
-    launch = aim(sight, sight.of("pig", "novel")[0].centre)
-    return client.shoot(*release(sight, launch))
+    launch = sight.aim(sight.of("pig", "novel")[0].centre)
+    return client.shoot(*sight.release(launch))
 
 
 def test_a_trial_with_a_checkpoint_a_resume_and_a_report(tmp_path, trials):

@@ -1,7 +1,7 @@
 """Agents that play birds: three shooters, a detector that wraps any agent, and a person at the keyboard.
 
-Start with `shooters`. Every agent reads the ground truth with `observed_level` and aims with `ballistics`; `planner`
-adds a simulated copy of the level.
+Start with `shooters`. Every agent reads the ground truth and aims with `observed_level`; `planner` adds a simulated
+copy of the level.
 """
 
 from openfield.domains.birds.agents.passive_detector import PassiveDetector, make_detector, make_fall_detector

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from openfield.core import Spec
-from openfield.domains.birds.agents.ballistics import GRAVITY, UPWARD_GRAVITY, Point, aim, tap_time
-from openfield.domains.birds.agents.observed_level import ObservedLevel, ObservedObject
+from openfield.domains.birds.agents.observed_level import ObservedLevel, ObservedObject, Point
 from openfield.domains.birds.agents.shooters import PIGS, Shooter
 from openfield.domains.birds.game.bodies import GROUND
 from openfield.domains.birds.game.game import SLING_REST
@@ -55,7 +54,7 @@ class Planner(Shooter):
         plans = [(worth[launch], launch, 0.0) for launch, _ in best]
         for launch, target in best:
             for share in TAP_SHARES:
-                if tap := tap_time(level, launch, target, share):
+                if tap := level.tap_time(launch, target, share):
                     plans.append((_worth(copy, launch, tap), launch, tap))
         _, launch, tap = max(plans, key=lambda plan: plan[0])
         return launch, tap
@@ -63,12 +62,8 @@ class Planner(Shooter):
     def _candidates(self, level: ObservedLevel) -> list[tuple[Point, Point]]:
         """Return launches with their targets: both arcs to every pig and block, and some angles between."""
         targets = [seen.centre for seen in level.of(*PIGS, "wood", "stone", "ice", "tnt")]
-        shots = [
-            (launch, target)
-            for target in targets
-            for high in (False, True)
-            if (launch := aim(level, target, high, UPWARD_GRAVITY if self._upwards else GRAVITY))
-        ]
+        arcs = ((level.aim(target, high, self._upwards), target) for target in targets for high in (False, True))
+        shots = [(launch, target) for launch, target in arcs if launch]
         side = -1 if targets and targets[0][0] < level.rest[0] else 1
         middle = targets[0] if targets else level.rest
         for degrees in range(0, 71, 10):

@@ -14,8 +14,7 @@ import msgspec
 from openfield.agents.random import GeneratorState
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.birds.actions import TAP_SECONDS, Load, Shot
-from openfield.domains.birds.agents.ballistics import Point, aim, release, tap_time
-from openfield.domains.birds.agents.observed_level import ObservedLevel, observe_level
+from openfield.domains.birds.agents.observed_level import ObservedLevel, Point, observe_level
 from openfield.errors import AgentFault
 
 PIGS = ("pig", "novel")
@@ -48,7 +47,7 @@ class Shooter:
             return Reply([*launch, tap / (1000 * TAP_SECONDS)])
         level = observe_level(turn.observation)
         launch, tap = self.choose(level)
-        x, y = release(level, launch)
+        x, y = level.release(launch)
         return Reply(msgspec.to_builtins(Shot(x, y, round(tap))))
 
     def choose(self, level: Any) -> tuple[Point, float]:
@@ -96,5 +95,5 @@ class NaiveShooter(Shooter):
         """Aim at a pig; without one in reach, shoot as far as possible."""
         pigs = level.of(*PIGS)
         target = self._rng.choice(pigs).centre if pigs else (level.rest[0] + 200, level.rest[1])
-        launch = aim(level, target, self._rng.random() < 0.5) or (math.sqrt(0.5), math.sqrt(0.5))
-        return launch, tap_time(level, launch, target)
+        launch = level.aim(target, self._rng.random() < 0.5) or (math.sqrt(0.5), math.sqrt(0.5))
+        return launch, level.tap_time(launch, target)

@@ -31,23 +31,14 @@ class LevelPool:
         folder = self.folder / f"novelty_level_{level}" / f"type{type_}" / FOLDER
         found = sorted(folder.glob("*.xml"), key=lambda path: natural(path.name))
         if not found:
-            types = self.types(level)
-            known = (
-                f"Types of this level: {', '.join(types)}." if types else f"Novelty levels: {', '.join(self.levels)}."
-            )
+            types, levels = self.types(level), _endings(self.folder, "novelty_level_")
+            known = f"Types of this level: {', '.join(types)}." if types else f"Novelty levels: {', '.join(levels)}."
             raise InvalidInput(f"There are no levels of novelty level {level}, type {type_} in {self.folder}. {known}")
         return [path.relative_to(self.folder).as_posix() for path in found]
 
-    @property
-    def levels(self) -> list[str]:
-        """The novelty levels in the folder."""
-        folders = self.folder.glob("novelty_level_*")
-        return sorted((folder.name.removeprefix("novelty_level_") for folder in folders), key=natural)
-
     def types(self, level: str | int) -> list[str]:
         """Return the types of a novelty level."""
-        folders = (self.folder / f"novelty_level_{level}").glob("type*")
-        return sorted((folder.name.removeprefix("type") for folder in folders), key=natural)
+        return _endings(self.folder / f"novelty_level_{level}", "type")
 
     def resolve(self, path: str) -> str:
         """Return the name of the level that a foreign path means: its end counts, whatever its root and slashes are."""
@@ -72,6 +63,11 @@ class LevelPool:
     def level(self, name: str) -> Level:
         """Return a level."""
         return parse_level(self.content(name), name)
+
+
+def _endings(folder: Path, prefix: str) -> list[str]:
+    """Return the ends of the names in a folder that begin with a prefix, in natural order."""
+    return sorted((found.name.removeprefix(prefix) for found in folder.glob(f"{prefix}*")), key=natural)
 
 
 def natural(name: str) -> str:

@@ -50,10 +50,7 @@ SHOTS_NEEDED = {
 """Number of different birds that must hit these pigs in the NovPhy levels, whatever the damage."""
 LONG_LIFE, PINK_LONG_LIFE = 1e8, 1e4
 """Lives of these pigs, more than any blast or fall takes."""
-INTANGIBLE = (
-    *("NonNovelAirTurbulence", "NovelAirTurbulence", "InverseAirTurbulence"),
-    *("Storm", "InverseGravity"),
-)
+INTANGIBLE = ("NonNovelAirTurbulence", "NovelAirTurbulence", "InverseAirTurbulence", "Storm", "InverseGravity")
 """Object types without a body."""
 STAND_IN = "SquareSmall"
 """The block that replaces an unknown one, such as the novel objects of the earliest releases."""
@@ -284,8 +281,7 @@ class BodySet:
     def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
         engine = load_engine()
         self.level = level
-        self.profile_name: ProfileName = profile or level.profile
-        self.profile = load_profile(self.profile_name)
+        self.profile = load_profile(profile or level.profile)
         self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
         self.builder = BodyBuilder(engine, self.engine_world, self.profile, level)
         self.bodies: list[Body] = []

@@ -152,9 +152,8 @@ class Conversation:
     def report(self, novel: float, normal: float, objects: tuple[int, ...], level: int, text: str) -> Answering:
         """Answer 66: take the belief of the agent. It answers state 12 and may come at any time."""
         if self.turn.ask is Ask.READY and self.turn.observation["begins"] == "trial":
-            return (
-                yield from self.describe(text)
-            )  # the last trial is over, and of this one the agent knows nothing yet
+            # the last trial is over, and of this one the agent knows nothing yet
+            return (yield from self.describe(text))
         detail = {"not_novel": _plain(normal), "objects": list(objects), "text": text}
         waits = self.turn.ask in (Ask.READY, Ask.NONE)  # a report after the end of a level belongs to that level
         belief = Belief(min(1.0, max(0.0, _plain(novel))), level, detail)

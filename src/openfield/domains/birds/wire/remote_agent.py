@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from openfield.core import Reply, Spec
 from openfield.domains.birds.agents import NaiveShooter, Planner, RandomShooter, Shooter
-from openfield.domains.birds.agents.ballistics import release
 from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.evaluation.harness import SET_STATES, HarnessState
 from openfield.domains.birds.wire.client import BirdsClient
@@ -73,7 +72,7 @@ def _load(client: BirdsClient) -> None:
 def _shoot(client: BirdsClient, shooter: Shooter) -> None:
     sight = observe_level(client.ground_truth())
     launch, tap = shooter.choose(sight)
-    x, y = release(sight, launch)
+    x, y = sight.release(launch)
     if not client.shoot(x, y, math.ceil(tap)):
         client.watch(50, 1)  # no bird is ready yet: let a second pass
 
