@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from openfield.core import AgentFactory, Reply, Spec
 from openfield.domain import Domain
@@ -16,24 +16,14 @@ from openfield.domains.birds.files.config import read_meta
 from openfield.domains.birds.files.generation import generate, write_config
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import (
-    NUMBER,
-    digest,
-    level_files,
-    open_pool,
-    present,
-    read_scripts,
-    refuse_endless,
-    script_of,
-    script_phases,
-)
+from openfield.domains.birds.trials import level_files, list_trials, open_pool, present, refuse_endless, script_of
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
-from openfield.trial import Limits, Phase, Trial, derive
+from openfield.trial import Limits, Phase, Trial
 
 if TYPE_CHECKING:
     from openfield.capabilities import Film
@@ -103,33 +93,14 @@ class BirdsDomain(Domain[BirdsSettings]):
         if chosen.config:
             if novelty not in (None, "none"):
                 raise InvalidInput("A configuration defines its own novelties: use either --novelty or --config.")
-            return self._listed_trials(chosen, seed, red_light)
+            made = list_trials(chosen, seed, self.name, self.version)
+            return [replace(trial, red_light=red_light or trial.red_light, limits=self.limits) for trial in made]
         if chosen.trial or chosen.trial_list or chosen.told != "all":
             raise InvalidInput("Only the trials of a configuration can be chosen: add --config.")
-        chosen = msgspec.structs.replace(chosen, family=chosen.family or self._family(novelty), endless=False)
+        chosen = replace(chosen, family=chosen.family or self._family(novelty), endless=False)
         made = super().trials(count, seed, novelty, red_light, **changed_settings(chosen))
         files = level_files(chosen, open_pool(chosen))
-        return [msgspec.structs.replace(trial, files=files) for trial in made]
-
-    def _listed_trials(self, chosen: BirdsSettings, seed: int, red_light: bool) -> list[Trial]:
-        """Return the trials of a configuration, each as often as it says."""
-        pool = open_pool(chosen)
-        listed, scripts = read_scripts(chosen, pool, seed)
-        kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all", endless=False)
-        return [
-            Trial(
-                domain=self.name,
-                version=self.version,
-                seed=derive(seed, self.name, number, execution),
-                phases=script_phases(script),
-                settings=changed_settings(kept),
-                red_light=red_light or script.informed,
-                limits=self.limits,
-                files={f"{NUMBER}{number}": digest(script, pool)},
-            )
-            for number, script in scripts.items()
-            for execution in range(max(0, script.executions))
-        ]
+        return [replace(trial, files=files) for trial in made]
 
     def options(self, command: str) -> type[CommandOptions]:
         """Return the options of the original game and its servers."""

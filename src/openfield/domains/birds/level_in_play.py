@@ -47,7 +47,6 @@ class LevelInPlay:
         self.name, self.index, self.testing = name, index, testing
         profile = None if settings.profile == "auto" else settings.profile
         self.game = Game(level, profile, settings.flight_seconds)
-        self.birds_at_start = len(level.birds)
         self.frames: list[GroundTruth] = []
         """Ground truths recorded during the last shot or watch."""
         self.settings, self._seed = settings, seed

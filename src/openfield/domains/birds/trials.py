@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.files.config import read_config
@@ -23,6 +24,7 @@ from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.settings import BirdsSettings, Scenario
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
+from openfield.settings import changed_settings
 from openfield.trial import Phase, Trial, derive, file_digest
 
 NUMBER = "trial "
@@ -33,7 +35,7 @@ def present(settings: BirdsSettings) -> BirdsSettings:
     """Return the settings as they are played: without a configuration if its file does not exist."""
     places = (settings.config, *(os.path.join(settings.config, name) for name in (CONFIG_NAME, META_NAME)))
     there = not settings.config or any(map(os.path.isfile, places))
-    return settings if there else msgspec.structs.replace(settings, config="")
+    return settings if there else replace(settings, config="")
 
 
 def open_pool(settings: BirdsSettings) -> LevelPool:
@@ -46,6 +48,26 @@ def open_pool(settings: BirdsSettings) -> LevelPool:
         if beside.is_dir():
             return LevelPool(beside)
     return LevelPool()
+
+
+def list_trials(settings: BirdsSettings, seed: int, domain: str, version: int) -> list[Trial]:
+    """Return the trials of a configuration, each as often as it says."""
+    pool = open_pool(settings)
+    listed, scripts = read_scripts(settings, pool, seed)
+    kept = replace(settings, config=str(listed), trial="", trial_list="", told="all", endless=False)
+    return [
+        Trial(
+            domain=domain,
+            version=version,
+            seed=derive(seed, domain, number, execution),
+            phases=script_phases(script),
+            settings=changed_settings(kept),
+            red_light=script.informed,
+            files={f"{NUMBER}{number}": digest(script, pool)},
+        )
+        for number, script in scripts.items()
+        for execution in range(max(0, script.executions))
+    ]
 
 
 def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> EvaluationScript:

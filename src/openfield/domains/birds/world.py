@@ -279,7 +279,7 @@ class BirdsWorld:
             "index": level.index,
             "score": game.score,
             "status": STATUS[game.state],
-            "birds": [len(game.queue), level.birds_at_start],
+            "birds": [len(game.queue), len(game.level.birds)],
             "pigs": [game.pigs, game.pigs_at_start],
             "interactions": self._interactions,
         }

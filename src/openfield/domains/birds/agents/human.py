@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -56,8 +57,7 @@ def _shot(words: list[str]) -> list[float] | None:
 
 
 def _action(given: Any) -> Any:
-    try:
+    with suppress(AgentProtocol):
         read_action(given)
-    except AgentProtocol:
-        return None
-    return given
+        return given
+    return None

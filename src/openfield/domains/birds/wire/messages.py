@@ -21,12 +21,10 @@ MAX_OBJECTS = 100_000
 MAX_SHOTS = 16
 FIXED = {
     1: ">IB",
-    2: ">I",
-    **dict.fromkeys((11, 12, 13, 14, 15, 23, 34, 35, 36, 52, 53, 61, 62, 63, 64, 65, 68, 69, 71), ">"),
-    **dict.fromkeys((31, 32, 41, 42), ">iiii"),
-    51: ">I",
     70: ">ii",
-    72: ">I",
+    **dict.fromkeys((2, 51, 72), ">I"),
+    **dict.fromkeys((31, 32, 41, 42), ">iiii"),
+    **dict.fromkeys((11, 12, 13, 14, 15, 23, 34, 35, 36, 52, 53, 61, 62, 63, 64, 65, 68, 69, 71), ">"),
 }
 """The layouts of requests with a fixed length."""
 SEQUENCES, GT_SHOT, LIKELIHOOD, DESCRIPTION = (33, 43), 38, 66, 67

@@ -67,9 +67,7 @@ class BirdsWire:
         if self.gtshoot_ints not in (5, 6):
             raise InvalidInput(f"--gtshoot-ints must be 5 or 6, not {self.gtshoot_ints}.")
         check_port(self.observer_port, "--observer-port")
-        server = BirdsServer(
-            dispatcher, self.gtshoot_ints, self.agent, None if self.token is None else read_token(self.token)
-        )
+        server = BirdsServer(dispatcher, self)
         async with AsyncExitStack() as open_ports:
             opened = await open_ports.enter_async_context(receiving(server.meet_agent, host, port))
             await self._open_observers(open_ports, server, host, port)
@@ -101,8 +99,9 @@ def read_token(token: str) -> list[int]:
 class BirdsServer:
     """Leads every agent to its session; each agent has a game of its own."""
 
-    def __init__(self, dispatcher: Dispatcher, gtshoot_ints: int, agent: str, teams: list[int] | None = None) -> None:
-        self._dispatcher, self._gtshoot_ints, self._agent, self._teams = dispatcher, gtshoot_ints, agent, teams
+    def __init__(self, dispatcher: Dispatcher, wire: BirdsWire) -> None:
+        self._dispatcher, self._gtshoot_ints, self._agent = dispatcher, wire.gtshoot_ints, wire.agent
+        self._teams = None if wire.token is None else read_token(wire.token)
         self._sessions: dict[str, TeamSession] = {}
         self._join_locks: defaultdict[int | None, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._latest = TeamSession("")
