@@ -217,7 +217,12 @@ def open_rollout(
     heartbeat: Heartbeat | None = None,
 ) -> Rollout:
     """Open a rollout of a cell's trial in a fresh world. The world is closed again if that fails."""
-    world = _make_world(domain, cell)
+    try:
+        world = domain.world(cell.trial)
+    except OpenfieldError:
+        raise
+    except Exception as error:
+        raise WorldFault(f"The world could not be made: {type(error).__name__}: {error}") from error
     try:
         return Rollout.resume(world, past, cell.trial.limits, recorder, heartbeat, known)
     except BaseException:
@@ -227,18 +232,12 @@ def open_rollout(
 
 def make_agent(job: Job, factory: AgentFactory, domain: Domain[Any], ask: Deadline) -> Agent:
     """Make a fresh agent for a cell, with the seed it had before if it must do again what it did then."""
-    spec, before = spec_of(domain, job.cell.trial), _seed_before(job)
-    seed = job.cell.seed if before is None or getattr(factory, "stateless", False) else before
+    spec, seed = spec_of(domain, job.cell.trial), job.cell.seed
+    if job.start is not None and not getattr(factory, "stateless", False):
+        cell, attempt = job.start
+        with Run(job.run) as run:
+            seed = cell.seed if run.state(cell.id, attempt) is None else seed  # without a state it plays that again
     return ask(lambda: factory(spec, seed), "The agent could not be made:")
-
-
-def _seed_before(job: Job) -> int | None:
-    """Return the seed an agent had in the trial it comes from, if it left no state there and must play it again."""
-    if job.start is None:
-        return None
-    cell, attempt = job.start
-    with Run(job.run) as run:
-        return cell.seed if run.state(cell.id, attempt) is None else None
 
 
 def explain(error: Exception) -> tuple[str, str]:
@@ -257,12 +256,3 @@ def explain(error: Exception) -> tuple[str, str]:
         case OpenfieldError():
             return "harness_error", str(error)
     return "harness_error", f"{type(error).__name__}: {error}"
-
-
-def _make_world(domain: Domain[Any], cell: Cell) -> Any:
-    try:
-        return domain.world(cell.trial)
-    except OpenfieldError:
-        raise
-    except Exception as error:
-        raise WorldFault(f"The world could not be made: {type(error).__name__}: {error}") from error

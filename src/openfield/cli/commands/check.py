@@ -23,12 +23,7 @@ def check(domain: str, /, *, json: bool = False) -> None:
     if json:
         print_json(report)
     else:
-        print_table(
-            ("", "of", "check", "detail"),
-            [(_MARKS[finding.passed], finding.subject, finding.check, finding.detail) for finding in report.findings],
-        )
+        rows = [("ok" if each.passed else "FAILED", each.subject, each.check, each.detail) for each in report.findings]
+        print_table(("", "of", "check", "detail"), rows)
     if report.failed:
         raise InvalidInput(f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}.")
-
-
-_MARKS = {True: "ok", False: "FAILED"}

@@ -33,7 +33,7 @@ def export(
     Example:
         openfield export runs/birds.sqlite --format parquet
     """
-    from openfield.errors import UnknownName
+    from openfield.errors import InvalidInput, UnknownName
     from openfield.registry import load
     from openfield.report.export import FORMATS, write_episodes, write_numbers
     from openfield.result import Result
@@ -46,20 +46,11 @@ def export(
     if format_ in own:
         print(load(own[format_])(runs[0], target, cell))
         return
-    _refuse_idle(
-        {"--cell": (cell, "a --format of the domain's own"), "--baseline": (None if metric else baseline, "--metric")}
-    )
+    if cell is not None:
+        raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
     if metric:
         print(f"{write_numbers(target, result.numbers(metric), format_):,} cells in {target}")
         return
-    rows = write_episodes(target, result.cells, format_)
-    print(f"{rows:,} episodes in {target}")
-
-
-def _refuse_idle(given: dict[str, tuple[str | None, str]]) -> None:
-    """Refuse options that have no effect on the table."""
-    from openfield.errors import InvalidInput
-
-    for option, (value, need) in given.items():
-        if value is not None:
-            raise InvalidInput(f"{option} has no effect without {need}; leave it out.")
+    if baseline is not None:
+        raise InvalidInput("--baseline has no effect without --metric; leave it out.")
+    print(f"{write_episodes(target, result.cells, format_):,} episodes in {target}")

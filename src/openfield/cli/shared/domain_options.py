@@ -10,27 +10,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from cyclopts import CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from openfield.options import CommandChanges
 
 if TYPE_CHECKING:
-    import cyclopts
     from cyclopts.argument import Argument
 
     from openfield.domain import Domain
+    from openfield.options import CommandOptions
 
 DomainOptions = Annotated[Any, Parameter(parse=False)]
 """Where a command takes the options of a domain; `add_options` puts the domain's dataclass in its place."""
 
 
-def read_domain(app: cyclopts.App, words: list[str]) -> Domain[Any] | None:
-    """Return the domain that the words of a command name, or None if they name none.
-
-    Args:
-        app: The command, without options of a domain.
-        words: The command and what follows it.
-    """
+def read_domain(app: App, words: list[str]) -> Domain[Any] | None:
+    """Return the domain that the words of a command name, or None if they name none."""
     name = None
     with suppress(CycloptsError):  # what is wrong is said when the words are parsed
         name = app.parse_known_args(words[1:])[1].arguments.get("domain") if words[1:] else None
@@ -44,9 +39,7 @@ def read_domain(app: cyclopts.App, words: list[str]) -> Domain[Any] | None:
 
 def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> Callable[..., Any]:
     """Return the function of a command with the options of a domain in its signature, if there are any."""
-    from openfield.capabilities import HasOptions
-
-    kind = domain.options(name) if isinstance(domain, HasOptions) else None
+    kind = _find_kind(domain, name)
     if kind is None:
         return command
 
@@ -78,7 +71,6 @@ def name_group(domain: Domain[Any]) -> str:
 
 def describe_options(domain: Domain[Any], command: str) -> list[tuple[str, str]]:
     """Return how each option of a domain is typed in a command, and what it does."""
-    from cyclopts import App
 
     def take(options: DomainOptions = None) -> None: ...
 
@@ -95,14 +87,17 @@ def _describe_usage(argument: Argument) -> str:
 
 def prepare(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
     """Return what the options of a domain change in a command, and print what the user should know of it."""
-    from openfield.capabilities import HasOptions
-
-    if not isinstance(domain, HasOptions):
-        return CommandChanges()
-    kind = domain.options(command)
+    kind = _find_kind(domain, command)
     if kind is None:
         return CommandChanges()
-    changes: CommandChanges = (kind() if options is None else options).prepare()
+    changes: CommandChanges = (options or kind()).prepare()
     if changes.notice:
         print(changes.notice, file=sys.stderr, flush=True)
     return changes
+
+
+def _find_kind(domain: Domain[Any], command: str) -> type[CommandOptions] | None:
+    """Return the dataclass of options that a domain has for a command, if any."""
+    from openfield.capabilities import HasOptions
+
+    return domain.options(command) if isinstance(domain, HasOptions) else None
