@@ -91,8 +91,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if source in points:
         return _as_factory(load(points[source].value))
     if ":" in source:
-        found = load(source)
-        return _adapt(found, domain)
+        return _adapt(load(source), domain)
     if source.endswith(".py"):
         raise InvalidInput(f"Which agent of {source}? Write {source}:NAME.")
     raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
@@ -225,10 +224,8 @@ def find_entry_points(group: str) -> dict[str, EntryPoint]:
     points: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=group), key=lambda point: not point.value.startswith("openfield.")):
         if points.setdefault(point.name, point).value != point.value:
-            taken = (
-                f"The name '{point.name}' in {group} is taken by {points[point.name].value}; {point.value} is not used."
-            )
-            warnings.warn(taken, PluginWarning, stacklevel=2)
+            taken = f"The name '{point.name}' in {group} is taken by {points[point.name].value}"
+            warnings.warn(f"{taken}; {point.value} is not used.", PluginWarning, stacklevel=2)
     return points
 
 

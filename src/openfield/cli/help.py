@@ -20,12 +20,7 @@ class CompactHelp:
     """Prints a group of options as a title and a plain table."""
 
     def __init__(self, help_all: bool, only: str = "") -> None:
-        """Keep what is asked for.
-
-        Args:
-            help_all: Whether rare options are shown.
-            only: The one group to show, unless all options are asked for; every group if empty.
-        """
+        """Show rare options with `help_all`; without it show only one group, if one is named."""
         self._help_all = help_all
         self._only = only
 

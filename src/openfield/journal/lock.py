@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,7 +26,7 @@ def holding(path: Path) -> Iterator[Callable[[], None]]:
     """
     path = path.resolve()  # however it is called
     lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
-    with _lock(path, lock):
+    with _take_lock(path, lock):
         made_for_nothing = [] if path.exists() else [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
         try:
             yield made_for_nothing.clear
@@ -35,28 +35,19 @@ def holding(path: Path) -> Iterator[Callable[[], None]]:
                 left.unlink(missing_ok=True)
 
 
-def take_lock(lock: Path) -> BinaryIO | None:
-    """Return a lock file, locked, or None if another process has it. The process that has it removes it in the end."""
-    while True:
-        file = lock.open("ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
-                return file
-        except BlockingIOError:
-            file.close()
-            return None
-        except FileNotFoundError:
-            pass
-        file.close()
-
-
-def _lock(path: Path, lock: Path) -> BinaryIO:
+def _take_lock(path: Path, lock: Path) -> BinaryIO:
+    """Return the lock file of a run file, locked. The process that has it removes it in the end."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = take_lock(lock)
+        while True:
+            file = lock.open("ab")
+            with suppress(FileNotFoundError):  # the process that had it removed it meanwhile
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                    return file
+            file.close()
+    except BlockingIOError:
+        file.close()
+        raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.") from None
     except OSError as error:
         raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
-    if file is None:
-        raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.")
-    return file

@@ -171,16 +171,14 @@ class Run:
     def _damaged_chunks(self) -> Iterator[str]:
         expected: dict[tuple[str, int], int] = {}
         for chunk in self._all_chunks():
-            place = chunk.cell, chunk.attempt
-            try:
-                if chunk.first != expected.get(place, 0):
-                    raise DamagedRun(
-                        f"Cell {chunk.cell}, attempt {chunk.attempt}: turns before {chunk.first} are missing."
-                    )
-                read_chunk(chunk)
-            except DamagedRun as error:
-                yield str(error)
-            expected[place] = chunk.first + chunk.count
+            if chunk.first != expected.get((chunk.cell, chunk.attempt), 0):
+                yield f"Cell {chunk.cell}, attempt {chunk.attempt}: turns before {chunk.first} are missing."
+            else:
+                try:
+                    read_chunk(chunk)
+                except DamagedRun as error:
+                    yield str(error)
+            expected[chunk.cell, chunk.attempt] = chunk.first + chunk.count
 
     def _damaged_cells(self) -> Iterator[str]:
         """Yield what cells say of themselves and their turns contradict."""

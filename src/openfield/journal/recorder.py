@@ -50,14 +50,7 @@ class Recorder:
     """Gathers the steps of one attempt and emits them as entries."""
 
     def __init__(self, cell: str, attempt: int, emit: Emit, written: int = 0) -> None:
-        """Start recording, or go on after the steps written before.
-
-        Args:
-            cell: The id of the cell.
-            attempt: The number of the attempt.
-            emit: Takes the entries.
-            written: How many steps of the attempt are recorded already.
-        """
+        """Start recording, or go on after so many steps that were written before."""
         self.cell = cell
         self.attempt = attempt
         self.written = written

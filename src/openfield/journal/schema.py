@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -46,8 +47,8 @@ SCHEMA = (
 )
 
 
-def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
-    """Open a run file for writing, or make one. The note says why it is less safe than usual, if it is."""
+def open_to_write(path: Path) -> sqlite3.Connection:
+    """Open a run file for writing, or make one. Warn where the file system allows only a slower log."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -64,7 +65,10 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
         db.execute("PRAGMA synchronous = FULL")
         commit(db, _create)
         _check_schema(db, path)
-    return db, "" if wal else f"{path}: the write-ahead log does not work on this file system; a slower log is used."
+    if not wal:
+        slow = f"{path}: the write-ahead log does not work on this file system; a slower log is used."
+        warnings.warn(slow, RuntimeWarning, stacklevel=3)
+    return db
 
 
 def close_written(db: sqlite3.Connection) -> None:

@@ -38,7 +38,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open a run file, or make one."""
         self.path = Path(path)
-        self._db, self.note = open_to_write(self.path)
+        self._db = open_to_write(self.path)
         self._leases = Leases()
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
@@ -135,9 +135,7 @@ class Journal:
             while task is not None:
                 tasks.append(task)
                 hurry = hurry or task.hurry
-                task = (
-                    self._queue.get_nowait() if hurry else self._queue.get(timeout=max(until - time.monotonic(), 0.0))
-                )
+                task = self._queue.get(not hurry, max(until - time.monotonic(), 0.0))
         except queue.Empty:
             return tasks, True
         return tasks, False

@@ -41,17 +41,15 @@ class Assignments:
         """Return the cells of an agent that enrolled, also before a restart."""
         return self._own.get(name) or [record.cell for record in self.records() if record.agent == name]
 
-    def records(self) -> list[CellRecord]:
-        """Return the recorded cells of all agents, also from before a restart."""
+    def records(self, only: str | None = None) -> list[CellRecord]:
+        """Return the recorded cells of all agents, or only one, also from before a restart."""
         self._journal.flush()
         with Run(self._journal.path) as run:
-            return run.cells(with_episodes=False)
+            return run.cells(with_episodes=False, only=only)
 
     def attempt(self, cell: Cell, taken: Container[str]) -> int | None:
         """Return the attempt in which to play a cell, new or resumed; None if it cannot be played now."""
-        self._journal.flush()
-        with Run(self._journal.path) as run:
-            (record,) = run.cells(with_episodes=False, only=cell.id)
+        (record,) = self.records(cell.id)
         again = record.outcome in OUR_FAILURES and record.attempt <= MAX_RETRIES
         playable = again or record.outcome in RESUMABLE
         if cell.id in taken or not playable or not self._journal.lease(cell.id):

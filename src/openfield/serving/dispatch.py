@@ -55,15 +55,12 @@ class RecordingDispatcher(ABC):
         """
         if self._journal.failed:
             async with self._lock:
-                await asyncio.to_thread(self._recover)
+                if self._journal.failed:  # otherwise another request was faster
+                    await asyncio.to_thread(self._start_over)
 
     @abstractmethod
     def _start_over(self) -> None:
         """Forget what is in memory, and read it again from the journal that `_reopen` opens."""
-
-    def _recover(self) -> None:
-        if self._journal.failed:  # otherwise another request was faster
-            self._start_over()
 
     def _reopen(self) -> None:
         self._journal.close()
@@ -98,7 +95,11 @@ class TrialDispatcher(RecordingDispatcher):
         async with self._lock:
             self._book()
             if session is not None:
-                return await self._remote_of(session)
+                if session not in self._remotes:
+                    raise AgentFault("There is no trial under way for this session.")
+                cell, remote = self._remotes[session]
+                self._remotes[session] = cell, (heir := await remote.hand_over())
+                return heir
             return await asyncio.to_thread(self._open, name or self._agent)
 
     @property
@@ -158,13 +159,6 @@ class TrialDispatcher(RecordingDispatcher):
         self._assignments = Assignments(self._journal, self._assignments.trials)
         said = {f"went on {uuid.uuid4().hex[:8]}": "Something could not be written before."}
         self._journal.enter([], {}, said)  # finds out whether there is room
-
-    async def _remote_of(self, session: str) -> RemoteRollout:
-        if session not in self._remotes:
-            raise AgentFault("There is no trial under way for this session.")
-        cell, remote = self._remotes[session]
-        self._remotes[session] = cell, (heir := await remote.hand_over())
-        return heir
 
     def _open(self, name: str) -> RemoteRollout:
         """Open, or resume, the first of an agent's trials that is not being played."""

@@ -21,12 +21,7 @@ class RemoteRollout:
     """The rollout of a foreign agent. As a context manager it keeps its faults; a lost connection is not one."""
 
     def __init__(
-        self,
-        rollout: Rollout,
-        spec: Spec,
-        seed: int,
-        session: str = "",
-        leave: Callable[[], None] = lambda: None,
+        self, rollout: Rollout, spec: Spec, seed: int, session: str = "", leave: Callable[[], None] = lambda: None
     ) -> None:
         self.rollout = rollout
         self.spec = spec

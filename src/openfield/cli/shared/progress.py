@@ -19,7 +19,6 @@ from openfield.journal.reader import Run
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.runner.plan import Plan
 from openfield.runner.run import Watch
-from openfield.trial import Trial
 
 
 @contextmanager
@@ -50,7 +49,9 @@ class _Bars:
         self._turns, self._since = 0, time.monotonic()
         done = self._count_done(run)
         for agent in dict.fromkeys(cell.agent for cell in cells.values()):
-            total = sum(self._size(cell.trial) for cell in cells.values() if cell.agent == agent)
+            trials = [cell.trial for cell in cells.values() if cell.agent == agent]
+            episodes = sum(phase.episodes for trial in trials for phase in trial.phases)
+            total = episodes if self._episodes else len(trials)
             unit = "episodes" if self._episodes else "trials"
             self._bars[agent] = progress.add_task(agent, total=total, completed=done[agent], unit=unit, note="")
 
@@ -78,9 +79,6 @@ class _Bars:
                 if record.id in self._cells:
                     done[record.agent] += len(record.episodes) if self._episodes else record.outcome is not None
         return done
-
-    def _size(self, trial: Trial) -> int:
-        return sum(phase.episodes for phase in trial.phases) if self._episodes else 1
 
 
 def _describe(episode: EpisodeEnd, domain: Domain[Any]) -> str:
