@@ -30,8 +30,7 @@ if TYPE_CHECKING:
         RandomScheduler,
         SequentialScheduler,
     )
-    from openfield.domains.commai.environment.stage import Stage
-    from openfield.domains.commai.environment.task import Instance, Task
+    from openfield.domains.commai.environment.task import Instance, Stage, Task
     from openfield.domains.commai.tasks.catalogue import make_task, task_ids
     from openfield.domains.commai.tasks.configuration import load_configuration
     from openfield.domains.commai.tasks.curriculum import make_environment

@@ -13,8 +13,8 @@ from openfield.domains.commai import (
     make_environment,
     make_task,
 )
+from openfield.domains.commai.tasks.draws import load_phrasebook
 from openfield.domains.commai.tasks.legacy import LEGACY
-from openfield.domains.commai.tasks.legacy.phrasebook import load_phrasebook
 from openfield.domains.commai.tasks.legacy.properties import list_enumerations, lists_exactly
 from openfield.domains.commai.tasks.legacy.repetition import choose_phrase, combine_phrases
 

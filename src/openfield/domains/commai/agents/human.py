@@ -11,7 +11,7 @@ from typing import Literal
 
 from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
 from openfield.domains.commai.agents.learner_agent import REPLIES
-from openfield.domains.commai.agents.terminal_view import LineView, ScreenView, Streams, View
+from openfield.domains.commai.agents.terminal_view import LineView, ScreenView, Streams
 from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, speaks_bits, to_bits
 from openfield.domains.commai.world import SKIP
 from openfield.errors import Cancelled
@@ -33,8 +33,7 @@ def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) ->
     """
 
     def make(spec: Spec, seed: int) -> Agent:
-        view: View = ScreenView(delay) if screen else LineView(delay)
-        return Human(view, mode, bits=speaks_bits(spec))
+        return Human(ScreenView(delay) if screen else LineView(delay), mode, bits=speaks_bits(spec))
 
     return make
 
@@ -50,7 +49,7 @@ class Human:
 
     stateless = True
 
-    def __init__(self, view: View, mode: Mode = "line", bits: bool = False) -> None:
+    def __init__(self, view: LineView | ScreenView, mode: Mode = "line", bits: bool = False) -> None:
         self._view, self._mode = view, mode
         self._streams = Streams()
         self._typed: deque[str] = deque()

@@ -1,6 +1,7 @@
 """A conversation on a terminal: teacher, learner and rewards as three streams, printed or on the whole screen.
 
-The human agent passes every step to a view, and reads a line from it when it is the person's turn.
+The human agent passes every step to a view, and reads a line from it when it is the person's turn. `WatchedLearner` is
+the original's ConsoleView and `--time-delay` for learners that are programs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import shutil
 import sys
 import time
 from collections import deque
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
+
+from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
+from openfield.registry import AgentSource, find_agent, find_domain
 
 HELP = "Type what to say; an empty line is silence. SKIP gives up this exercise, QUIT leaves (and can be resumed)."
 _KEPT = 500
@@ -49,22 +53,6 @@ class Streams:
     def status(self) -> str:
         """Reward and time so far."""
         return f"reward {self.total}, step {self.steps}"
-
-
-class View(Protocol):
-    """Shows streams to a person and reads what they type."""
-
-    def show(self, streams: Streams) -> None:
-        """Show a step that needs no answer."""
-        ...
-
-    def ask(self, streams: Streams, note: str = "") -> str | None:
-        """Read a line; return None at the end of the input. A note tells the person why they are asked."""
-        ...
-
-    def close(self) -> None:
-        """Restore the terminal."""
-        ...
 
 
 class LineView:
@@ -167,6 +155,54 @@ class ScreenView:
             self._screen.addnstr(number, 0, line, width - 1)
         self._screen.addnstr(height - 1, 0, prompt, width - 1)
         self._screen.refresh()
+
+
+def make_watched(source: AgentSource, shown: bool, screen: bool, delay: float) -> AgentFactory:
+    """Return a factory for a learner that is shown while it plays.
+
+    Args:
+        source: The learner, as `--agent` names it.
+        shown: Whether the conversation is printed at every reward.
+        screen: Whether it is shown on the whole screen instead.
+        delay: Seconds to wait after each step.
+    """
+
+    def make(spec: Spec, seed: int) -> Agent:
+        learner = find_agent(source, find_domain("commai"))(spec, seed)
+        return WatchedLearner(learner, ScreenView(delay) if screen else None, shown, delay)
+
+    return make
+
+
+class WatchedLearner:
+    """Passes turns on and shows them: on the screen at every step, in print at every reward."""
+
+    def __init__(self, learner: Any, screen: ScreenView | None, shown: bool, delay: float) -> None:
+        self._learner, self._screen = learner, screen
+        self._lines = LineView() if shown and screen is None else None
+        self._delay = delay
+        self._streams = Streams()
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Return the learner's reply."""
+        reply: Reply = self._learner(turn)
+        self._streams.hear(chr(turn.observation), int(turn.reward), turn.feedback or "")
+        if self._screen is not None:
+            self._screen.show(self._streams)
+        elif self._delay:
+            time.sleep(self._delay)
+        if self._lines is not None and (turn.reward or turn.ask is Ask.NONE):
+            self._lines.print(self._streams)
+        if isinstance(reply.action, int):
+            self._streams.say(chr(reply.action))
+        return reply
+
+    def close(self) -> None:
+        """Restore the terminal and close the learner."""
+        if self._screen is not None:
+            self._screen.close()
+        if hasattr(self._learner, "close"):
+            self._learner.close()
 
 
 def _last(symbols: Any, width: int, padded: bool) -> str:

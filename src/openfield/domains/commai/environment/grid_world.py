@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from openfield.domains.commai.environment.stage import Stage
+if TYPE_CHECKING:
+    from openfield.domains.commai.environment.task import Stage
 
 Place = tuple[int, int]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -27,21 +26,8 @@ class Round(msgspec.Struct, frozen=True, gc=False):
     """Tells whether an answer is correct; None accepts only `answer`."""
 
 
-class RoundSource(Protocol):
-    """Gives the rounds of one instance."""
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """All possible questions; empty if they are not a fixed set."""
-        ...
-
-    def draw(self) -> Round:
-        """Return the next round."""
-        ...
-
-
-class GeneratedRounds:
-    """Rounds that a function draws.
+class RoundSource:
+    """Gives the rounds of one instance.
 
     Args:
         draw: Draws a round.
@@ -70,7 +56,7 @@ class RoundScript:
         self._keys = keys
         self._dealt = 0
 
-    def deal(self) -> GeneratedRounds:
+    def deal(self) -> RoundSource:
         """Return the rounds of the next instance. After the last one, every answer is an error."""
         number = self._dealt
         if number >= len(self._instances):
@@ -80,46 +66,31 @@ class RoundScript:
         keys = self._keys[number] if self._keys else sorted({entry.question for entry in rounds})
         silence = Round("", ".", accepts=_refuse(f"Instance {number} of the script has {len(rounds)} questions"))
         left = iter(rounds)
-        return GeneratedRounds(lambda: next(left, silence), keys)
+        return RoundSource(lambda: next(left, silence), keys)
 
 
-class UniformRounds:
-    """Draws rounds uniformly, with replacement."""
-
-    def __init__(self, rounds: Sequence[Round], rng: random.Random) -> None:
-        self._rounds, self._random = rounds, rng.random
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """All questions."""
-        return [entry.question for entry in self._rounds]
-
-    def draw(self) -> Round:
-        """Return a random round."""
-        return self._rounds[int(self._random() * len(self._rounds))]
+def draw_uniformly(rounds: Sequence[Round], rng: random.Random) -> RoundSource:
+    """Return a source that draws uniformly, with replacement."""
+    return RoundSource(lambda: rounds[int(rng.random() * len(rounds))], [entry.question for entry in rounds])
 
 
-class ShuffledRounds(UniformRounds):
-    """Draws several copies of each round without replacement, and starts again when none is left."""
+def draw_shuffled(rounds: Sequence[Round], rng: random.Random) -> RoundSource:
+    """Return a source that asks each of n rounds n times before it starts again.
 
-    def __init__(self, rounds: Sequence[Round], rng: random.Random, copies: int) -> None:
-        self._rounds, self._random = rounds, rng.random
-        self._copies = copies
-        self._left: list[Round] = []
+    Drawing from a random place is the same as shuffling first, and takes a third of the time.
+    """
+    left: list[Round] = []
 
-    def draw(self) -> Round:
-        """Return the next round.
-
-        Drawing from a random place is the same as shuffling first, and takes a third of the time.
-        """
-        left = self._left
+    def draw() -> Round:
         if not left:
-            left = self._left = [*self._rounds] * self._copies
-        at = int(self._random() * len(left))
+            left.extend([*rounds] * len(rounds))
+        at = int(rng.random() * len(left))
         drawn, last = left[at], left.pop()
         if drawn is not last:
             left[at] = last
         return drawn
+
+    return RoundSource(draw, [entry.question for entry in rounds])
 
 
 def _round(entry: Round | tuple[str, str] | tuple[str, str, str]) -> Round:

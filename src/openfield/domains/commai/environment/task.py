@@ -1,15 +1,18 @@
-"""Tasks and their instances: a task starts instances, and each instance hears symbols and speaks.
+"""Tasks, their instances and the stage: a task starts instances, and each hears symbols and speaks on a stage.
 
-Authors subclass these two classes. Only the environment calls them.
+Authors subclass `Task` and `Instance`. Only the environment calls them, and it is the stage.
 """
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Protocol
 
 from openfield.domains.commai.environment.grid_world import GridWorld
-from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.environment.serializers import Serializer
+from openfield.domains.commai.settings import CommaiSettings
 
 SILENCE = " "
 BYTES = tuple(map(chr, range(256)))
@@ -22,6 +25,30 @@ PENALISED: Prices = {**dict.fromkeys(BYTES, -1), SILENCE: 0, None: 0}
 """Every interruption costs a point."""
 DOTS_ASKED: Prices = {**dict.fromkeys(BYTES, 0), ".": None, None: 0}
 """Dots call `overhear`; other symbols are lost."""
+
+
+class Stage(Protocol):
+    """The side of the environment that a task sees."""
+
+    rng: random.Random
+    settings: CommaiSettings
+    serializer: Serializer | None
+    """Encodes what the teacher says; an answer must be decoded before it is judged."""
+    penalties: int
+    """Interruptions so far that had a price."""
+
+    @property
+    def unsaid(self) -> int:
+        """Symbols left to say before only spaces remain."""
+        ...
+
+    def say(self, text: str, priority: int = 1) -> None:
+        """Queue a text behind the unsaid rest, or drop it if that rest has a higher priority."""
+        ...
+
+    def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
+        """End the instance with a verdict; `pays` gives it to the learner as a reward."""
+        ...
 
 
 class Instance:

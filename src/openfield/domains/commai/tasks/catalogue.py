@@ -9,37 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import msgspec
+
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks import mapping, phrases
+from openfield.domains.commai.tasks.draws import load_phrasebook, pick, sample
 from openfield.domains.commai.tasks.legacy import LEGACY
-from openfield.domains.commai.tasks.mapping import DigitsTask, LettersTask, Shape
+from openfield.domains.commai.tasks.mapping import LETTERS, DigitsTask, LettersTask, Shape
+from openfield.domains.commai.tasks.micro import know_after, know_at_once, know_by_elimination
 from openfield.domains.commai.tasks.mini import MINI
 from openfield.domains.commai.tasks.phrases import CodeTask, MixedTask, PhraseTask, RoundMaker, SynonymTask
 from openfield.errors import UnknownName
 
 Factory = Callable[[str], Task]
 
-_ONE = (1, 1)
-_SHAPES = {
-    "micro5.1": Shape(question_end="", answer_end="", feedback_end=""),
-    "micro5.2": Shape(question_end="", answer_end=""),
-    "micro5.3": Shape(answer_end=""),
-    "micro5.4": Shape(answer=(2, 2), answer_end=""),
-    "micro5.5": Shape(answer=_ONE),
-    "micro5.6": Shape(answer=_ONE, short_praise=True),
-    "micro5.7": Shape(answer=(1, 2)),
-    "micro5.8": Shape(question=(2, 2), answer=_ONE),
-    "micro5.9": Shape(question=(1, 2), answer=_ONE),
-    "micro5.10": Shape(answer=_ONE, noise=_ONE),
-    "micro5.11": Shape(answer=_ONE, noise=_ONE, noise_chance=0.5),
-    "micro5.12": Shape(answer=(3, 5)),
-    "micro5.13": Shape(question=(3, 5), answer=_ONE),
-    "micro5.14": Shape(answer=_ONE, noise=(2, 4)),
-    "micro5.15": Shape(answer=(1, 5)),
-    "micro5.16": Shape(question=(1, 5), answer=_ONE),
-    "micro5.17": Shape(question=(1, 5), answer=(1, 5)),
-    "micro5.18": Shape(question=(1, 10), answer=(1, 10)),
-}
+_SHAPES = msgspec.convert(load_phrasebook().shapes, dict[str, Shape])
 _PHRASES: dict[str, RoundMaker] = {
     "micro7.1": phrases.say_letter,
     "micro7.2": phrases.say_word,
@@ -61,9 +45,17 @@ _REWORDED = (phrases.say_several, phrases.combine_pairs, phrases.combine_sets, p
 
 MICRO: dict[str, Factory] = {
     "micro1": mapping.ConstantTask,
-    "micro2": partial(LettersTask, answers=mapping.constant_letter, knows=mapping.know_constant_letter),
-    "micro3": partial(LettersTask, answers=mapping.permuted_letters, knows=mapping.know_each_letter),
-    "micro4": partial(LettersTask, answers=mapping.same_letters, knows=mapping.know_letters_at_once),
+    "micro2": partial(
+        LettersTask,
+        answers=lambda rng, letters: [pick(rng, letters)] * len(letters),
+        knows=lambda deal: know_after(len(LETTERS), lambda key: key in LETTERS),
+    ),
+    "micro3": partial(
+        LettersTask,
+        answers=lambda rng, letters: sample(rng, letters, len(letters)),
+        knows=lambda deal: know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in deal.keys}),
+    ),
+    "micro4": partial(LettersTask, answers=lambda rng, letters: letters, knows=lambda deal: know_at_once),
     **{name: partial(DigitsTask, shape=shape) for name, shape in _SHAPES.items()},
     "micro6": mapping.WordMapTask,
     **{name: partial(PhraseTask, make=make) for name, make in _PHRASES.items()},

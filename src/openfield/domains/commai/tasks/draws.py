@@ -1,8 +1,8 @@
-"""Random choices, and the words to choose from.
+"""Random choices, and the words and texts to choose from.
 
 The choices take a third of the time of `random.Random`'s and are as uniform as 53 bits allow. Tasks make one or more
 per question, always with the environment's generator. The words come from `data/words.txt`, read once per process, the
-most common first: micro6 and micro20 draw from the first 400.
+most common first: micro6 and micro20 draw from the first 400. The texts come from `data/texts.toml`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import functools
 from collections.abc import Sequence
 from importlib import resources
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
@@ -55,3 +57,54 @@ def load_words(vocabulary: str = "common") -> tuple[str, ...]:
 def load_words_without(parts: tuple[str, ...], vocabulary: str = "common") -> tuple[str, ...]:
     """Return the words that contain none of these parts."""
     return tuple(word for word in load_words(vocabulary) if not any(part in word for part in parts))
+
+
+class Phrasebook(msgspec.Struct, frozen=True):
+    """What tasks say and talk about: the table of `data/texts.toml`."""
+
+    congratulations: tuple[str, ...]
+    failed: tuple[str, ...]
+    timeout: tuple[str, ...]
+    numbers: tuple[str, ...]
+    phrases: tuple[str, ...]
+    promises: tuple[str, ...]
+    verbs: tuple[str, ...]
+    countable: tuple[str, ...]
+    portable: tuple[str, ...]
+    sequences: tuple[str, ...]
+    shapes: dict[str, Any]
+    synonyms: dict[str, tuple[str, ...]]
+    feedback: dict[str, str]
+    short_names: dict[str, str]
+    baskets: dict[str, dict[str, tuple[str, ...]]]
+
+
+@functools.cache
+def load_phrasebook() -> Phrasebook:
+    """Read the table of the package."""
+    return msgspec.toml.decode((_DATA / "texts.toml").read_bytes(), type=Phrasebook)
+
+
+def praise(rng: Random) -> str:
+    """Draw the words said to a success."""
+    return pick(rng, load_phrasebook().congratulations)
+
+
+def blame(rng: Random) -> str:
+    """Draw the words said to a failure."""
+    return pick(rng, load_phrasebook().failed)
+
+
+def time_is_out(rng: Random) -> str:
+    """Draw the words said when the time is up."""
+    return pick(rng, load_phrasebook().timeout)
+
+
+def number_word(number: int) -> str:
+    """Return a number from zero to ten in letters."""
+    return load_phrasebook().numbers[number]
+
+
+def any_number(rng: Random, number: int) -> str:
+    """Return a number from zero to ten in letters or digits."""
+    return number_word(number) if rng.random() < 0.5 else str(number)

@@ -12,21 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.environment.rounds import (
-    GeneratedRounds,
-    Round,
-    RoundSource,
-    ShuffledRounds,
-    UniformRounds,
-)
-from openfield.domains.commai.environment.stage import Stage
-from openfield.domains.commai.tasks.draws import between, load_words, pick, sample
+from openfield.domains.commai.environment.rounds import Round, RoundSource, draw_shuffled, draw_uniformly
+from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.tasks.draws import between, load_phrasebook, load_words, pick, sample
 from openfield.domains.commai.tasks.micro import (
     Knows,
     MicroTask,
     know_after,
-    know_at_once,
-    know_by_elimination,
     know_when_seen,
 )
 
@@ -37,12 +29,15 @@ _pair = functools.cache(Round)
 _MARKS = [_pair(mark, mark) for mark in MARKS]
 MAPPING_WORDS = 200
 """micro6 draws from this many of the most common words."""
-SEQUENCES = (
-    "zero one two three four five six seven eight nine",
-    "first second third fourth fifth sixth seventh eighth ninth",
-    "ten twenty thirty forty fifty sixty seventy eighty ninety",
-    "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
-)
+SEQUENCES = load_phrasebook().sequences
+
+
+class MappingTask(MicroTask):
+    """A task with a fixed set of questions."""
+
+    def knowledge(self, deal: RoundSource) -> Knows:
+        """Expect knowledge once every key has been asked."""
+        return know_when_seen(deal.keys)
 
 
 class ConstantTask(MicroTask):
@@ -54,7 +49,7 @@ class ConstantTask(MicroTask):
         """Draw ten symbols, one of which is the answer."""
         alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
         answer = pick(stage.rng, alphabet)
-        return UniformRounds([Round(symbol, answer) for symbol in alphabet], stage.rng)
+        return draw_uniformly([Round(symbol, answer) for symbol in alphabet], stage.rng)
 
     def knowledge(self, deal: RoundSource) -> Knows:
         """Expect knowledge after the first right answer, or when all other symbols have been tried."""
@@ -82,7 +77,7 @@ class LettersTask(MicroTask):
         """Draw a few letters and add all marks."""
         letters = sample(stage.rng, LETTERS, stage.settings.alphabet_size or 4)
         answers = self._answers(stage.rng, letters)
-        return shuffle_rounds([*map(_pair, letters, answers), *_MARKS], stage)
+        return draw_shuffled([*map(_pair, letters, answers), *_MARKS], stage.rng)
 
     def knowledge(self, deal: RoundSource) -> Knows:
         """Return the rule of this task."""
@@ -107,7 +102,7 @@ class Shape:
     """Whether the dot is left out of the feedback after a right answer."""
 
 
-class DigitsTask(MicroTask):
+class DigitsTask(MappingTask):
     """micro5.x: digits answer digits, and the feedback tells the answer."""
 
     dotted = False
@@ -125,15 +120,11 @@ class DigitsTask(MicroTask):
         size = stage.settings.mapping_size or 10
         keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
         answers = _draw_answers(shape, rng, len(keys))
-        deck = shuffle_rounds(list(map(self._round, keys, answers)), stage)
-        return deck if shape.noise is None else GeneratedRounds(lambda: _add_noise(deck.draw(), shape, rng), deck.keys)
-
-    def knowledge(self, deal: RoundSource) -> Knows:
-        """Expect knowledge once every key has been asked."""
-        return know_when_seen(deal.keys)
+        deck = draw_shuffled(list(map(self._round, keys, answers)), rng)
+        return deck if shape.noise is None else RoundSource(lambda: _add_noise(deck.draw(), shape, rng), deck.keys)
 
 
-class WordMapTask(MicroTask):
+class WordMapTask(MappingTask):
     """micro6: words answer words."""
 
     failed_task_tolerance = 2.0
@@ -142,14 +133,10 @@ class WordMapTask(MicroTask):
         """Draw eight words and eight answers."""
         common, size = load_words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
         pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
-        return UniformRounds([make_round(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage.rng)
-
-    def knowledge(self, deal: RoundSource) -> Knows:
-        """Expect knowledge once every key has been asked."""
-        return know_when_seen(deal.keys)
+        return draw_uniformly([make_round(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage.rng)
 
 
-class SequenceTask(MicroTask):
+class SequenceTask(MappingTask):
     """micro15: the next in a sequence of number words, forwards or (two times in three) backwards."""
 
     failed_task_tolerance = 2.0
@@ -160,11 +147,7 @@ class SequenceTask(MicroTask):
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
         pairs = itertools.pairwise(sequence)
-        return UniformRounds([make_round(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage.rng)
-
-    def knowledge(self, deal: RoundSource) -> Knows:
-        """Expect knowledge once every key has been asked."""
-        return know_when_seen(deal.keys)
+        return draw_uniformly([make_round(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage.rng)
 
 
 def _add_noise(drawn: Round, shape: Shape, rng: Random) -> Round:
@@ -186,41 +169,6 @@ def make_round(
 ) -> Round:
     """Make a round with the feedback of most tasks: praise, or the answer (`told`, if that differs)."""
     return Round(question, answer, "good job! ;", f"wrong! {answer if told is None else told};", accepts)
-
-
-def shuffle_rounds(rounds: list[Round], stage: Stage) -> ShuffledRounds:
-    """Return a source that asks each of n rounds n times before it starts again."""
-    return ShuffledRounds(rounds, stage.rng, len(rounds))
-
-
-def constant_letter(rng: Random, letters: list[str]) -> list[str]:
-    """Return the answers of micro2: one of the letters for all of them."""
-    return [pick(rng, letters)] * len(letters)
-
-
-def permuted_letters(rng: Random, letters: list[str]) -> list[str]:
-    """Return the answers of micro3: a permutation of the letters."""
-    return sample(rng, letters, len(letters))
-
-
-def same_letters(rng: Random, letters: list[str]) -> list[str]:
-    """Return the answers of micro4: the letters themselves."""
-    return letters
-
-
-def know_constant_letter(deal: RoundSource) -> Knows:
-    """Return the rule of micro2: after the first right answer to a letter, or when all letters were tried."""
-    return know_after(len(LETTERS), lambda key: key in LETTERS)
-
-
-def know_each_letter(deal: RoundSource) -> Knows:
-    """Return the rule of micro3: when each letter was found or all others were tried."""
-    return know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in deal.keys})
-
-
-def know_letters_at_once(deal: RoundSource) -> Knows:
-    """Return the rule of micro4: at once."""
-    return know_at_once
 
 
 def _draw_keys(lengths: tuple[int, int], size: int, stage: Stage) -> list[str]:

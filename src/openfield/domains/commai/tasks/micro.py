@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from openfield.domains.commai.environment.rounds import GeneratedRounds, Round, RoundScript, RoundSource
-from openfield.domains.commai.environment.stage import Stage
-from openfield.domains.commai.environment.task import PENALISED, Instance, Task
+from openfield.domains.commai.environment.rounds import Round, RoundScript, RoundSource
+from openfield.domains.commai.environment.task import PENALISED, Instance, Stage, Task
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.rewording import reword_all
 
@@ -39,7 +38,7 @@ class MicroTask(Task):
 
     def deal(self, stage: Stage) -> RoundSource:
         """Return the source of a new instance's rounds."""
-        return GeneratedRounds(lambda: self.ask(stage))
+        return RoundSource(lambda: self.ask(stage))
 
     def ask(self, stage: Stage) -> Round:
         """Return a new question with its answer and feedback."""

@@ -9,14 +9,12 @@ from collections.abc import Callable
 from random import Random
 
 from openfield.domains.commai.environment.rounds import Round, RoundScript
-from openfield.domains.commai.environment.stage import Stage
-from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Task
+from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Stage, Task
 from openfield.domains.commai.settings import STRICT_MINI_THRESHOLD
 from openfield.domains.commai.tasks.description import LETTERS, Description, draw_member, draw_nonmember
-from openfield.domains.commai.tasks.draws import between, pick
+from openfield.domains.commai.tasks.draws import between, pick, praise
 from openfield.domains.commai.tasks.rewording import reword
 
-PRAISE = ("good job.", "bravo.", "congratulations.", "nice work.", "correct.")
 MAX_GROUPS = 3
 MAX_NGRAM = 3
 HALF_ALPHABET = 13
@@ -43,7 +41,7 @@ class MiniTask(Task):
         description, verified = self.draw(rng, belongs)
         answer = "true" if belongs else "false"
         question = f"description: {description.text(rng)}; verify: {verified}."
-        return Round(question, f"{answer}.", pick(rng, PRAISE), f"Wrong. The right answer is: {answer}.")
+        return Round(question, f"{answer}.", praise(rng), f"Wrong. The right answer is: {answer}.")
 
     def draw(self, rng: Random, belongs: bool) -> tuple[Description, str]:
         """Draw a description and a string for it."""

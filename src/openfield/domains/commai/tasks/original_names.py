@@ -19,6 +19,7 @@ from openfield.domains.commai.environment import schedulers
 from openfield.domains.commai.environment.grid_world import GridWorld
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
+from openfield.domains.commai.tasks.draws import load_phrasebook
 from openfield.domains.commai.tasks.legacy import LEGACY
 
 SCHEDULERS: Mapping[str, Callable[..., schedulers.Scheduler]] = {
@@ -33,35 +34,6 @@ WORLDS: Mapping[str, Callable[[], GridWorld]] = {"GridWorld": GridWorld}
 
 _MICRO = re.compile(r"Micro(?:Task)?(\d+)(?:Sub(\d+))?(?:Task)?")
 _MINI = re.compile(r"TaskSet(\d)(?:Task)?")
-_SETS = {
-    "repetition": "repetition",
-    "counting": "counting",
-    "objects_properties": "objects_properties",
-    "navigation": "navigation",
-    "micro": "small",
-    "sample": "sample",
-}
-_SHORT = {
-    "multipletimes": "repeatwhatisaymultipletimes",
-    "multipletimes2": "repeatwhatisaymultipletimes2",
-    "separatedbycomma": "repeatwhatisaymultipletimesseparatedbycomma",
-    "separatedbyand": "repeatwhatisaymultipletimesseparatedbyand",
-    "separatedbyca": "repeatwhatisaymultipletimesseparatedbyca",
-    "disjunction": "repeatwhatisaydisjunction",
-    "conjunctionnegation": "repeatwhatisayconjunctionnegation",
-    "associate": "associateobjectwithproperty",
-    "verifyproperty": "verifythatobjecthasproperty",
-    "listproperties": "listpropertiesofanobject",
-    "nameaproperty": "nameapropertyofanobject",
-    "howmanyproperties": "howmanypropertiesdoesanobjecthave",
-    "listobjects": "listobjectswithacertainproperty",
-    "nameanobject": "nameanobjectwithaproperty",
-    "howmanyobjects": "howmanyobjectshaveacertainproperty",
-    "whohas": "whohasacertainobjectwithacertainproperty",
-    "propertiesinonebasketonly": "listthepropertiesthatanobjecthasinabasketonly",
-    "propertiesinallbaskets": "listthepropertiesthatanobjecthasinallbaskets",
-}
-"""Short names for some of the longer ones."""
 _LEGACY = {group: {name.lower(): f"{group}.{name}" for name in tasks} for group, tasks in LEGACY.items()}
 
 
@@ -104,12 +76,9 @@ def _make_task(name: str, world: GridWorld | None = None) -> Task:
 
 def _find_legacy(modules: list[str], name: str) -> str | None:
     """Return the id of a legacy task. Names that occur in two sets are told apart by their module."""
-    name = _SHORT.get(name, name)
-    named = [_SETS[module] for module in modules if module in _SETS]
-    for group in [*named, *_LEGACY]:
-        if name in _LEGACY[group]:
-            return _LEGACY[group][name]
-    return None
+    name = load_phrasebook().short_names.get(name, name)
+    named = ["small" if module == "micro" else module for module in modules]
+    return next((_LEGACY[group][name] for group in [*named, *_LEGACY] if name in _LEGACY.get(group, {})), None)
 
 
 @contextmanager

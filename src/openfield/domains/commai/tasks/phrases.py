@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from openfield.domains.commai.environment.rounds import GeneratedRounds, Round, RoundSource
-from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.environment.rounds import Round, RoundSource
+from openfield.domains.commai.environment.task import Stage
 from openfield.domains.commai.tasks.draws import between, load_words, load_words_without, pick, sample
 from openfield.domains.commai.tasks.mapping import make_round
 from openfield.domains.commai.tasks.micro import MicroTask
@@ -206,7 +206,7 @@ class MixedTask(MicroTask):
     def deal(self, stage: Stage) -> RoundSource:
         """Draw one of the tasks for the instance."""
         make, context = pick(stage.rng, self._makers), make_context(stage)
-        return GeneratedRounds(lambda: make(context))
+        return RoundSource(lambda: make(context))
 
 
 class ReworkedTask(MicroTask):
@@ -225,7 +225,7 @@ class ReworkedTask(MicroTask):
             self._left = sample(stage.rng, self._makers, len(self._makers))
         make = self._left.pop()
         rework, context = self.rework(stage)
-        return GeneratedRounds(lambda: rework(make(context)))
+        return RoundSource(lambda: rework(make(context)))
 
     def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
         """Return the function that rewords the questions of a new instance, and the words it may use."""

@@ -8,36 +8,20 @@ from __future__ import annotations
 import re
 from random import Random
 
-from openfield.domains.commai.environment.rounds import GeneratedRounds, Round, RoundSource
-from openfield.domains.commai.environment.stage import Stage
-from openfield.domains.commai.tasks.draws import pick
+from openfield.domains.commai.environment.rounds import Round, RoundSource
+from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.tasks.draws import load_phrasebook, pick
 
-SYNONYMS = {
-    "say": ("say", "print", "write"),
-    "and": ("and", "together with", "&", "also"),
-    "or": ("or", "alternative", "/"),
-    "after": ("after", "behind", "next"),
-    "union": ("union", "consolidate", "joint"),
-    "exclude": ("exclude", "prohibit", "ignore", "remove"),
-}
+SYNONYMS = load_phrasebook().synonyms
 KEYWORD = re.compile(rf"(?<!\w)({'|'.join(SYNONYMS)})(?=\W)")
-_OTHER_WORDS = {
-    "good job": "splendid",
-    "correct": "indeed",
-    "wrong": "oh dear",
-    "Wrong": "Oh dear",
-    "false": "alas",
-    "bravo": "hooray",
-    "congratulations": "hats off",
-    "nice work": "so it is",
-}
+_OTHER_WORDS = load_phrasebook().feedback
 _VERDICT = re.compile("|".join(rf"^{word}(?=[!.])" for word in _OTHER_WORDS))
 
 
 def reword_all(rounds: RoundSource, stage: Stage) -> RoundSource:
     """Return the same rounds in other words. The questions of a fixed set stay, because they are counted."""
     keys = rounds.keys
-    return GeneratedRounds(lambda: reword(rounds.draw(), stage, free=not keys), keys)
+    return RoundSource(lambda: reword(rounds.draw(), stage, free=not keys), keys)
 
 
 def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:

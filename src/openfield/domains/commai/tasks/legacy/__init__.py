@@ -2,7 +2,7 @@
 
 `LEGACY` maps the name of a set to its tasks by their original names without the ending `Task`. Start with
 `dialogue.py`, the kinds of instance they share. Each other module has one or two of the sets; their texts are in
-`phrasebook.py`.
+`data/texts.toml`.
 """
 
 from openfield.domains.commai.tasks.legacy.navigation import NAVIGATION

@@ -10,9 +10,8 @@ from random import Random
 
 from openfield.domains.commai.environment.grid_world import GridWorld
 from openfield.domains.commai.environment.rounds import Round, RoundScript
-from openfield.domains.commai.environment.stage import Stage
-from openfield.domains.commai.environment.task import Instance, Task
-from openfield.domains.commai.tasks.legacy.phrasebook import blame, praise, time_is_out
+from openfield.domains.commai.environment.task import Instance, Stage, Task
+from openfield.domains.commai.tasks.draws import blame, praise, time_is_out
 
 
 class Dialogue(Instance):

@@ -6,6 +6,8 @@ The world obeys the learner's commands before a task reads the sentence, so a ta
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from random import Random
 
 from openfield.domains.commai.environment.grid_world import (
     DIRECTIONS,
@@ -16,13 +18,13 @@ from openfield.domains.commai.environment.grid_world import (
     step,
     with_article,
 )
-from openfield.domains.commai.environment.stage import Stage
-from openfield.domains.commai.environment.task import Task
-from openfield.domains.commai.tasks.draws import between, pick
+from openfield.domains.commai.environment.task import Stage, Task
+from openfield.domains.commai.tasks.draws import between, load_phrasebook, number_word, pick
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
-from openfield.domains.commai.tasks.legacy.phrasebook import load_phrasebook, number_word
 
-_RELATIVE = {"forward": 0, "right": 1, "back": 2, "left": 3}
+ChooseCell = Callable[[GridWorld, Random], tuple[Place, str]]
+"""Draws a cell and the instruction that goes with it; `{thing}` and `{name}` stand for an object that lies there."""
+_RELATIVE = {"right": 1, "left": 3}
 
 
 class GridDialogue(Dialogue):
@@ -52,34 +54,17 @@ class GridDialogue(Dialogue):
         return pick(self.rng, load_phrasebook().portable)
 
 
-class Fetching(GridDialogue):
-    """Pick up an object. Subclasses say where it lies."""
-
-    def place(self, place: Place) -> str:
-        """Put an object on a cell and return its name."""
-        self._name, self._place = self.any_thing(), place
-        self._had = self.world.inventory[self._name]
-        self.world.put(place, GridObject(self._name))
-        return self._name
-
-    def done(self) -> bool:
-        """Return whether the learner has it."""
-        return self.world.inventory[self._name] > self._had
-
-    def hint(self) -> str:
-        """Return the next command on the way to it."""
-        return fetch(self.world, self._place, self._name)
-
-
 class Turning(GridDialogue):
-    """Turn left or right. A subclass may fix the side."""
+    """Turn left or right: to the side given, or to either."""
 
-    side = ""
+    def __init__(self, stage: Stage, task: Task, side: str = "") -> None:
+        self._side = side
+        super().__init__(stage, task)
 
     def instruct(self) -> str:
         """Name the side."""
-        self._side = self.side or pick(self.rng, ("left", "right"))
-        self._goal = turn_by(self.world.facing, 1 if self._side == "right" else 3)
+        self._side = self._side or pick(self.rng, ("left", "right"))
+        self._goal = turn_by(self.world.facing, _RELATIVE[self._side])
         return f"Turn {self._side}."
 
     def done(self) -> bool:
@@ -92,9 +77,16 @@ class Turning(GridDialogue):
 
 
 class Going(GridDialogue):
-    """Go to a cell. Subclasses say which."""
+    """Go to a cell. `choose` draws it, with the instruction."""
 
-    _goal: Place
+    def __init__(self, stage: Stage, task: Task, choose: ChooseCell) -> None:
+        self._choose = choose
+        super().__init__(stage, task)
+
+    def instruct(self) -> str:
+        """Choose the cell."""
+        self._goal, text = self._choose(self.world, self.rng)
+        return text
 
     def done(self) -> bool:
         """Return whether the learner stands there."""
@@ -105,74 +97,86 @@ class Going(GridDialogue):
         return walk(self.world, self._goal)
 
 
-class Moving(Going):
-    """Move forward."""
+class Fetching(Going):
+    """Pick up an object. `choose` draws where it lies."""
 
     def instruct(self) -> str:
-        """Choose the cell ahead."""
-        self._goal = self.world.ahead
-        return "Move forward."
+        """Put an object on the cell."""
+        text = super().instruct()
+        name = self._name = self.any_thing()
+        self._had = self.world.inventory[name]
+        self.world.put(self._goal, GridObject(name))
+        return text.format(thing=with_article(name), name=name)
+
+    def done(self) -> bool:
+        """Return whether the learner has it."""
+        return self.world.inventory[self._name] > self._had
+
+    def hint(self) -> str:
+        """Return the next command: walk until the object lies ahead, then take it."""
+        return f"I pick up the {self._name}." if self.world.ahead == self._goal else super().hint()
 
 
-class MovingRelative(Going):
-    """Move to the left or right."""
-
-    def instruct(self) -> str:
-        """Choose the cell on one side."""
-        side = pick(self.rng, ("left", "right"))
-        self._goal = step(self.world.position, turn_by(self.world.facing, _RELATIVE[side]))
-        return f"Move {side}."
-
-
-class MovingAbsolute(Going):
-    """Move one cell to the north, east, south or west."""
-
-    def instruct(self) -> str:
-        """Choose the cell in some direction."""
-        direction = pick(self.rng, NAMES)
-        self._goal = step(self.world.position, direction)
-        return f"You are facing {self.world.facing}, move {direction}."
-
-
-class PickUp(Fetching):
-    """Pick up the object ahead."""
+class FetchingAndGiving(Fetching):
+    """Pick up an object and give it to the teacher."""
 
     def instruct(self) -> str:
-        """Put an object ahead."""
-        name = self.place(self.world.ahead)
-        return f"There is {with_article(name)} in front of you. Pick up the {name}."
+        """Put an object on the cell and ask for it."""
+        text = super().instruct()
+        self._given = len(self.world.given)
+        self.world.wanted[self._name] = 1
+        return f"{text.removesuffix('.')} and give it to me."
+
+    def done(self) -> bool:
+        """Return whether the teacher has it."""
+        return len(self.world.given) > self._given
+
+    def hint(self) -> str:
+        """Return the command to fetch it, then to give it."""
+        return f"I give you {with_article(self._name)}." if super().done() else super().hint()
 
 
-class PickUpAround(Fetching):
-    """Pick up an object on a neighbouring cell whose direction is told."""
-
-    def instruct(self) -> str:
-        """Put an object in some direction."""
-        direction = pick(self.rng, NAMES)
-        name = self.place(step(self.world.position, direction))
-        return f"There is {with_article(name)} {direction} from you, you face {self.world.facing}. Pick up the {name}."
+def move_forward(world: GridWorld, rng: Random) -> tuple[Place, str]:
+    """Choose the cell ahead to go to."""
+    return world.ahead, "Move forward."
 
 
-class PickUpInFront(Fetching):
-    """Pick up an object some steps ahead."""
-
-    def instruct(self) -> str:
-        """Put an object one to ten steps ahead."""
-        steps, place = between(self.rng, 1, 10), self.world.position
-        for _ in range(steps):
-            place = step(place, self.world.facing)
-        name = self.place(place)
-        plural = "step" if steps == 1 else "steps"
-        return f"There is {with_article(name)} {number_word(steps)} {plural} forward. Pick up the {name}."
+def move_aside(world: GridWorld, rng: Random) -> tuple[Place, str]:
+    """Choose the cell to the left or right to go to."""
+    side = pick(rng, ("left", "right"))
+    return step(world.position, turn_by(world.facing, _RELATIVE[side])), f"Move {side}."
 
 
-class FindObjectAround(Fetching):
-    """Find an object that lies on one of the neighbouring cells, and pick it up."""
+def move_by_compass(world: GridWorld, rng: Random) -> tuple[Place, str]:
+    """Choose the cell in some direction to go to."""
+    direction = pick(rng, NAMES)
+    return step(world.position, direction), f"You are facing {world.facing}, move {direction}."
 
-    def instruct(self) -> str:
-        """Put an object on a neighbouring cell."""
-        name = self.place(step(self.world.position, pick(self.rng, NAMES)))
-        return f"There is {with_article(name)} around you. Find the {name} and pick it up."
+
+def take_ahead(world: GridWorld, rng: Random) -> tuple[Place, str]:
+    """Choose the cell ahead for an object."""
+    return world.ahead, "There is {thing} in front of you. Pick up the {name}."
+
+
+def take_around(world: GridWorld, rng: Random) -> tuple[Place, str]:
+    """Choose a neighbouring cell for an object, and tell its direction."""
+    direction = pick(rng, NAMES)
+    text = f"There is {{thing}} {direction} from you, you face {world.facing}. Pick up the {{name}}."
+    return step(world.position, direction), text
+
+
+def take_in_front(world: GridWorld, rng: Random) -> tuple[Place, str]:
+    """Choose a cell one to ten steps ahead for an object."""
+    steps, place = between(rng, 1, 10), world.position
+    for _ in range(steps):
+        place = step(place, world.facing)
+    plural = "step" if steps == 1 else "steps"
+    return place, f"There is {{thing}} {number_word(steps)} {plural} forward. Pick up the {{name}}."
+
+
+def find_around(world: GridWorld, rng: Random) -> tuple[Place, str]:
+    """Choose a neighbouring cell for an object, and do not tell its direction."""
+    return step(world.position, pick(rng, NAMES)), "There is {thing} around you. Find the {name} and pick it up."
 
 
 class Looking(GridDialogue):
@@ -181,17 +185,12 @@ class Looking(GridDialogue):
     def instruct(self) -> str:
         """Put an object there to see."""
         self.world.put(self.world.ahead, GridObject(self.any_thing()))
-        self._looked = False
         return "Look."
 
     def read(self, sentence: str) -> None:
         """Wait for the command."""
-        self._looked = sentence.endswith(self.hint())
-        super().read(sentence)
-
-    def done(self) -> bool:
-        """Return whether the learner looked."""
-        return self._looked
+        if sentence.endswith("I look."):
+            self.win()
 
     def hint(self) -> str:
         """Return the command."""
@@ -208,17 +207,14 @@ class LookAround(GridDialogue):
         return "Look around."
 
     def read(self, sentence: str) -> None:
-        """Note each direction; moving fails."""
+        """Note each direction until all were seen; moving fails."""
         if self.world.position != self._start:
             self.lose()
             return
         if sentence.endswith("I look."):
             self._seen.add(self.world.facing)
-        super().read(sentence)
-
-    def done(self) -> bool:
-        """Return whether all directions were seen."""
-        return len(self._seen) == len(DIRECTIONS)
+        if len(self._seen) == len(DIRECTIONS):
+            self.win()
 
     def hint(self) -> str:
         """Return the command to look, or to turn if this direction was seen."""
@@ -244,31 +240,6 @@ class Giving(GridDialogue):
     def hint(self) -> str:
         """Return the command."""
         return f"I give you {with_article(self._name)}."
-
-
-class PickUpAroundAndGive(Fetching):
-    """Pick up an object on a neighbouring cell and give it to the teacher."""
-
-    def instruct(self) -> str:
-        """Put an object in some direction and ask for it."""
-        direction = pick(self.rng, NAMES)
-        name = self.place(step(self.world.position, direction))
-        self._given = len(self.world.given)
-        self.world.wanted[name] = 1
-        return (
-            f"There is {with_article(name)} {direction} from you, you face {self.world.facing}. "
-            f"Pick up the {name} and give it to me."
-        )
-
-    def done(self) -> bool:
-        """Return whether the teacher has it."""
-        return len(self.world.given) > self._given
-
-    def hint(self) -> str:
-        """Return the command to fetch it, then to give it."""
-        if self.world.inventory[self._name] > self._had:
-            return f"I give you {with_article(self._name)}."
-        return super().hint()
 
 
 class CountingInventory(Dialogue):
@@ -336,30 +307,27 @@ class CountingInventoryGiving(CountingInventory):
             self.win()
 
 
-_KINDS: dict[str, tuple[Callable[[Stage, Task], Dialogue], int]] = {
-    "Turning": (Turning, 576),
-    "Moving": (Moving, 600),
-    "MovingRelative": (MovingRelative, 784),
-    "MovingAbsolute": (MovingAbsolute, 2336),
-    "PickUp": (PickUp, 1328),
-    "PickUpAround": (PickUpAround, 2896),
-    "PickUpInFront": (PickUpInFront, 3328),
-    "Giving": (Giving, 1280),
-    "PickUpAroundAndGive": (PickUpAroundAndGive, 5584),
-    "CountingInventory": (CountingInventory, 800),
-    "CountingInventoryGiving": (CountingInventoryGiving, 8000),
-    "Look": (Looking, 1000),
-    "LookAround": (LookAround, 5000),
-    "FindObjectAround": (FindObjectAround, 10_000),
-}
-
-
 def in_grid(kind: Callable[[Stage, Task], Dialogue], max_time: int) -> Callable[[str], Task]:
     """Return a factory of tasks in a grid world; each task has its own unless it is given one to share."""
     return lambda name: DialogueTask(name, kind, max_time, GridWorld())
 
 
-NAVIGATION: dict[str, Callable[[str], Task]] = {name: in_grid(*kind) for name, kind in _KINDS.items()}
+NAVIGATION: dict[str, Callable[[str], Task]] = {
+    "Turning": in_grid(Turning, 576),
+    "Moving": in_grid(partial(Going, choose=move_forward), 600),
+    "MovingRelative": in_grid(partial(Going, choose=move_aside), 784),
+    "MovingAbsolute": in_grid(partial(Going, choose=move_by_compass), 2336),
+    "PickUp": in_grid(partial(Fetching, choose=take_ahead), 1328),
+    "PickUpAround": in_grid(partial(Fetching, choose=take_around), 2896),
+    "PickUpInFront": in_grid(partial(Fetching, choose=take_in_front), 3328),
+    "Giving": in_grid(Giving, 1280),
+    "PickUpAroundAndGive": in_grid(partial(FetchingAndGiving, choose=take_around), 5584),
+    "CountingInventory": in_grid(CountingInventory, 800),
+    "CountingInventoryGiving": in_grid(CountingInventoryGiving, 8000),
+    "Look": in_grid(Looking, 1000),
+    "LookAround": in_grid(LookAround, 5000),
+    "FindObjectAround": in_grid(partial(Fetching, choose=find_around), 10_000),
+}
 
 
 def turn_by(facing: str, quarters: int) -> str:
@@ -367,30 +335,11 @@ def turn_by(facing: str, quarters: int) -> str:
     return NAMES[(NAMES.index(facing) + quarters) % 4]
 
 
-def face(world: GridWorld, direction: str) -> str:
-    """Return the command that turns towards a direction; empty if none is needed."""
-    quarters = (NAMES.index(direction) - NAMES.index(world.facing)) % 4
-    return ("", "I turn right.", "I turn right.", "I turn left.")[quarters]
-
-
 def walk(world: GridWorld, goal: Place) -> str:
-    """Return the next command on the way to a cell; empty on it."""
-    direction = _heading(world.position, goal)
-    return face(world, direction) or "I move forward." if direction else ""
-
-
-def fetch(world: GridWorld, place: Place, name: str) -> str:
-    """Return the next command on the way to an object: walk until it lies ahead, then take it."""
-    if world.ahead == place:
-        return f"I pick up the {name}."
-    return walk(world, place)
-
-
-def _heading(place: Place, goal: Place) -> str:
-    """Return the direction to go first."""
-    east, south = goal[0] - place[0], goal[1] - place[1]
-    if east:
-        return "east" if east > 0 else "west"
-    if south:
-        return "south" if south > 0 else "north"
-    return ""
+    """Return the next command on the way to a cell, first east or west; empty on it."""
+    east, south = goal[0] - world.position[0], goal[1] - world.position[1]
+    if not east and not south:
+        return ""
+    direction = ("east" if east > 0 else "west") if east else ("south" if south > 0 else "north")
+    quarters = (NAMES.index(direction) - NAMES.index(world.facing)) % 4
+    return ("I move forward.", "I turn right.", "I turn right.", "I turn left.")[quarters]

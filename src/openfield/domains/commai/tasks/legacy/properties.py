@@ -12,9 +12,8 @@ from random import Random
 from openfield.domains.commai.environment.grid_world import with_article
 from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.task import Task
-from openfield.domains.commai.tasks.draws import between, pick
+from openfield.domains.commai.tasks.draws import between, blame, load_phrasebook, number_word, pick
 from openfield.domains.commai.tasks.legacy.dialogue import exercise
-from openfield.domains.commai.tasks.legacy.phrasebook import blame, load_phrasebook, number_word
 
 _FAKE_CHANCE = 0.2
 _LIST_LIMIT = 5

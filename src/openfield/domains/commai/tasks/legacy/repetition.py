@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from openfield.domains.commai.environment.rounds import Round
-from openfield.domains.commai.environment.stage import Stage
-from openfield.domains.commai.environment.task import Instance, Task
-from openfield.domains.commai.tasks.draws import between, pick
+from openfield.domains.commai.environment.task import Instance, Stage, Task
+from openfield.domains.commai.tasks.draws import any_number, between, blame, load_phrasebook, pick
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, exercise
-from openfield.domains.commai.tasks.legacy.phrasebook import any_number, blame, load_phrasebook
 
 _VERBS = ("say", "repeat")
 

@@ -6,14 +6,14 @@ Three samples could not be solved in the original: RepeatingChar, RepeatingPhras
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.task import Task
-from openfield.domains.commai.tasks.draws import between, pick
+from openfield.domains.commai.tasks.draws import between, load_phrasebook, pick
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, exercise
-from openfield.domains.commai.tasks.legacy.phrasebook import load_phrasebook
 from openfield.domains.commai.tasks.legacy.repetition import BeSilentTask, repeat_character
 
 _ACCENTED = "ñéüøß"
@@ -68,20 +68,8 @@ class ConflictingMessages(Dialogue):
         return "orange."
 
 
-class TurnLeft(navigation.Turning):
-    """Turn left."""
-
-    side = "left"
-
-
-class TurnRight(navigation.Turning):
-    """Turn right."""
-
-    side = "right"
-
-
-class PickAnApple(navigation.PickUp):
-    """Pick up the apple ahead."""
+class PickAnApple(navigation.Fetching):
+    """Pick up an apple."""
 
     def any_thing(self) -> str:
         """Return an apple."""
@@ -99,10 +87,10 @@ SAMPLES: dict[str, Callable[[str], Task]] = {
     "BeSilent": lambda name: BeSilentTask(name, 300, 300, "be silent."),
     "RepeatingPhrase": exercise(repeat_phrase, 1000),
     "ConflictingMessages": lambda name: DialogueTask(name, ConflictingMessages, 1000),
-    "Moving": navigation.in_grid(navigation.Moving, 1000),
-    "TurnLeft": navigation.in_grid(TurnLeft, 1000),
-    "TurnRight": navigation.in_grid(TurnRight, 1000),
+    "Moving": navigation.in_grid(partial(navigation.Going, choose=navigation.move_forward), 1000),
+    "TurnLeft": navigation.in_grid(partial(navigation.Turning, side="left"), 1000),
+    "TurnRight": navigation.in_grid(partial(navigation.Turning, side="right"), 1000),
     "LookAround": navigation.in_grid(navigation.LookAround, 5000),
-    "PickAnApple": navigation.in_grid(PickAnApple, 1000),
+    "PickAnApple": navigation.in_grid(partial(PickAnApple, choose=navigation.take_ahead), 1000),
     "Unicode": exercise(repeat_accented, 1000),
 }
