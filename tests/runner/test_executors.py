@@ -348,13 +348,13 @@ def test_stopping_a_worker_while_it_starts_keeps_its_cell_resumable(
     with pytest.raises(Cancelled):
         of.run([Learner], trials, path, watch=press_ctrl_c_after(4))
     before = rows(path, "SELECT count(*) FROM episodes")
-    send = executors._Worker.send
+    start = executors.Processes.start
 
-    def send_and_stop(worker: Any, job: Any, message: bytes) -> None:
-        send(worker, job, message)
+    def start_and_stop(processes: Any, job: Any) -> None:
+        start(processes, job)
         os.kill(os.getpid(), signal.SIGINT)  # its interpreter takes a tenth of a second to start
 
-    monkeypatch.setattr(executors._Worker, "send", send_and_stop)
+    monkeypatch.setattr(executors.Processes, "start", start_and_stop)
     with pytest.raises(Cancelled):
         of.run([Learner], trials, path, workers=1)
     monkeypatch.undo()

@@ -88,7 +88,7 @@ class Processes:
 
     def __init__(self, emit: Emit, workers: int) -> None:
         self._emit = emit
-        self._most = workers
+        self._workers = workers
         self._stopping = False
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
@@ -96,7 +96,7 @@ class Processes:
     @property
     def free(self) -> int:
         """How many more jobs may be started now."""
-        return self._most - len(self._busy)
+        return self._workers - len(self._busy)
 
     def start(self, job: Job) -> None:
         """Send the job to an idle worker, or to a new one."""
@@ -108,7 +108,8 @@ class Processes:
         else:
             self._idle.remove(worker)
         self._busy.append(worker)
-        worker.send(job, message)
+        worker.connection.send_bytes(message)
+        worker.job = job
 
     def poll(self) -> None:
         """Emit what the workers sent, and look after those that hang or died."""
@@ -204,10 +205,6 @@ class _Worker:
         with undisturbed(), nullcontext() if knows_main else _hidden_main():
             self.process.start()
         theirs.close()
-
-    def send(self, job: Job, message: bytes) -> None:
-        self.connection.send_bytes(message)
-        self.job = job
 
     def overdue(self) -> float:
         """Return by how many seconds its agent is late."""

@@ -51,14 +51,13 @@ def demo(
         result = play_plan(make_plan(agents, made), output, workers)
     if result is not None:
         print_result(result, as_json=False)
-        page = result.page(output.with_suffix(".html"))
-        _say_next(output, page, domains[0] if domains else chosen[0].name)
+        print(f"\nThe page: {result.page(output.with_suffix('.html'))}   The record: {output}")
+        _say_next(output, domains[0] if domains else chosen[0].name)
 
 
-def _say_next(run: Path, page: Path, domain: str) -> None:
+def _say_next(run: Path, domain: str) -> None:
     from openfield.installation import name_program
 
-    print(f"\nThe page: {page}   The record: {run}")
     name = name_program("openfield")
     commands = {
         f"{name} show {quote(str(run))}": "every cell, and with --cell every turn",

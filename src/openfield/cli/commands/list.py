@@ -29,6 +29,8 @@ def list_things(what: Things = "domains", domain: str | None = None, /, *, json:
 
 
 def _rows(what: Things, name: str | None) -> Rows:
+    from msgspec.structs import astuple
+
     from openfield.errors import InvalidInput
     from openfield.metrics.catalogue import installed_metrics
     from openfield.registry import find_domain, installed_domains
@@ -39,14 +41,13 @@ def _rows(what: Things, name: str | None) -> Rows:
             (metric.name, ", ".join(number.name for number in metric.numbers), metric.note)
             for metric in installed_metrics()
         ]
-    if what in ("settings", "options", "flags"):
-        if name is None:
-            raise InvalidInput(f"{what.capitalize()} of which domain? Name one: openfield list {what} DOMAIN")
-        if what != "settings":
-            return _options(find_domain(name))
-        rows = setting_rows(find_domain(name).settings)
-        return ("setting", "type", "default", "meaning"), [(r.name, r.type, r.default, r.note) for r in rows]
+    if name is None and what in ("settings", "options", "flags"):
+        raise InvalidInput(f"{what.capitalize()} of which domain? Name one: openfield list {what} DOMAIN")
     domains = installed_domains() if name is None else [find_domain(name)]
+    if what == "settings":
+        return ("setting", "type", "default", "meaning"), [astuple(row) for row in setting_rows(domains[0].settings)]
+    if what in ("options", "flags"):
+        return _options(domains[0])
     if what == "domains":
         return ("domain", "what it is", "novelties", "agents"), [
             (each.name, each.title, len(each.novelties), ", ".join(each.agents)) for each in domains

@@ -69,16 +69,16 @@ def serve(
 
     known = find_domain(domain)
     changes = prepare(known, "serve", options)
-    place = listen.host or changes.host or "127.0.0.1"
-    number = changes.port if listen.port is None else listen.port
-    check_exposure(place, listen.token)
+    host = listen.host or changes.host or "127.0.0.1"
+    port = changes.port if listen.port is None else listen.port
+    check_exposure(host, listen.token)
     if changes.trials_from and trial_options != DEFAULT:
         others = "--trials, --seed, --novelty, --set and --redlight"
         raise InvalidInput(f"{changes.trials_from} lists the trials to serve. Leave out {others}.")
     trials = trial_options.make(known, changes, 5)
     path = output or Path(f"runs/{known.name}-served.sqlite")
     try:
-        _serve_trials(known, trials, path, (place, number), Serving(agent_name, listen.token, changes.serving))
+        _serve_trials(known, trials, path, host, port, Serving(agent_name, listen.token, changes.serving))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         raise SystemExit(Cancelled.exit_status) from None
     finally:
@@ -87,7 +87,7 @@ def serve(
 
 
 def _serve_trials(
-    domain: Domain[Any], trials: list[Trial], path: Path, place: tuple[str, int | None], serving: Serving
+    domain: Domain[Any], trials: list[Trial], path: Path, host: str, port: int | None, serving: Serving
 ) -> None:
     """Serve trials and record them in a run file until the command is interrupted."""
     import asyncio
@@ -96,8 +96,6 @@ def _serve_trials(
     from openfield.journal.writer import Journal
     from openfield.serving.dispatch import open_dispatcher, serve_domain
     from openfield.serving.listen import fastest_loop, refusing_place
-
-    host, port = place
 
     def ready(opened: int) -> None:
         usual = f"{len(trials)} trials of {domain.name} on {host}:{opened}"
