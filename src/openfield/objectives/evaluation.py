@@ -1,6 +1,6 @@
-"""All objectives of one table at once, with units, corrections, and reasons where a value is not defined.
+"""Evaluate all objectives of one table: values, units, bias corrections, and reasons where a value is not defined.
 
-Between the objectives and whoever shows them: the command line, studies and reports.
+Start at `evaluate`. The command line, studies and reports show its results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LABELS = {
     "info_gain_log_counts": "Log counts information gain",
     "empowerment": "Empowerment",
 }
-"""What the original prints before each value."""
+"""The label that the original prints before each value."""
 NAMES = tuple(LABELS)
 WITHOUT_UNIT = frozenset({"info_gain_sqrt_counts"})
 
@@ -51,13 +51,13 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, float | None]
     unit: Unit = "nats"
     corrected: dict[str, float] = {}
-    """Input entropy and empowerment with their first-order bias taken off (Miller-Madow)."""
+    """Input entropy and empowerment without their first-order bias (Miller-Madow)."""
     forms: dict[str, float] = {}
-    """The Dirichlet gain in the forms the paper leaves out."""
+    """The Dirichlet gain in forms that the paper leaves out."""
     n: int | float = 0
     """Transitions."""
     distinct: dict[str, int] = {}
-    """How many different inputs, actions, pairs, moves and transitions there are."""
+    """Numbers of different inputs, actions, pairs, moves and transitions."""
     num_obs: int | None = None
     num_actions: int | None = None
     zeros: int = 0
@@ -66,7 +66,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, str] = {}
     """Why a value is None."""
     faults: tuple[str, ...] = ()
-    """What the caller got wrong: an environment has at least the inputs and actions that were seen."""
+    """What is wrong with `num_obs` and `num_actions`: an environment has at least the inputs and actions seen."""
 
 
 def evaluate(
@@ -78,13 +78,13 @@ def evaluate(
     unit: Unit = "nats",
     inputs: Inputs = "sources",
 ) -> Evaluation:
-    """All objectives of a table, or those named.
+    """Compute all objectives of a table, or the named ones.
 
     Args:
         table: The table, or its summary.
-        num_obs: Distinct inputs of the environment; without it the Dirichlet gain is not defined.
-        num_actions: Actions of the environment; only checked.
-        only: Names of objectives; all if none is given.
+        num_obs: Distinct inputs of the environment. Without it the Dirichlet gain is not defined.
+        num_actions: Actions of the environment. It is only checked.
+        only: Names of objectives; the default is all.
         unit: `nats` or `bits`.
         inputs: Which inputs the entropy counts; `all` needs the table itself, not a summary.
 
@@ -117,13 +117,16 @@ def evaluate(
 
 
 def evaluate_file(path: str | Path, *, inputs: Inputs = "sources", **options: Any) -> Evaluation:
-    """As `evaluate` for a file, streamed where its form and the options allow."""
+    """Compute the objectives of a table file.
+
+    The file is streamed if its format and the options allow it. Options and errors are those of `evaluate`.
+    """
     source = summarise_file(path) if inputs == "sources" else load_table(path)
     return evaluate(source, inputs=inputs, **options)
 
 
 def check_names(only: Sequence[str]) -> None:
-    """Every name is that of an objective.
+    """Check that every name is the name of an objective.
 
     Raises:
         UnknownName: One is not.
@@ -134,7 +137,7 @@ def check_names(only: Sequence[str]) -> None:
 
 
 def _visits(table: TableLike | TableSummary, inputs: Inputs) -> Histogram:
-    """The inputs at both ends of transitions, which a summary no longer tells."""
+    """Count the inputs at both ends of transitions, for which a summary is not enough."""
     if isinstance(table, TableSummary):
         raise InvalidInput(f"{table.name}: counting both ends of transitions needs the table in memory.")
     return input_histogram(as_table(table), inputs)
@@ -161,7 +164,7 @@ def _values(
 
 
 def _fault(summary: TableSummary, num_obs: int | None, num_actions: int | None) -> str | None:
-    """What is wrong with the sizes the environment is said to have, whatever is computed from them."""
+    """Return what is wrong with the given sizes of the environment; None if nothing is."""
     try:
         check_sizes(summary, summary.num_inputs if num_obs is None else num_obs, num_actions)
     except InvalidInput as error:

@@ -1,6 +1,6 @@
-"""How differently two agents act on the same images, and how differently the same images go on for them.
+"""Conditional divergences of two agents: of the action given the image, and of the next image given the image.
 
-Beside `similarity`: the two divergences the original computes and never prints.
+The original computes these two and never prints them. `similarity` has the divergences that it prints.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Conditionals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare_conditionals(first: TableLike, second: TableLike) -> Conditionals:
-    """How differently two agents behave on the images they met.
+    """Compare what two agents did on the images they met, and which images came next.
 
-    Each side is weighted by how often it met the image and compared with what the other did there, taken as nothing
-    where the other never did the same.
+    Each image of an agent weighs as much as the share of transitions that start from it. An outcome that the other
+    agent never had on that image has probability 0 there.
 
     Raises:
         InvalidInput: A table has no code book or no counts, or an input that was acted on has no code.
@@ -50,7 +50,7 @@ def compare_conditionals(first: TableLike, second: TableLike) -> Conditionals:
 
 
 def _symbols(images: list[Images], columns: list[Array]) -> list[Array]:
-    """The columns with inputs replaced by numbers that both tables share."""
+    """Return the columns with inputs replaced by numbers that both tables share."""
     *numbers, _ = common_symbols(*images)
     return [
         number[np.searchsorted(side.inputs, column)]
@@ -78,12 +78,20 @@ def _divergence(pair: tuple[Table, Table], images: list[Array], outcomes: list[A
 
 
 def within_range(divergence: float) -> float:
-    """The divergence without what rounding adds to what it can be."""
+    """Clip a divergence to the range from 0 to ln 2, which rounding may leave."""
     return min(max(0.0, divergence), math.log(2))
 
 
 def joint_of(image: Array, outcome: Array, count: Array, width: int, total: float) -> Joint:
-    """The shares of pairs of an image and an outcome below `width` in so many transitions."""
+    """Count (image, outcome) pairs and return the share of each.
+
+    Args:
+        image: The image of each row, as a number.
+        outcome: The outcome of each row, as a number below `width`.
+        count: How often each row occurred.
+        width: Number of different outcomes.
+        total: The sum of all counts of the table.
+    """
     keys, places = np.unique(image * width + outcome, return_inverse=True)
     joint = np.bincount(places, count)
     per_image = np.bincount(keys // width, joint)
@@ -91,7 +99,7 @@ def joint_of(image: Array, outcome: Array, count: Array, width: int, total: floa
 
 
 def one_sided(one: Joint, other: Joint) -> float:
-    """How far the outcomes of one side are from those of both, weighted by how often it met the image."""
+    """Return the mean divergence of one side's outcomes from the average of both, weighted by its own transitions."""
     if not len(one.keys):
         return 0.0
     theirs = np.zeros(len(one.keys))

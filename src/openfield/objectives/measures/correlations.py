@@ -1,6 +1,6 @@
 """Correlations between objectives, reward and human similarity over agents and environments, with intervals.
 
-Between `study` and its page. Few agents make wide intervals; they are always given.
+Used by `study`. Few agents make wide intervals, so the intervals are always given.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Pooling = Literal["environment", "z-scored", "mean"]
 
 NORMAL_QUANTILE = 1.959963984540054
 DRAWS = 1000
-FEWEST = 4
-"""Points for which Fisher's interval exists."""
+MIN_POINTS = 4
+"""Fisher's interval needs this many points."""
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -41,13 +41,13 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     pooling: Pooling
     environment: str | None = None
-    """Which one, if it is that of a single environment."""
+    """The environment, if the correlation is within a single one."""
     n: int
     r: float | None
     fisher: tuple[float, float] | None = None
     """95 % interval after Fisher; for ranks a little too narrow."""
     bootstrap: tuple[float, float] | None = None
-    """95 % interval from agents drawn anew within each environment."""
+    """95 % interval from agents resampled within each environment."""
     p: float | None = None
     """Share of permutations within environments that correlate at least as strongly."""
     without_one: tuple[float, float] | None = None
@@ -56,7 +56,7 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """Which two numbers are correlated, and how."""
+    """The names of the two numbers to correlate, and the kind of correlation."""
 
     x: str
     y: str
@@ -64,7 +64,11 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def correlate(pair: Pair, points: Sequence[Observation], *, draws: int = DRAWS, seed: int = 0) -> list[Correlation]:
-    """One correlation per environment, one pooled after z-scoring within environments, and the mean of the former."""
+    """Correlate two numbers within each environment, and over all environments in two ways.
+
+    The first way pools all points after z-scoring them within their environment. The second takes the mean of the
+    correlations of the environments.
+    """
     found = []
     for name in sorted({point.environment for point in points}):
         inside = [point for point in points if point.environment == name]
@@ -73,7 +77,7 @@ def correlate(pair: Pair, points: Sequence[Observation], *, draws: int = DRAWS, 
 
 
 def pearson(x: Array, y: Array) -> Array:
-    """Pearson's r along the last axis; nan where a side does not vary or there are fewer than three points."""
+    """Compute Pearson's r along the last axis; NaN where a side does not vary or there are fewer than three points."""
     a, b = _centred(x), _centred(y)
     with np.errstate(invalid="ignore", divide="ignore"):
         r: Array = (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
@@ -82,27 +86,27 @@ def pearson(x: Array, y: Array) -> Array:
 
 
 def spearman(x: Array, y: Array) -> Array:
-    """Spearman's rho: Pearson's r of the ranks, ties sharing theirs."""
+    """Compute Spearman's rho along the last axis: Pearson's r of the ranks, where ties share theirs."""
     return pearson(ranks(x), ranks(y))
 
 
 def ranks(values: Array) -> Array:
-    """Ranks from 1 along the last axis; equal values share the mean of theirs."""
+    """Rank values from 1 along the last axis; equal values share the mean of their ranks."""
     one, other = values[..., :, None], values[..., None, :]
     shared: Array = (one > other).sum(-1) + ((one == other).sum(-1) + 1) / 2
     return shared
 
 
 def fisher_interval(r: float, n: int) -> tuple[float, float] | None:
-    """The 95 % interval of a correlation over n points."""
-    if n < FEWEST or abs(r) >= 1:
+    """Return Fisher's 95 % interval of a correlation over n points; None if there are too few or |r| is 1."""
+    if n < MIN_POINTS or abs(r) >= 1:
         return None
     middle, width = math.atanh(r), NORMAL_QUANTILE / math.sqrt(n - 3)
     return math.tanh(middle - width), math.tanh(middle + width)
 
 
 _Data = list[tuple[Array, Array]]
-"""Both sides, environment by environment; the last axis runs over agents, those before it over draws."""
+"""Both sides of each environment; the last axis runs over agents, the axes before it over draws."""
 _Measure = Callable[[_Data], Array]
 
 
@@ -151,14 +155,14 @@ def _measure(kind: Kind, pooling: Pooling) -> _Measure:
 
 
 def _centred(values: Array) -> Array:
-    """Differences from the mean; what is only rounding becomes nothing."""
+    """Subtract the mean; differences that are only rounding become 0."""
     centred = values - values.mean(-1, keepdims=True)
     noise = 1e-12 * np.abs(values).max(-1, keepdims=True, initial=0)
     return np.where(np.abs(centred) > noise, centred, 0.0)
 
 
 def _standardised(values: Array) -> Array:
-    """Z-scores along the last axis; zero where an environment's agents do not differ."""
+    """Return z-scores along the last axis; 0 where the agents of an environment do not differ."""
     centred = _centred(values)
     spread = np.sqrt((centred * centred).mean(-1, keepdims=True))
     scores: Array = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)

@@ -1,6 +1,6 @@
 """Input entropy: how evenly an agent spread its time over the inputs it met.
 
-An objective over the histograms of `counts`; plug-in, in nats, with the Miller-Madow correction beside it.
+Computed from the histograms of `tables.counts`: the plug-in value in nats, and the Miller-Madow correction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Inputs = Literal["sources", "all"]
 
 
 def input_entropy(table: TableLike, *, inputs: Inputs = "sources") -> float:
-    """H(O) in nats, over the inputs an agent acted on.
+    """Compute H(O) in nats, over the inputs an agent acted on.
 
     Args:
         table: The transitions.
@@ -31,12 +31,12 @@ def input_entropy(table: TableLike, *, inputs: Inputs = "sources") -> float:
 
 
 def input_entropy_corrected(table: TableLike, *, inputs: Inputs = "sources") -> float:
-    """Input entropy with the Miller-Madow term (K - 1) / 2n, which the plug-in value is too low by to first order."""
+    """Compute input entropy plus the Miller-Madow term (K - 1) / 2n, its first-order bias."""
     return correct_entropy(input_histogram(as_table(table), inputs))
 
 
 def entropy_of(visits: Histogram) -> float:
-    """The entropy in nats of the distribution that these counts make; exactly 0 for a single one.
+    """Compute the entropy in nats of the distribution that these counts make; exactly 0 for a single input.
 
     Every term is positive and accurate to the last digit, unlike ln n - (1/n) sum v ln v, which cancels.
     """
@@ -45,18 +45,21 @@ def entropy_of(visits: Histogram) -> float:
 
 
 def correct_entropy(visits: Histogram) -> float:
-    """The entropy of these counts with the Miller-Madow term."""
+    """Compute the entropy of these counts plus the Miller-Madow term."""
     return entropy_of(visits) + (visits.size - 1) / (2 * visits.total)
 
 
 def log_ratio(total: float, count: Array) -> Array:
-    """ln(total / count), accurate also where the two are close; whole numbers beyond 2^53 are best left whole."""
+    """Compute ln(total / count), accurate also where the two are close.
+
+    Pass whole numbers beyond 2^53 as integers: their difference is then exact.
+    """
     ratio: Array = np.log1p((total - count) / count)
     return ratio
 
 
 def input_histogram(table: Table, inputs: Inputs = "sources") -> Histogram:
-    """How often inputs were visited."""
+    """Return the histogram of how often each input was visited."""
     counts: Counts = table.counts
     if inputs == "sources":
         return counts.inputs

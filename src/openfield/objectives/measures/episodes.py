@@ -1,6 +1,6 @@
-"""How similar two sets of episodes are, say an agent's and a person's, with intervals from resampled episodes.
+"""Similarity of two sets of episodes, say an agent's and a human's, with bootstrap intervals over episodes.
 
-Beside `intervals`. Does for episodes what `similarity` does for tables; inputs are their keys and need no code book.
+Does for episodes what `similarity` does for tables. Inputs are compared by their keys, so no code book is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from openfield.objectives.measures.intervals import (
     DRAWS,
-    FEWEST_EPISODES,
+    MIN_EPISODES,
     Counted,
     Interval,
     Steps,
@@ -22,19 +22,19 @@ from openfield.objectives.measures.intervals import (
 from openfield.objectives.measures.similarity import divergence
 from openfield.objectives.tables.histograms import Array
 
-HIGHEST = {"jaccard": 1.0, "jsd_nats": math.log(2)}
+MAX_VALUES = {"jaccard": 1.0, "jsd_nats": math.log(2)}
 
 
 def compare_episodes(
     first: Sequence[Steps], second: Sequence[Steps], *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Interval]:
-    """Jaccard index and Jensen-Shannon divergence of the inputs acted on.
+    """Compute the Jaccard index and the Jensen-Shannon divergence of the inputs two agents acted on.
 
     Args:
-        first: The one's episodes, the human's by custom.
-        second: The other's.
-        draws: How many times the episodes of both are drawn anew.
-        seed: Of the draws.
+        first: Episodes of the first agent, usually the human.
+        second: Episodes of the second agent.
+        draws: How many times the episodes of both are resampled.
+        seed: The seed of the draws.
     """
     inputs: dict[Hashable, int] = {}
     one, other = ([count_episode(steps, inputs, {}) for steps in episodes] for episodes in (first, second))
@@ -44,24 +44,32 @@ def compare_episodes(
 def compare_counted(
     first: Sequence[Counted], second: Sequence[Counted], size: int, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Interval]:
-    """As `compare_episodes` for episodes counted already, whose inputs are numbered from 0 to below `size`."""
+    """Compare counted episodes as `compare_episodes` does.
+
+    Args:
+        first: Counted episodes of the first agent.
+        second: Counted episodes of the second agent.
+        size: Number of different inputs; they are numbered from 0.
+        draws: How many times the episodes of both are resampled.
+        seed: The seed of the draws.
+    """
     if not first or not second:
-        return {name: Interval(None, note="no episodes of the human at this stage") for name in HIGHEST}
+        return {name: Interval(None, note="no episodes of the human at this stage") for name in MAX_VALUES}
     both = _Visits(first, size), _Visits(second, size)
     found = _likeness(*(visits.counts(np.ones(visits.episodes)) for visits in both))
-    if min(len(first), len(second)) < FEWEST_EPISODES:
-        return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
+    if min(len(first), len(second)) < MIN_EPISODES:
+        return {name: Interval(value, note=f"fewer than {MIN_EPISODES} episodes") for name, value in found.items()}
     random = np.random.default_rng(seed)
     drawn = [_likeness(*(visits.redraw(random) for visits in both)) for _ in range(draws)]
     fewest = min(len(first), len(second))
     return {
-        name: spread(value, [draw[name] for draw in drawn], fewest, (0.0, HIGHEST[name]), "episode bootstrap")
+        name: spread(value, [draw[name] for draw in drawn], fewest, (0.0, MAX_VALUES[name]), "episode bootstrap")
         for name, value in found.items()
     }
 
 
 class _Visits:
-    """Which inputs were acted on in which episode."""
+    """How often each input was acted on in each episode."""
 
     def __init__(self, episodes: Sequence[Counted], size: int) -> None:
         self.episodes, self._size = len(episodes), size
@@ -70,11 +78,11 @@ class _Visits:
         self._episode = np.repeat(np.arange(self.episodes), [len(episode.obs) for episode in episodes])
 
     def counts(self, weights: Array) -> Array:
-        """How often each input was acted on, if every episode counts so many times."""
+        """Count how often each input was acted on, with a weight for every episode."""
         return np.bincount(self._input, weights[self._episode] * self._times, self._size)
 
     def redraw(self, random: np.random.Generator) -> Array:
-        """The same for episodes drawn anew."""
+        """Count the same for resampled episodes."""
         return self.counts(random.multinomial(self.episodes, np.full(self.episodes, 1 / self.episodes)))
 
 

@@ -1,7 +1,7 @@
 """Information gain: how much an agent's experience could teach about its environment.
 
-Objectives over the histograms of `counts`: the paper's Dirichlet gain, its two approximations by counts, and the forms
-the paper leaves out (true counts, totals, per transition).
+Computed from the histograms of `tables.counts`: the paper's Dirichlet gain, its two approximations by counts, and the
+forms the paper leaves out (true counts, totals, per transition).
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from openfield.objectives.tables.summary import TableSummary, summarise
 from openfield.objectives.tables.table import TableLike, as_table
 
 PAPER_STEPS = 100_000_000
-"""What the paper divides by, whatever the number of transitions."""
+"""The paper divides by this number, whatever the number of transitions."""
 
 Mode = Literal["seen", "counts"]
 
 
 def info_gain_dirichlet(table: TableLike, num_obs: int, num_actions: int | None = None) -> float:
-    """The paper's information gain: nats learned about next inputs, each transition counted once, per 10^8 steps.
+    """Compute the paper's information gain: nats learned about next inputs, divided by 10^8 steps.
+
+    Every distinct transition counts once.
 
     Args:
         table: The transitions.
         num_obs: Distinct inputs of the environment over all agents, the size of the Dirichlet distribution.
-        num_actions: Actions of the environment; only checked, it changes no number.
+        num_actions: Actions of the environment. It is only checked and changes no number.
 
     Raises:
-        InvalidInput: There is no positive count, or more inputs or actions were seen than there are said to be.
+        InvalidInput: There is no positive count, or the table has more inputs or actions than these numbers.
     """
     return info_gain_total(table, num_obs, num_actions) / PAPER_STEPS
 
 
 def info_gain_total(table: TableLike, num_obs: int, num_actions: int | None = None, *, mode: Mode = "seen") -> float:
-    """Nats learned about next inputs by a flat Dirichlet prior over `num_obs` inputs for every input and action.
+    """Compute the nats learned about next inputs, from a flat Dirichlet prior for every input and action.
 
     Args:
         table: The transitions.
@@ -54,32 +56,35 @@ def info_gain_total(table: TableLike, num_obs: int, num_actions: int | None = No
 
 
 def info_gain_per_transition(table: TableLike, num_obs: int, *, mode: Mode = "seen") -> float:
-    """Nats learned per transition the table really has."""
+    """Compute the nats learned, divided by the number of transitions of the table."""
     return info_gain_total(table, num_obs, mode=mode) / as_table(table).counts.total
 
 
 def info_gain_sqrt_counts(table: TableLike) -> float:
-    """The sum of sqrt n(o, a) over all pairs seen, per transition."""
+    """Compute the sum of sqrt n(o, a) over all pairs seen, divided by the number of transitions."""
     return sqrt_counts(as_table(table).counts)
 
 
 def info_gain_log_counts(table: TableLike) -> float:
-    """The sum of ln(1 + n(o, a)) over all pairs seen, per transition."""
+    """Compute the sum of ln(1 + n(o, a)) over all pairs seen, divided by the number of transitions."""
     return log_counts(as_table(table).counts)
 
 
 def sqrt_counts(counts: Counts) -> float:
-    """As `info_gain_sqrt_counts`, from histograms."""
+    """Compute `info_gain_sqrt_counts` from histograms."""
     return counts.pairs.sum_of(np.sqrt) / counts.total
 
 
 def log_counts(counts: Counts) -> float:
-    """As `info_gain_log_counts`, from histograms."""
+    """Compute `info_gain_log_counts` from histograms."""
     return counts.pairs.sum_of(np.log1p) / counts.total
 
 
 def gain_seen(counts: Counts, num_obs: int) -> float:
-    """The Dirichlet gain where each distinct transition counts once: only the histogram of k(o, a) matters."""
+    """Compute the Dirichlet gain where each distinct transition counts once.
+
+    It depends only on k(o, a), the number of different next inputs of each pair.
+    """
 
     def gain(branches: Array) -> Array:
         return rise(branches, float(num_obs)) - branches * EULER
@@ -88,15 +93,15 @@ def gain_seen(counts: Counts, num_obs: int) -> float:
 
 
 def gain_counts(counts: Counts, num_obs: int) -> float:
-    """The Dirichlet gain with the true counts."""
+    """Compute the Dirichlet gain from the true counts."""
     return math.fsum((counts.pairs.sum_of(lambda count: rise(count, float(num_obs))), counts.triples.sum_of(spread)))
 
 
 def check_sizes(table: TableSummary, num_obs: int, num_actions: int | None = None) -> None:
-    """An environment has at least the inputs and actions that were seen in it.
+    """Check that an environment has at least the inputs and actions that its table has.
 
     Raises:
-        InvalidInput: It is said to have fewer.
+        InvalidInput: The numbers are smaller, or not positive, or `num_obs` is not whole.
     """
     if not isinstance(num_obs, int | np.integer):
         raise InvalidInput(f"{table.name}: the number of inputs is {num_obs!r}; it must be a whole number.")

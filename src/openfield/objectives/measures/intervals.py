@@ -1,6 +1,6 @@
-"""How sure the objectives are: intervals from resampled episodes, or from resampled counts where episodes are lost.
+"""Bootstrap intervals for the objectives: over episodes, or over counts where a table has no episodes.
 
-Beside `evaluation`. Episodes are the honest unit, because steps within one depend on each other.
+Episodes are the right unit to resample, because the steps within one depend on each other.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from openfield.objectives.tables.table import TableLike, as_table, make_table
 
 DRAWS = 200
 LARGE = 1 << 53
-"""Counts beyond this are redrawn from a normal distribution."""
-FEWEST_EPISODES = 5
+"""Counts above this are drawn from a normal distribution."""
+MIN_EPISODES = 5
 """With fewer episodes than this no interval is given."""
 
 Group = TypeVar("Group", bound=Hashable)
 Steps = Sequence[tuple[Hashable, Hashable]]
-"""An episode: every observation's key with the action taken on it; the last action may be None."""
+"""An episode: the key of every observation with the action taken on it. The last action may be None."""
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -50,20 +50,20 @@ class Counted(NamedTuple):
     counts: Array
 
     def renumbered(self, inputs: Array, actions: Array) -> Counted:
-        """The same with other numbers for inputs and actions: at the place of each old number is the new one."""
+        """Return the episode with new numbers; `inputs` and `actions` hold the new number at the old one's place."""
         return Counted(inputs[self.obs], actions[self.action], inputs[self.next_obs], self.counts)
 
 
 def objectives_of_episodes(
     groups: Mapping[Group, Sequence[Steps]], *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
 ) -> dict[Group, dict[str, Interval]]:
-    """The objectives of groups of episodes, say one per agent, phase and novelty, with episode-bootstrap intervals.
+    """Compute the objectives of groups of episodes, with intervals from resampled episodes.
 
     Args:
-        groups: The episodes of each group; all groups share one environment.
-        num_obs: Distinct inputs of the environment; those seen in any group if not given.
-        draws: How many times episodes are drawn anew.
-        seed: Of the draws.
+        groups: The episodes of each group, say one per agent, phase and novelty. All share one environment.
+        num_obs: Distinct inputs of the environment. The default is the number seen in all groups.
+        draws: How many times episodes are resampled.
+        seed: The seed of the draws.
     """
     inputs: dict[Hashable, int] = {}
     actions: dict[Hashable, int] = {}
@@ -75,7 +75,13 @@ def objectives_of_episodes(
 
 
 def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hashable, int]) -> Counted:
-    """The transitions of an episode; inputs and actions are numbered in the order they first appear."""
+    """Count the transitions of an episode.
+
+    Args:
+        steps: The episode.
+        inputs: The number of each input key; new keys are added.
+        actions: The number of each action; new actions are added.
+    """
     seen = np.array([inputs.setdefault(key, len(inputs)) for key, _ in steps], np.int64)
     taken = np.array([actions.setdefault(action, len(actions)) for _, action in steps[:-1]], np.int64)
     if len(seen) < 2:
@@ -87,9 +93,9 @@ def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hasha
 def objectives_of_counted(
     episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Interval]:
-    """As `objectives_of_episodes` for one group, whose episodes have been counted already.
+    """Compute the objectives of one group of counted episodes, with intervals as in `objectives_of_episodes`.
 
-    Counts per episode are kept, so that drawing episodes anew means weighting rows.
+    Counts are kept per episode, so resampling episodes only changes the weights of rows.
     """
     if not any(len(part.obs) for part in episodes):
         return {name: Interval(None, note="no transitions") for name in NAMES}
@@ -99,8 +105,8 @@ def objectives_of_counted(
     place = place.reshape(-1)
     rows = Rows(distinct[0], distinct[1], distinct[2], np.bincount(place, counts).astype(np.int64))
     found = evaluate(make_table([rows]), num_obs=num_obs).values
-    if len(episodes) < FEWEST_EPISODES:
-        return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
+    if len(episodes) < MIN_EPISODES:
+        return {name: Interval(value, note=f"fewer than {MIN_EPISODES} episodes") for name, value in found.items()}
     random = np.random.default_rng(seed)
 
     def redraw() -> Array:
@@ -113,9 +119,9 @@ def objectives_of_counted(
 def bootstrap_counts(
     table: TableLike, *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Interval]:
-    """Intervals where only counts are left: every count is redrawn from a Poisson distribution.
+    """Compute the objectives with intervals from counts alone: every count is drawn from a Poisson distribution.
 
-    They ignore that steps of an episode depend on each other, and so are too narrow; the note says so.
+    These intervals are too narrow, because steps of an episode depend on each other. Their note says so.
     """
     checked = as_table(table)
     found = evaluate(checked, num_obs=num_obs).values
@@ -135,7 +141,7 @@ def bootstrap_counts(
 
 
 def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
-    """The interval of an objective, computed in nats, in another unit."""
+    """Convert the interval of an objective from nats to a unit."""
     if unit == "nats" or name in WITHOUT_UNIT:
         return interval
     value, low, high = (
@@ -145,7 +151,7 @@ def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
 
 
 class _Keys:
-    """Which input, pair and move each distinct key belongs to; objectives for any weights of the keys."""
+    """The input, pair and move of each distinct key. Computes the objectives for any counts of the keys."""
 
     def __init__(self, rows: Rows) -> None:
         self.input = _number(rows.obs)
@@ -155,7 +161,7 @@ class _Keys:
         self._actions = len(np.unique(rows.action))
 
     def values(self, counts: Array, num_obs: int | None) -> dict[str, float]:
-        """The objectives of these keys with these counts."""
+        """Compute the objectives of the keys with these counts."""
         total = float(counts.sum())
         pairs, inputs = np.bincount(self.pair, counts), np.bincount(self.input, counts)
         sums = [_sum_log(counts), _sum_log(pairs), _sum_log(np.bincount(self.move, counts)), _sum_log(inputs)]
@@ -173,7 +179,7 @@ class _Keys:
         return found
 
     def bounds(self, num_obs: int | None) -> dict[str, tuple[float, float]]:
-        """The least and the most each objective can be with as many transitions, whatever they are."""
+        """Return the smallest and largest possible value of each objective for this number of transitions."""
         total = self._total
         once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) - EULER
         return {
@@ -186,10 +192,21 @@ class _Keys:
 
 
 def spread(value: float, drawn: Sequence[float], episodes: float, bounds: tuple[float, float], note: str) -> Interval:
-    """A value with Student's interval on how much what is drawn anew differs from draw to draw.
+    """Return a value with Student's interval from the standard deviation of resampled values.
 
-    What is drawn anew misses a third of what was seen, so its mean lies beside the value: that is due to drawing, not
-    to the value, and left out. The interval is about what as many episodes give on average; see `design/intervals.md`.
+    A resample misses a third of the episodes, so the mean of the draws differs from the value. This shift comes from
+    the resampling and is left out. The interval is for the average value of as many episodes; see
+    `design/intervals.md`.
+
+    Args:
+        value: The value of all episodes.
+        drawn: The values of the resamples.
+        episodes: The number of episodes.
+        bounds: The smallest and largest possible value.
+        note: How the interval was made.
+
+    Raises:
+        InvalidInput: There are fewer than two draws.
     """
     if len(drawn) < 2:
         raise InvalidInput("An interval needs at least two draws.")
@@ -220,7 +237,7 @@ def _intervals(
 
 
 def _redrawn(counts: Array, random: np.random.Generator) -> Array:
-    """Every count drawn from a Poisson distribution; NumPy's ends near 2^63, long after it looks like a normal one."""
+    """Draw every count from a Poisson distribution, large ones from a normal one, as NumPy's Poisson ends near 2^63."""
     drawn: Array = random.poisson(np.minimum(counts, float(LARGE))).astype(np.float64)
     large = counts > LARGE
     drawn[large] = random.normal(counts[large], np.sqrt(counts[large].astype(np.float64)))
@@ -228,13 +245,13 @@ def _redrawn(counts: Array, random: np.random.Generator) -> Array:
 
 
 def _number(*columns: Array) -> Array:
-    """Equal rows get equal numbers, from 0."""
+    """Number rows from 0; equal rows get equal numbers."""
     if len(columns) == 1:
         return np.unique(columns[0], return_inverse=True)[1]
     return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def _sum_log(counts: Array) -> float:
-    """The sum of v ln v."""
+    """Compute the sum of v ln v."""
     positive = counts[counts > 0]
     return float((positive * np.log(positive)).sum())

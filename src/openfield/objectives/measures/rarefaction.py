@@ -1,7 +1,6 @@
-"""Overlap at equal numbers of transitions: a human has 3 x 10^5 and an agent 10^8, which caps their Jaccard index.
+"""Rarefaction: the expected Jaccard index of two agents at equal numbers of transitions, and sample coverage.
 
-Beside `similarity`: what the index would be had both been watched for the same time, and how much each has seen of what
-it would ever see.
+A human has 3 x 10^5 transitions and an agent 10^8, which limits their plain Jaccard index.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from openfield.objectives.tables.pairs import Pairs
 from openfield.objectives.tables.table import TableLike, as_table
 
 EXACT = 1000
-"""Counts up to this are handled factor by factor; beyond, ln Gamma is accurate to 10^-6, far below what is shown."""
+"""Counts up to this are computed factor by factor. Above it ln Gamma is used, which is accurate to 10^-6."""
 POINTS = 12
 
 
@@ -35,21 +34,21 @@ class RarefiedJaccard(msgspec.Struct, frozen=True):
 
 
 def rarefy(first: TableLike, second: TableLike, sizes: Sequence[int] | None = None) -> list[RarefiedJaccard]:
-    """The Jaccard index at equal numbers of transitions, up to what the smaller table has.
+    """Compute the Jaccard index at equal numbers of transitions, up to the total of the smaller table.
 
     Args:
         first: A table with code book.
         second: Another, with the same thresholds.
-        sizes: Numbers of transitions; a dozen up to the largest possible if not given.
+        sizes: Numbers of transitions. The default is a dozen up to the largest possible.
 
     Raises:
-        InvalidInput: Counts are fractions or of a bucket of images, or a size is beyond one of the tables.
+        InvalidInput: Counts are fractions, or index 0 stands for many images, or a size is larger than a table.
     """
     return rarefy_pairs(pair_tables(first, second), sizes)
 
 
 def rarefy_pairs(pairs: Pairs, sizes: Sequence[int] | None = None) -> list[RarefiedJaccard]:
-    """As `rarefy` from the histogram of how often each met which images."""
+    """Compute `rarefy` from the histogram of how often each agent met an image."""
     if pairs.overlap.union != int(pairs.times.sum()):
         raise InvalidInput("Index 0 stands for many images: how often each was met is not known, so none can be drawn.")
     first, second = _whole(pairs.first), _whole(pairs.second)
@@ -58,17 +57,17 @@ def rarefy_pairs(pairs: Pairs, sizes: Sequence[int] | None = None) -> list[Raref
 
 
 def default_sizes(most: int) -> list[int]:
-    """A dozen numbers up to the largest, evenly spaced in proportion."""
+    """Return a dozen numbers of transitions up to the largest, evenly spaced on a log scale."""
     return sorted({max(1, round(most ** (step / POINTS))) for step in range(1, POINTS)} | {most})
 
 
 def coverage(table: TableLike) -> float:
-    """Good and Turing's estimate of the chance that the next input is one that was met before."""
+    """Estimate the probability that the next input was met before (Good-Turing)."""
     return coverage_of(as_table(table).counts.inputs)
 
 
 def coverage_of(visits: Histogram) -> float:
-    """The same from how many inputs were met how often."""
+    """Compute `coverage` from the histogram of visits."""
     once = int(visits.times[visits.values == 1].sum())
     return 1 - once / float(visits.total)
 
@@ -86,12 +85,12 @@ def _at(first: Array, second: Array, times: Array, number: int) -> RarefiedJacca
 
 
 def chance_met(counts: Array, number: int, times: Array | None = None) -> Array:
-    """The chance that inputs met so often are among so many transitions drawn without replacement.
+    """Compute the probability that each input is met in a sample of transitions, drawn without replacement.
 
     Args:
         counts: How often each input was met.
-        number: Transitions drawn.
-        times: How many inputs each of the counts stands for; one if not given.
+        number: The size of the sample.
+        times: How many inputs have each of the counts; one if not given.
     """
     total = int(counts.sum() if times is None else counts @ times)
     if not 1 <= number <= total:
@@ -103,7 +102,7 @@ def chance_met(counts: Array, number: int, times: Array | None = None) -> Array:
 
 
 def _log_missed(count: int, total: int, number: int) -> float:
-    """Ln of the chance that none of `count` out of `total` is among `number` drawn."""
+    """Return ln of the probability that none of `count` out of `total` is among `number` drawn."""
     if count > total - number:
         return -math.inf
     if count <= EXACT:

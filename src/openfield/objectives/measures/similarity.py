@@ -1,6 +1,6 @@
 """Similarity of two agents, say one and a human: which images both met (Jaccard), and how often (Jensen-Shannon).
 
-An objective over two tables with code books: indices mean nothing across files, image codes do.
+Both tables need a code book: indices differ between files, image codes do not.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Similarity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> Similarity:
-    """How similar two tables with code books are.
+    """Compare two tables with code books: which images both agents met, and how often.
 
     Args:
-        first: The one, the human's by custom.
-        second: The other.
+        first: The first table, usually the human's.
+        second: The second table.
         compat: Follow the original, which takes index 0 of both files for the same image.
-        inputs: `sources` looks at inputs that were acted on; `all` at both ends of transitions.
+        inputs: `sources` counts the inputs that were acted on, `all` both ends of transitions.
 
     Raises:
         InvalidInput: A table has no code book or no counts, an input has no code, or thresholds differ.
@@ -55,7 +55,7 @@ def compare(first: TableLike, second: TableLike, *, compat: bool = False, inputs
 
 
 def similarity_of(pairs: Pairs) -> Similarity:
-    """The similarity of two agents from the histogram of how often each met which images."""
+    """Compute the similarity of two agents from the histogram of how often each met an image."""
     n, m = pairs.totals
     both = (pairs.first > 0) & (pairs.second > 0)
     first, second, times = pairs.first[both], pairs.second[both], pairs.times[both]
@@ -75,7 +75,10 @@ def similarity_of(pairs: Pairs) -> Similarity:
 
 
 def jaccard(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> float:
-    """Images both agents met as a share of those either met; a bucket of unknown images counts with all its codes."""
+    """Compute the Jaccard index: images both agents met, as a share of those either met.
+
+    If index 0 stands for many images, all of them count as met. Arguments and errors are those of `compare`.
+    """
     found = compare(first, second, compat=compat, inputs=inputs)
     if found.jaccard is None:
         raise InvalidInput(found.reasons["jaccard"])
@@ -83,12 +86,15 @@ def jaccard(first: TableLike, second: TableLike, *, compat: bool = False, inputs
 
 
 def jensen_shannon(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> float:
-    """Jensen-Shannon divergence, in nats, of how often two agents met images; a divergence, so 0 means the same."""
+    """Compute the Jensen-Shannon divergence, in nats, of how often two agents met images; 0 means the same.
+
+    Arguments and errors are those of `compare`.
+    """
     return compare(first, second, compat=compat, inputs=inputs).jsd_nats
 
 
 def pair_tables(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> Pairs:
-    """How often two agents met the same images, from tables in memory; arguments and errors as for `compare`."""
+    """Count how often two agents met the same images; arguments and errors are those of `compare`."""
     pair = as_table(first), as_table(second)
     check_thresholds(*((table.name, table.meta) for table in pair))
     read = original_images_of if compat else images_of
@@ -101,28 +107,28 @@ def pair_tables(first: TableLike, second: TableLike, *, compat: bool = False, in
 
 
 def divergence(p: Array, q: Array) -> float:
-    """Jensen-Shannon divergence in nats of two distributions over the same symbols, between 0 and ln 2."""
+    """Compute the Jensen-Shannon divergence in nats of two distributions over the same symbols, from 0 to ln 2."""
     both = (p > 0) & (q > 0)
     alone = math.fsum(p[~both].tolist() + q[~both].tolist())
     return _divergence(p[both], q[both], np.ones(np.count_nonzero(both)), alone)
 
 
 def _divergence(p: Array, q: Array, times: Array, alone: float) -> float:
-    """That of shares both have, each so many times, and of the mass only one of them has."""
+    """Compute the divergence from the shares both have, how often each pair occurs, and the mass only one has."""
     shared = math.fsum((times * (p * excess(p, q) + q * excess(q, p))).tolist())
     return min(max(0.0, (alone * math.log(2) + shared) / 2), math.log(2))
 
 
 def excess(p: Array, q: Array) -> Array:
-    """ln(p / m) with m the mean of both; exactly 0 where they are equal."""
+    """Compute ln(p / m) with m the mean of p and q; exactly 0 where they are equal."""
     ratio: Array = -np.log1p((q - p) / (2 * p))
     return ratio
 
 
 def common_symbols(first: Images, second: Images) -> tuple[Array, Array, int]:
-    """A number for each image of both, equal for equal codes, and how many numbers there are.
+    """Number the images of two tables; equal codes get equal numbers. Return also how many numbers there are.
 
-    A bucket equals nothing, neither a code nor the other's bucket.
+    A bucket of many codes gets a number of its own, and so does the other table's bucket.
     """
     one, other = same_width(first.words, second.words)
     ranks, size = rank(np.concatenate((one, other)))
@@ -135,10 +141,10 @@ def common_symbols(first: Images, second: Images) -> tuple[Array, Array, int]:
 
 
 def check_thresholds(first: tuple[str, Meta], second: tuple[str, Meta]) -> None:
-    """Images are comparable only if the same thresholds made their codes.
+    """Check that the same thresholds made the image codes of two tables, given by name and meta data.
 
     Raises:
-        InvalidInput: Both tables, of these names, say by which, and they differ.
+        InvalidInput: The tables say that their thresholds differ.
     """
     (name, one), (other_name, other) = first, second
     if one.thresholds and other.thresholds and one.thresholds != other.thresholds:

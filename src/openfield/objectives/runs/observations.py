@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.tables.codes import integers_of
 from openfield.objectives.frames.encode import check_bins, downscale, encode_frames, find_bins, grey
+from openfield.objectives.tables.codes import integers_of
 from openfield.objectives.tables.histograms import Array
 
 SIZE = 8

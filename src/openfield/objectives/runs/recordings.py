@@ -13,17 +13,17 @@ from typing import Any, Literal
 
 import msgspec
 
+from openfield.capabilities import EncodesActions, EncodesObservations, make_film
 from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
 from openfield.metrics.summary import scenario_of
 from openfield.objectives.measures.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
-from openfield.capabilities import EncodesActions, EncodesObservations, make_film
 from openfield.record import Step, action_key, observation_key
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
-from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
 
 Stage = Literal["training", "before", "after"]
 STAGES: tuple[Stage, ...] = ("training", "before", "after")
