@@ -100,7 +100,7 @@ class Turns:
 async def start_episode(rpc: Rpc) -> tuple[str, Message, Message]:
     """A test episode under way: its queue, and the two requests of a tick."""
     client = AmqpClient(rpc, lambda turn: turn, "bench")  # type: ignore[arg-type,return-value]
-    await client._register(None, False, False, None, None)
+    await client.register()
     while (await client._ask({"obj_type": "request_state"}))["obj_type"] != "testing_episode_active":
         pass
     see = {"obj_type": "request_testing_data", "model_experiment_id": client._id, "secret": client.secret}

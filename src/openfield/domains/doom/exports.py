@@ -25,12 +25,7 @@ INDICATORS = {True: "true", False: "false", None: "null"}
 
 
 def write_seed(path: Path, target: Path, cell: str | None = None) -> str:
-    """Write the interactions of a run file, or of one cell, as JSON lines.
-
-    Args:
-        path: The run file.
-        target: The file to write.
-        cell: The id of a cell, or its beginning; None for all cells.
+    """Write the interactions of a run file, or of the one cell whose id begins with `cell`, as JSON lines.
 
     Raises:
         InvalidInput: The agents saw arrays, which the format does not have.
@@ -69,19 +64,16 @@ def _interactions(record: CellRecord, steps: Iterable[Step]) -> Iterator[dict[st
 def _interaction(record: CellRecord, shown: Turn, reply: Reply, result: Turn | None) -> dict[str, Any]:
     if not isinstance(shown.observation, dict):
         raise InvalidInput(f"The agents of cell {record.id} saw arrays; the format 'seed' needs feature vectors.")
-    label = (shown.feedback or {}).get("label")
+    label, features = (shown.feedback or {}).get("label"), dict(shown.observation)
+    if "enemy" in features:
+        del features["enemies"]  # an addition of ours to the duel's vector
     return {
-        "feature_vector": {key: value for key, value in shown.observation.items() if not _is_added(key, shown)},
+        "feature_vector": features,
         "novelty_indicator": INDICATORS[shown.red_light],
         **({"feature_label": label} if label else {}),
         "action": reply.action["action"] if isinstance(reply.action, dict) else reply.action,
         "performance": result.feedback["performance"] if result is not None else None,
     }
-
-
-def _is_added(key: str, shown: Turn) -> bool:
-    """Check whether a key is an addition of ours to the duel's vector."""
-    return key == "enemies" and "enemy" in shown.observation
 
 
 def predicted_level(belief: Belief | None) -> int:

@@ -45,17 +45,7 @@ APART = 80.0
 
 _QUIET = {
     name: getattr(ArenaSettings(), name)
-    for name in (
-        "toll",
-        "wall_harm",
-        "wind",
-        "drain",
-        "behaviour",
-        "sentry_after",
-        "blink",
-        "respawn",
-        "goal",
-    )
+    for name in ("toll", "wall_harm", "wind", "drain", "behaviour", "sentry_after", "blink", "respawn", "goal")
 }
 """With these settings the engine needs no commands."""
 

@@ -24,22 +24,24 @@ MAX_PLAYER_STRIDE, MAX_ENEMY_STRIDE = 31, 39
 MAX_TICKS = 100_000
 MAX_EPISODES = 10_000
 Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)]
+Ticks = Annotated[int, Meta(ge=1, le=MAX_TICKS)]
+Episodes = Annotated[int, Meta(ge=0, le=MAX_EPISODES)]
 Coordinate = Annotated[int, Meta(ge=-512, le=512)]
 EngineSeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 """A seed the engine takes."""
 Behaviour = Literal["random", "approach", "spread", "hide", "march"]
+Goal = tuple[Coordinate, Coordinate, Annotated[int, Meta(ge=1, le=512)]]
+"""The centre and radius of a place."""
 
 
 class DoomSettings(Settings, frozen=True):
     """What both tasks share: the shape of a trial, the clock, the player's hands and eyes."""
 
-    training: Annotated[
-        int, Meta(ge=0, le=MAX_EPISODES, description="Episodes of labelled training, once per experiment.")
-    ] = 5
+    training: Annotated[Episodes, Meta(description="Episodes of labelled training, once per experiment.")] = 5
     episodes: Annotated[int, Meta(ge=1, le=MAX_EPISODES, description="Test episodes in a trial.")] = 20
-    before: Annotated[int, Meta(ge=0, le=MAX_EPISODES, description="Test episodes before the onset; 0: 3 of 10.")] = 0
+    before: Annotated[Episodes, Meta(description="Test episodes before the onset; 0: 3 of 10.")] = 0
     share: Annotated[float, Meta(ge=0, le=1, description="Share of novel episodes from the onset on.")] = 1.0
-    limit: Annotated[int, Meta(ge=1, le=MAX_TICKS, description="Ticks until an episode is cut off.")] = 2000
+    limit: Annotated[Ticks, Meta(description="Ticks until an episode is cut off.")] = 2000
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = False
@@ -62,7 +64,7 @@ class DoomSettings(Settings, frozen=True):
         float, Meta(ge=0, le=MAX_AMOUNT, description="Entities farther away are shown at this distance; 0: no fog.")
     ] = 0.0
     toll: Annotated[Amount, Meta(description="Health the player loses every toll_period ticks.")] = 0
-    toll_period: Annotated[int, Meta(ge=1, le=MAX_TICKS, description="Ticks from one toll to the next.")] = 50
+    toll_period: Annotated[Ticks, Meta(description="Ticks from one toll to the next.")] = 50
 
 
 class DuelSettings(DoomSettings, frozen=True):
@@ -75,9 +77,7 @@ class DuelSettings(DoomSettings, frozen=True):
     enemy_radius: Annotated[int, Meta(ge=1, le=64, description="Half the width of an enemy.")] = 20
     enemy_health: Annotated[int, Meta(ge=1, le=100, description="The enemy's health; a hit takes 5.")] = 1
     enemy_stride: Annotated[int, Meta(ge=0, le=32, description="Units the enemy goes per tick.")] = 0
-    enemy_pause: Annotated[
-        int, Meta(ge=1, le=MAX_TICKS, description="Ticks from one attack of the enemy to the next.")
-    ] = 70
+    enemy_pause: Annotated[Ticks, Meta(description="Ticks from one attack of the enemy to the next.")] = 70
     enemy_damage: Annotated[Amount, Meta(description="Health a bullet of the enemy takes.")] = 1
     bolt_speed: Annotated[int, Meta(ge=0, le=64, description="Units a projectile flies per tick; 0 fires bullets.")] = 0
     bolt_damage: Annotated[Amount, Meta(description="Health a projectile takes.")] = 4
@@ -113,11 +113,8 @@ class ArenaSettings(DoomSettings, frozen=True):
     wall_harm: Annotated[Amount, Meta(description="Health lost per tick near walls and pillars.")] = 0
     wind: Annotated[int, Meta(ge=0, le=MAX_PLAYER_STRIDE, description="Units of wind in every second tick.")] = 0
     drain: Annotated[Amount, Meta(description="Bullets lost every drain_period ticks after the first kill.")] = 0
-    drain_period: Annotated[int, Meta(ge=1, le=MAX_TICKS, description="Ticks from one drain to the next.")] = 30
-    goal: Annotated[
-        tuple[Coordinate, Coordinate, Annotated[int, Meta(ge=1, le=512)]] | None,
-        Meta(description="Enemies win when one is within r of x, y; given as x, y, r."),
-    ] = None
+    drain_period: Annotated[Ticks, Meta(description="Ticks from one drain to the next.")] = 30
+    goal: Annotated[Goal | None, Meta(description="Enemies win when one is within r of x, y; given as x, y, r.")] = None
     respawn: Annotated[
         float, Meta(ge=0, le=1000, description="Growth of the delay after which the dead return; 0: never.")
     ] = 0.0

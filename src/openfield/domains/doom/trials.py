@@ -9,14 +9,14 @@ import functools
 import itertools
 import random
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from openfield.core import PhaseName
 from openfield.domains.doom.settings import DoomSettings
 from openfield.trial import Phase, Trial, derive
 
 if TYPE_CHECKING:
-    from openfield.domains.doom.episode import DoomTask
+    from openfield.domains.doom.domain import DoomDomain
     from openfield.domains.doom.maps.scenario import MapLayout
 
 TRAINING_SEEDS = range(42_949_672)
@@ -24,23 +24,10 @@ TEST_SEEDS = range(42_949_672, 1 << 32)
 """Training and test never draw the same episode."""
 
 
-class EpisodeSource(Protocol):
-    """What a trial's episodes are made from: a Doom domain."""
-
-    @property
-    def task(self) -> DoomTask:
-        """The task."""
-        ...
-
-    def settings_in(self, trial: Trial, phase: Phase) -> Any:
-        """Return the settings in a phase of a trial, novelties included."""
-        ...
-
-
 class TrialScript:
     """The episodes of a trial before the first is played, by their numbers from 0 on."""
 
-    def __init__(self, domain: EpisodeSource, trial: Trial) -> None:
+    def __init__(self, domain: DoomDomain, trial: Trial) -> None:
         self._task = domain.task
         self.phases: list[Phase] = [phase for phase in trial.phases for _ in range(phase.episodes)]
         by_phase = {phase: domain.settings_in(trial, phase) for phase in trial.phases}
@@ -75,14 +62,7 @@ def episodes_before(settings: DoomSettings) -> int:
 
 
 def compose_training(episodes: int, share: float, kinds: Sequence[tuple[str, ...]], seed: int) -> tuple[Phase, ...]:
-    """Compose the training phases in random order.
-
-    Args:
-        episodes: The number of episodes.
-        share: The share of novel episodes.
-        kinds: The novelties to draw from.
-        seed: The seed of the order.
-    """
+    """Compose the training phases in random order; a share of the episodes has one of these novelties each."""
     rng = random.Random(derive(seed, "training order"))
     novel = [rng.choice(kinds) for _ in range(int(episodes * share))]
     drawn = [*novel, *[()] * (episodes - len(novel))]

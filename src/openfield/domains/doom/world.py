@@ -9,7 +9,7 @@ import functools
 import itertools
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openfield.capabilities import Film
 from openfield.core import Ask, PhaseName, Reply, Truth, Turn
@@ -20,8 +20,11 @@ from openfield.domains.doom.engine.shared_wad import WadLocation, locate_maps
 from openfield.domains.doom.episode import ARENA, DoomEpisode, DoomTask
 from openfield.domains.doom.maps.scenario import MapLayout, map_name
 from openfield.domains.doom.novelty import hints_of
-from openfield.domains.doom.trials import EpisodeSource, TrialScript
+from openfield.domains.doom.trials import TrialScript
 from openfield.trial import Phase, Trial, derive
+
+if TYPE_CHECKING:
+    from openfield.domains.doom.domain import DoomDomain
 
 NO_REWARD = Turn().reward
 FILM_TICKS = 2
@@ -35,14 +38,8 @@ PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 class DoomWorld:
     """Plays the episodes of a trial."""
 
-    def __init__(self, domain: EpisodeSource, trial: Trial, large: bool = False) -> None:
-        """Prepare a trial.
-
-        Args:
-            domain: The domain of the trial.
-            trial: The trial.
-            large: True if the engine draws pictures for people.
-        """
+    def __init__(self, domain: DoomDomain, trial: Trial, large: bool = False) -> None:
+        """Prepare a trial; if `large`, the engine draws pictures for people."""
         self._domain = domain
         self._task: DoomTask = domain.task
         self._trial = trial
@@ -159,7 +156,7 @@ class DoomWorld:
         return self._onset_passed if self._script.settings[self._number].light_stays else self._novel
 
 
-def make_film(domain: EpisodeSource, trial: Trial) -> Film:
+def make_film(domain: DoomDomain, trial: Trial) -> Film:
     """Make a film of a trial: its world on an engine that draws for people, and every other picture."""
     world = DoomWorld(domain, trial, large=True)
     ticks = itertools.count()

@@ -103,7 +103,7 @@ def test_an_agent_has_the_seeds_it_asks_for(broker: PrivateBroker, tmp_path: Pat
 
     async def look(rpc: Rpc, name: str, **seeds: int) -> None:
         client = AmqpClient(rpc, agent(), name)
-        await client._register(None, False, False, seeds.get("seed"), seeds.get("episode_seed"))
+        await client.register(**seeds)
         for _ in range(3):
             await client._ask({"obj_type": "request_state"})
         shown = await client._ask(
@@ -187,7 +187,7 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
             for seed in (-4, 2**40, "many", 1.5):
                 with pytest.raises(AgentFault, match="episode_seed"):
                     await client.play(episode_seed=seed)  # type: ignore[arg-type]
-            await client._register(None, False, False, None, None)
+            await client.register()
             queue, ids = client._server, {"model_experiment_id": client._id, "secret": client.secret}
             data = {"obj_type": "request_training_data", **ids}
             assert "state is experiment_start" in await refused(rpc, queue, data)
@@ -253,7 +253,7 @@ def test_ending_early(broker: PrivateBroker, tmp_path: Path) -> None:
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
             client = AmqpClient(rpc, agent(), "hasty")
-            await client._register(None, False, False, None, None)
+            await client.register()
             states = []
             while states[-1:] != ["experiment_end"]:
                 states.append((await client._ask({"obj_type": "request_state"}))["obj_type"])
@@ -292,7 +292,7 @@ def test_no_further_training_between_two_episodes(broker: PrivateBroker, tmp_pat
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
             client = AmqpClient(rpc, agent(), "hasty")
-            await client._register(None, False, False, None, None)
+            await client.register()
             assert [await ask(client, "request_state") for _ in range(2)] == ["experiment_start", "training_start"]
             if when != "before any":
                 await play_one(client)
@@ -530,7 +530,7 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             client = AmqpClient(rpc, agent(), "sleepy")
-            await client._register(None, False, False, None, None)
+            await client.register()
             for _ in range(4):
                 state = await client._ask({"obj_type": "request_state"})
             assert state["obj_type"] == "training_episode_active"
@@ -590,7 +590,7 @@ def test_a_reply_waits_for_the_broker(broker: PrivateBroker, tmp_path: Path, mon
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             client = AmqpClient(rpc, agent(), "patient")
-            await client._register(None, False, False, None, None)
+            await client.register()
             task = asyncio.create_task(break_off())
             for expected in ("experiment_start", "training_start", "training_episode_start"):
                 assert (await client._ask({"obj_type": "request_state"}))["obj_type"] == expected
@@ -678,7 +678,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1) as journal, Rpc(broker.url) as rpc:
             first = AmqpClient(rpc, agent(), "first")
-            await first._register(None, False, False, None, None)
+            await first.register()
             for _ in range(4):
                 await rpc.call(first._server, {"obj_type": "request_state"})
             with pytest.raises(DiskFull):

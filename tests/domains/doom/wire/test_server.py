@@ -59,9 +59,9 @@ def test_messages_that_cannot_be_read_are_removed(broker: PrivateBroker, tmp_pat
         disturb(broker.url)
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             early, late = AmqpClient(rpc, agent(), "early"), AmqpClient(rpc, agent(), "late")
-            await early._register(None, False, False, None, None)
+            await early.register()
             disturb(broker.url)
-            await late._register(None, False, False, None, None)
+            await late.register()
             for client in (early, late):
                 assert (await client._ask({"obj_type": "request_state"}))["obj_type"] == "experiment_start"
 
@@ -82,10 +82,10 @@ def test_a_broker_that_goes_while_a_finished_session_is_closed_is_no_failure(
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             client = AmqpClient(rpc, agent(), "leaving")
-            await client._register(None, False, False, None, None)
+            await client.register()
             await client._ask({"obj_type": "end_experiment", "model_experiment_id": None, "secret": client.secret})
             await closing.wait()
-            await AmqpClient(rpc, agent(), "next")._register(None, False, False, None, None)
+            await AmqpClient(rpc, agent(), "next").register()
 
     monkeypatch.setattr("openfield.domains.doom.wire.server.FAREWELL_SECONDS", 0.0)
     monkeypatch.setattr("openfield.domains.doom.wire.server.SILENCE_CHECK_SECONDS", 0.1)
@@ -138,7 +138,7 @@ def test_a_broker_that_hangs_up_within_a_registration_is_no_failure(
     async def work() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
-            await AmqpClient(rpc, agent(), "patient")._register(None, False, False, None, None)
+            await AmqpClient(rpc, agent(), "patient").register()
 
     monkeypatch.setattr(AmqpServer, "_trial_source", ask_on)
     run(work)
@@ -160,7 +160,7 @@ def test_of_sessions_that_were_ended_only_the_last_are_remembered(
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             for _ in range(3):
                 client = AmqpClient(rpc, agent(), "silent")
-                await client._register(None, False, False, None, None)
+                await client.register()
                 assert await dropped.get() == client._server
             assert list(wire._server._queues) == [client._server]
             with pytest.raises(AgentFault, match="said nothing for"):

@@ -10,13 +10,16 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from openfield.domains.doom.engine import workdir
 from openfield.domains.doom.maps.scenario import build_wad
-from openfield.domains.doom.trials import EpisodeSource, TrialScript
+from openfield.domains.doom.trials import TrialScript
 from openfield.errors import OpenfieldError
 from openfield.trial import Trial
+
+if TYPE_CHECKING:
+    from openfield.domains.doom.domain import DoomDomain
 
 MAX_MAPS = 2_000
 """Maps in one WAD. It then takes about a second to build."""
@@ -35,7 +38,7 @@ class WadLocation(NamedTuple):
 class SharedWad:
     """Trials whose maps are in one WAD. It is written when the first of them is played."""
 
-    def __init__(self, domain: EpisodeSource, trials: list[Trial]) -> None:
+    def __init__(self, domain: DoomDomain, trials: list[Trial]) -> None:
         self.trials = trials
         self._domain = domain
         self._wad: Path | None = None
@@ -59,7 +62,7 @@ class SharedWad:
         self._wad = write_maps(self._domain, list(scripts.values())) if scripts else None
 
 
-def expect_trials(domain: EpisodeSource, trials: Iterable[Trial]) -> None:
+def expect_trials(domain: DoomDomain, trials: Iterable[Trial]) -> None:
     """Plan one WAD for these trials. It is written when the first of them is played."""
     for group in _groups(trials):
         before = _planned.get(group[0].id)
@@ -71,14 +74,14 @@ def expect_trials(domain: EpisodeSource, trials: Iterable[Trial]) -> None:
         _planned.pop(key, None)
 
 
-def locate_maps(domain: EpisodeSource, trial: Trial, script: TrialScript) -> WadLocation:
+def locate_maps(domain: DoomDomain, trial: Trial, script: TrialScript) -> WadLocation:
     """Return where a trial's maps are: in a shared WAD if it was expected, else in one of its own."""
     shared = _planned.get(trial.id)
     found = None if shared is None else shared.find(trial)
     return found or WadLocation(write_maps(domain, [script]), 0)
 
 
-def write_maps(domain: EpisodeSource, scripts: list[TrialScript]) -> Path:
+def write_maps(domain: DoomDomain, scripts: list[TrialScript]) -> Path:
     """Write a WAD with the episodes of some trials, one after the other."""
     layouts = [layout for script in scripts for layout in script.layouts]
     settings = [chosen for script in scripts for chosen in script.settings]
@@ -89,7 +92,7 @@ _planned: dict[str, SharedWad] = {}
 """By the ids of trials; the latest are last."""
 
 
-def _script(domain: EpisodeSource, trial: Trial) -> TrialScript | None:
+def _script(domain: DoomDomain, trial: Trial) -> TrialScript | None:
     """Lay out the episodes of a trial; return None if that fails, or if there are none."""
     with suppress(OpenfieldError):
         script = TrialScript(domain, trial)

@@ -10,15 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from openfield.domains.doom.engine.game_state import (
-    ITEMS,
-    Entity,
-    EntityIndex,
-    Roster,
-    Snapshot,
-    index_at,
-    read_entity,
-)
+from openfield.domains.doom.engine.game_state import ITEMS, Entity, EntityIndex, Roster, Snapshot, index_at, read_entity
 from openfield.domains.doom.engine.state_source import (
     ENTITY_FIELDS,
     HEADER_FIELDS,
@@ -41,11 +33,7 @@ class StateReader:
     """Reads the ticks of one episode: gives small ids by first appearance and tells enemies apart."""
 
     def __init__(self, drifting: bool = False) -> None:
-        """Start before the first tick of an episode.
-
-        Args:
-            drifting: True if items may move. Items that do not move are read once.
-        """
+        """Start before the first tick of an episode; items are read once unless they are drifting."""
         self._drifting = drifting
         self._known: dict[int, Known] = {}
         self._count = 0

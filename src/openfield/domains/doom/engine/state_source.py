@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 RawState = tuple[Any, ...]
 """The player's health and bullets, the number of entities, and `ENTITY_FIELDS` values for each entity."""
@@ -40,13 +40,7 @@ class ReadFormat(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def read_format(count: int, start: int = 0, end: int = 0) -> ReadFormat:
-    """Make the format for so many entities.
-
-    Args:
-        count: The number of entities.
-        start: The first entity of which only the number is read.
-        end: The first entity after those.
-    """
+    """Make the format for so many entities; from `start` to before `end`, only their numbers are read."""
     numbers = f"I{_SIZE - 4}x" * (end - start)
     content = struct.Struct(f"<{_PLAYER}Q{_ENTITY * start}{numbers}{_ENTITY * (count - end)}")
     return ReadFormat(count, start, end, content.unpack_from)
@@ -54,18 +48,6 @@ def read_format(count: int, start: int = 0, end: int = 0) -> ReadFormat:
 
 HEADER_ONLY = read_format(0)
 """Read the player's numbers and the number of entities."""
-
-
-class StateSource(Protocol):
-    """Gives the numbers of the current tick."""
-
-    def read(self, wanted: ReadFormat) -> RawState:
-        """Read the values. Only the header is right if the number of entities differs from the format's."""
-        ...
-
-    def name(self, index: int) -> str:
-        """Return the name of an entity."""
-        ...
 
 
 class PackageSource:
@@ -76,7 +58,7 @@ class PackageSource:
         self._entities = state.objects
 
     def read(self, wanted: ReadFormat) -> RawState:
-        """Read the values."""
+        """Read the values. Only the header is right if the number of entities differs from the format's."""
         health, ammo = map(int, self._state.game_variables.tolist())
         numbers = [entity.id for entity in self._entities[wanted.start : wanted.end]]
         before, after = _values(self._entities[: wanted.start]), _values(self._entities[wanted.end : wanted.entities])
@@ -93,22 +75,21 @@ class MemorySource:
     """Reads the engine's shared memory, which always shows the last tick."""
 
     def __init__(self, memory: Path) -> None:
-        """Open the memory.
-
-        Args:
-            memory: The file the engine shares.
-        """
         with memory.open("rb") as file:
             self._memory = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
     def read(self, wanted: ReadFormat) -> RawState:
-        """Read the values."""
+        """Read the values. Only the header is right if the number of entities differs from the format's."""
         return wanted.unpack(self._memory)
 
     def name(self, index: int) -> str:
         """Return the name of an entity."""
         name: bytes = _NAME.unpack_from(self._memory, _FIRST + _SIZE * index)[0]
         return name.partition(b"\0")[0].decode("ascii", "replace")
+
+
+StateSource = PackageSource | MemorySource
+"""Gives the numbers of the current tick."""
 
 
 def open_memory(memory: Path | None) -> MemorySource | None:

@@ -16,6 +16,8 @@ ROOM = Rectangle(-448, -192, 64, 256)
 PLAYER_X, ENEMY_X = -384, 0
 MIN_Y, MAX_Y = -161, 224
 """The player and the enemy start between these, each on a line of its own."""
+ACTOR = ("enemy_health", "enemy_radius", "enemy_stride", "enemy_pause", "enemy_damage", "bolt_speed", "bolt_damage")
+"""The settings that make the enemy's actor."""
 CLEAR = 1
 """The least gap between enemies, and between enemies and walls, at the start."""
 
@@ -29,18 +31,7 @@ def lay_out(settings: DuelSettings, rng: random.Random) -> MapLayout:
         player=(player, 0),
         enemies=[((min(ENEMY_X, ROOM.right - _room(settings)), y), 180) for y in _spread(settings, rng)],
         items=packs,
-        actor=tuple(
-            (name, getattr(settings, name))
-            for name in (
-                "enemy_health",
-                "enemy_radius",
-                "enemy_stride",
-                "enemy_pause",
-                "enemy_damage",
-                "bolt_speed",
-                "bolt_damage",
-            )
-        ),
+        actor=tuple((name, getattr(settings, name)) for name in ACTOR),
     )
 
 

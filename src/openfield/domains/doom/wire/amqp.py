@@ -35,11 +35,7 @@ class AmqpWire:
     port = PORT
 
     def __init__(
-        self,
-        amqp: str | None = None,
-        config: str | None = None,
-        lease: float | None = None,
-        benchmark: bool = False,
+        self, amqp: str | None = None, config: str | None = None, lease: float | None = None, benchmark: bool = False
     ) -> None:
         """Take the options of `openfield serve`.
 

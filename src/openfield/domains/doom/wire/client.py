@@ -50,7 +50,12 @@ class AmqpClient:
         self.performances: list[float] = []
         """The final performance of each episode, training included."""
 
-    async def play(
+    async def play(self, secret: str | None = None, **asked: Any) -> None:
+        """Register as `register` does, and play until the experiment's end."""
+        await self.register(secret, **asked)
+        await self.follow_states()
+
+    async def register(
         self,
         secret: str | None = None,
         no_testing: bool = False,
@@ -58,7 +63,7 @@ class AmqpClient:
         seed: int | None = None,
         episode_seed: int | None = None,
     ) -> None:
-        """Register and play until the experiment's end.
+        """Register for an experiment.
 
         Args:
             secret: The secret of an experiment that was trained before, to play its trials; None for a new one.
@@ -67,10 +72,26 @@ class AmqpClient:
             seed: The seed of a new experiment.
             episode_seed: The seed of every episode.
         """
-        await self._register(secret, no_testing, just_one_trial, seed, episode_seed)
-        await self._follow_states()
+        if just_one_trial and secret is None:
+            raise InvalidInput("One trial alone needs the secret of an experiment that was trained.")
+        own: Message = {"obj_type": "request_experiment_trials", "experiment_secret": secret}
+        own["just_one_trial"] = just_one_trial
+        if secret is None:
+            own = {"obj_type": "request_experiment", "novelty": 0, "novelty_visibility": 0, "git_version": None}
+            own |= {"seed": seed, "no_testing": no_testing, "description": ""}
+        shared = {
+            "model": self._model,
+            "client_rpc_queue": self._rpc.queue,
+            "experiment_type": self.experiment_type,
+            "domain_dict": {"cartpole": False, "vizdoom": True, "smartenv": False},
+            "epoch": None,
+            "generator_config": {"episode_seed": episode_seed, "start_zeroed_out": False, "start_world_state": None},
+        }
+        reply = _checked(await self._rpc.call(REGISTRATION_QUEUE, {**shared, **own}))
+        self._server, self._id = reply["server_rpc_queue"], reply["model_experiment_id"]
+        self.secret = reply["experiment_secret"]
 
-    async def _follow_states(self) -> None:
+    async def follow_states(self) -> None:
         """Do what the server's states ask for, until the last."""
         while True:
             state = await self._ask({"obj_type": "request_state"})
@@ -87,32 +108,6 @@ class AmqpClient:
                     await self._episode("training")
                 case "testing_episode_start":
                     await self._episode("testing")
-
-    async def _register(
-        self, secret: str | None, no_testing: bool, just_one_trial: bool, seed: int | None, episode_seed: int | None
-    ) -> None:
-        if just_one_trial and secret is None:
-            raise InvalidInput("One trial alone needs the secret of an experiment that was trained.")
-        shared = {
-            "model": self._model,
-            "client_rpc_queue": self._rpc.queue,
-            "experiment_type": self.experiment_type,
-            "domain_dict": {"cartpole": False, "vizdoom": True, "smartenv": False},
-            "epoch": None,
-            "generator_config": {"episode_seed": episode_seed, "start_zeroed_out": False, "start_world_state": None},
-        }
-        if secret is not None:
-            own = {
-                "obj_type": "request_experiment_trials",
-                "experiment_secret": secret,
-                "just_one_trial": just_one_trial,
-            }
-        else:
-            own = {"obj_type": "request_experiment", "novelty": 0, "novelty_visibility": 0, "git_version": None}
-            own |= {"seed": seed, "no_testing": no_testing, "description": ""}
-        reply = _checked(await self._rpc.call(REGISTRATION_QUEUE, {**shared, **own}))
-        self._server, self._id = reply["server_rpc_queue"], reply["model_experiment_id"]
-        self.secret = reply["experiment_secret"]
 
     async def _episode(self, kind: str) -> None:
         """Play an episode: two requests per tick, then a belief."""
@@ -180,13 +175,13 @@ async def play_file(path: Path, agent: AgentCall, ignore_secret: bool = False) -
     config = read_client(path)
     secret = None if ignore_secret else config.experiment_secret
     about = {"organization": config.organization, "description": config.description}
+    about |= {"aiq_username": config.username, "aiq_secret": config.secret}
     async with Rpc(config.amqp) as rpc:
-        about |= {"aiq_username": config.username, "aiq_secret": config.secret}
         client = AmqpClient(rpc, agent, config.model_name, path.parent / MODELS, **about)
         client.experiment_type = config.experiment_type
-        await client._register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
+        await client.register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
         write_client(path, path, {"sail-on": {"experiment_secret": client.secret}})
-        await client._follow_states()
+        await client.follow_states()
     return client
 
 

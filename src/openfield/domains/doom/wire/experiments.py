@@ -65,7 +65,7 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
     made = [training] if training is not None else []
     for group in list_groups(config):
         names = novelty_names(domain, group.novelty, group.difficulty)
-        settings = chosen if _is_duel(domain) else msgspec.structs.replace(chosen, hint_level=group.hint)
+        settings = chosen if domain.name == "doom" else msgspec.structs.replace(chosen, hint_level=group.hint)
         played: set[int] = set()
         for number in range(config.trials):
             for root in _roots(seed, domain.name, *msgspec.structs.astuple(group), number):
@@ -126,10 +126,6 @@ def domain_of(config: ServerConfig) -> DoomDomain:
     return domain
 
 
-def _is_duel(domain: DoomDomain) -> bool:
-    return domain.task.name == "duel"
-
-
 def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str, ...]:
     """Return the names of the novelty with a published number; none if the number stands for no novelty.
 
@@ -141,7 +137,7 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
         raise InvalidInput(f"Unknown difficulty '{difficulty}'. Known: easy, medium, hard.")
     if number in NORMAL:
         return ()
-    names = DUEL_NAMES if _is_duel(domain) else {int(novelty.name): novelty.name for novelty in domain.novelties}
+    names = DUEL_NAMES if domain.name == "doom" else {int(novelty.name): novelty.name for novelty in domain.novelties}
     if number not in names:
         raise UnknownName("novelty", str(number), map(str, names), label=f"Of {domain.name}")
     name = names[number]
@@ -208,9 +204,8 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
         "before": config.pre_novel_episodes,
         "share": config.testing_novelty_p2,
         "light_stays": True,
+        "episode_seed": episode_seed,
     }
-    if episode_seed is not None:
-        values["episode_seed"] = episode_seed
     return values | ({"limit": SHORT_LIMIT} if config.shortdemo else {})
 
 

@@ -5,6 +5,7 @@ Bytes in, values out. `session` says what the messages mean; `server` and `clien
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -133,60 +134,12 @@ class EndExperiment(FromAgent, frozen=True, tag="end_experiment"):
 
 
 Registration = RequestExperiment | RequestTrials
-Request = (
-    RequestExperiment
-    | RequestTrials
-    | RequestState
-    | BenchmarkData
-    | RequestTraining
-    | RequestTesting
-    | TrainingPrediction
-    | TestingPrediction
-    | TrainingNovelty
-    | TestingNovelty
-    | TrainingEndEarly
-    | EndExperiment
+TrainingRequest = RequestTraining | TrainingPrediction | TrainingNovelty | TrainingEndEarly
+TestingRequest = RequestTesting | TestingPrediction | TestingNovelty
+Request = Registration | RequestState | BenchmarkData | TrainingRequest | TestingRequest | EndExperiment
+FIELDS = msgspec.toml.decode(
+    (files("openfield.domains.doom") / "data" / "messages.toml").read_bytes(), type=dict[str, tuple[str, ...]]
 )
-
-FIELDS: dict[str, tuple[str, ...]] = {
-    "experiment_response": ("server_rpc_queue", "experiment_secret", "model_experiment_id", "experiment_timeout"),
-    "benchmark_request": ("benchmark_script",),
-    "benchmark_ack": (),
-    "experiment_start": (),
-    "training_start": (),
-    "training_episode_start": ("episode_number", "total_episodes"),
-    "training_episode_active": (),
-    "training_data": (
-        "secret",
-        "feature_vector",
-        "feature_label",
-        "utc_remote_epoch_received",
-        "utc_remote_epoch_sent",
-    ),
-    "training_data_ack": ("secret", "performance", "feedback"),
-    "training_episode_end": ("performance", "feedback"),
-    "training_episode_novelty_ack": (),
-    "training_end": ("message",),
-    "training_model_end": (),
-    "trial_start": ("trial_number", "total_trials", "message", "novelty_description"),
-    "testing_start": (),
-    "testing_episode_start": ("episode_number", "total_episodes"),
-    "testing_episode_active": (),
-    "testing_data": (
-        "secret",
-        "feature_vector",
-        "utc_remote_epoch_received",
-        "utc_remote_epoch_sent",
-        "novelty_indicator",
-    ),
-    "testing_data_ack": ("secret", "performance", "feedback"),
-    "testing_episode_end": ("performance", "feedback"),
-    "testing_episode_novelty_ack": (),
-    "testing_end": (),
-    "trial_end": (),
-    "experiment_end": (),
-    "experiment_exception": ("message",),
-}
 """Every message of the server with every field; the agents' parser refuses a message that lacks one."""
 Message = dict[str, Any]
 
@@ -222,8 +175,7 @@ def decode_request(body: bytes) -> Request:
         AgentProtocol: It is no message of the protocol, or lacks a field; the text says which.
     """
     try:
-        bare = _bare(body)
-        return _REQUEST.decode(bare)
+        return _REQUEST.decode(_LIST.decode(body)[0] if body.lstrip().startswith(b"[") else body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AgentProtocol(f"not a message of protocol {VERSION}: {error}") from None
 
@@ -254,13 +206,6 @@ def decode_message(body: bytes) -> Message:
     if not isinstance(found, dict):
         raise AgentProtocol(f"not a message of protocol {VERSION}: {body[:80]!r}")
     return found
-
-
-def _bare(body: bytes) -> bytes:
-    if not body.lstrip().startswith(b"["):
-        return body
-    (only,) = _LIST.decode(body)
-    return bytes(only)
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=np.ndarray.tolist)

@@ -10,21 +10,10 @@ import logging
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from openfield.domains.doom.wire import experiments, ini
-from openfield.domains.doom.wire.messages import (
-    REGISTRATION_QUEUE,
-    VERSION,
-    Registration,
-    RequestExperiment,
-    RequestTrials,
-    decode_registration,
-    decode_request,
-    encode,
-    error_message,
-    message,
-)
+from openfield.domains.doom.wire import experiments, ini, messages
+from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, encode, error_message, message
 from openfield.domains.doom.wire.rpc import load_aio_pika
 from openfield.domains.doom.wire.session import AgentSession, TrialSource, mode_of
 from openfield.errors import (
@@ -39,6 +28,9 @@ from openfield.errors import (
 from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
 from openfield.serving.wire import Dispatcher
 from openfield.trial import Trial, derive
+
+if TYPE_CHECKING:
+    from openfield.domains.doom.wire.amqp import AmqpWire
 
 PORT = 5672
 ANNOUNCED_LESS = 5.0
@@ -55,20 +47,10 @@ MAX_DROPPED = 100
 LOG = logging.getLogger(__name__)
 
 
-class ServerOptions(Protocol):
-    """What a server needs to know beside its broker."""
-
-    config: ini.ServerConfig | None
-    lease: float
-    benchmark: bool
-    secret: str | None
-    """The secret of new experiments. It is drawn if None."""
-
-
 class AmqpServer:
     """All sessions on one broker."""
 
-    def __init__(self, options: ServerOptions, dispatcher: Dispatcher, url: str) -> None:
+    def __init__(self, options: AmqpWire, dispatcher: Dispatcher, url: str) -> None:
         self._options = options
         self._dispatcher = dispatcher
         self._url = url
@@ -174,28 +156,24 @@ class AmqpServer:
             LOG.info("A registration was lost with the broker: it will come again, or its agent will register again.")
 
     async def _answer_registration(self, incoming: Any) -> None:
-        known = self._find_queue(incoming)
+        """Reply to a registration; it comes again if the broker was gone before it was acknowledged."""
+        sender = incoming.reply_to, incoming.correlation_id
+        again = (queue for queue in self._active.values() if queue.sender == sender and not queue.session.over)
+        known = next(again, None) if incoming.correlation_id is not None else None
         try:
-            queue = known or await self._open(decode_registration(incoming.body), incoming)
+            queue = known or await self._open(messages.decode_registration(incoming.body), incoming)
         except OpenfieldError as error:
-            reply = error_message(type(error).__name__, str(error))
-            await self.send(incoming.properties, encode(reply))
+            await self.send(incoming.properties, encode(error_message(type(error).__name__, str(error))))
             return
         if not await self._send_surely(incoming, queue.response) and known is None:
             LOG.info("A registration was stale: its agent is gone.")
             await self._close(queue)
 
-    def _find_queue(self, incoming: Any) -> PrivateQueue | None:
-        """Find the queue of a registration that comes again because the broker was gone before it was acknowledged."""
-        sender = incoming.reply_to, incoming.correlation_id
-        found = (queue for queue in self._active.values() if queue.sender == sender and not queue.session.over)
-        return next(found, None) if incoming.correlation_id is not None else None
-
-    async def _open(self, request: Registration, incoming: Any) -> PrivateQueue:
+    async def _open(self, request: messages.Registration, incoming: Any) -> PrivateQueue:
         if not request.domain_dict.get("vizdoom"):
             raise AgentProtocol("this server has the domain vizdoom and no other")
         options = self._options
-        asked = request.experiment_secret if isinstance(request, RequestTrials) else None
+        asked = request.experiment_secret if isinstance(request, messages.RequestTrials) else None
         secret = asked if asked is not None else options.secret or uuid.uuid4().hex
         source = await self._trial_source(request, secret)
         name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
@@ -235,7 +213,7 @@ class AmqpServer:
         deletion = queue.declared.delete(if_unused=False, if_empty=False)
         await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent cancels what waits for it
 
-    async def _trial_source(self, request: Registration, secret: str) -> TrialSource:
+    async def _trial_source(self, request: messages.Registration, secret: str) -> TrialSource:
         if isinstance(self._dispatcher, SingleDispatcher):
             if self._options.secret not in (None, secret):
                 raise AgentFault("there is no experiment with this secret")
@@ -244,19 +222,19 @@ class AmqpServer:
             raise InvalidInput("Protocol 0.8 needs a dispatcher with trials.")
         name = experiments.agent_name(request.model, secret)
         await self._dispatcher.recover()
-        if isinstance(request, RequestTrials):
+        if isinstance(request, messages.RequestTrials):
             return await experiments.find_experiment(self._dispatcher, secret)
         trials = await asyncio.to_thread(self._trials, request)
         return experiments.ExperimentTrials(self._dispatcher, name, trials, experiments.registration(request, name))
 
-    def _trials(self, request: RequestExperiment) -> list[Trial]:
+    def _trials(self, request: messages.RequestExperiment) -> list[Trial]:
         """Return the trials of a new experiment: those of the configuration, or those of the command."""
         episode_seed = experiments.episode_seed(request.generator_config or {})
         if self._options.config is None and isinstance(self._dispatcher, TrialDispatcher):
             return experiments.unhurried(experiments.reseeded(self._dispatcher.trials, request.seed, episode_seed))
         seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
-        made = experiments.make_experiment(self._options.config or ini.ServerConfig(), seed, episode_seed)
-        return experiments.unhurried(made)
+        config = self._options.config or ini.ServerConfig()
+        return experiments.unhurried(experiments.make_experiment(config, seed, episode_seed))
 
     async def _drop_silent(self, connection: Any) -> None:
         """Drop agents that have been silent for too long.
@@ -328,20 +306,14 @@ class PrivateQueue:
     def __init__(
         self, server: AmqpServer, session: AgentSession, declared: Any, sender: tuple[str | None, ...], response: bytes
     ) -> None:
-        """Start listening for an agent.
-
-        Args:
-            server: The server.
-            session: The session that answers.
-            declared: The queue as the library knows it.
-            sender: Where the reply to the registration went, and its id; a repeated registration has the same.
-            response: The reply to the registration.
-        """
         self._server = server
         self.session = session
         self.declared = declared
+        """The queue as the library knows it."""
         self.sender = sender
+        """Where the reply to the registration went, and its id; a repeated registration has the same."""
         self.response = response
+        """The reply to the registration."""
         self._lock = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self._last: tuple[str | None, bytes] = (None, b"")
@@ -386,7 +358,7 @@ class PrivateQueue:
         if self.dropped:
             return encode(message("experiment_exception", message=self.dropped))
         try:
-            return encode(await self.session.handle(decode_request(body)))
+            return encode(await self.session.handle(messages.decode_request(body)))
         except AgentProtocol as error:
             return encode(error_message(type(error).__name__, str(error)))
         except Exception as error:

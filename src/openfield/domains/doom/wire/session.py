@@ -12,23 +12,8 @@ from typing import Any, Protocol
 import msgspec
 
 from openfield.core import Ask, Belief, Reply
-from openfield.domains.doom.wire.messages import (
-    BenchmarkData,
-    DataPrediction,
-    EndExperiment,
-    EpisodeNovelty,
-    Message,
-    Registration,
-    Request,
-    RequestData,
-    RequestExperiment,
-    RequestState,
-    RequestTesting,
-    TestingNovelty,
-    TestingPrediction,
-    TrainingEndEarly,
-    message,
-)
+from openfield.domains.doom.wire import messages
+from openfield.domains.doom.wire.messages import Message, message
 from openfield.errors import AgentProtocol
 from openfield.record import UNWRITABLE, check_belief
 from openfield.serving.remote import RemoteRollout
@@ -59,9 +44,9 @@ class TrialSource(Protocol):
         ...
 
 
-def mode_of(request: Registration) -> str:
+def mode_of(request: messages.Registration) -> str:
     """Return the mode a registration asks for."""
-    if isinstance(request, RequestExperiment):
+    if isinstance(request, messages.RequestExperiment):
         return TRAINING if request.no_testing else FULL
     return ONE_TRIAL if request.just_one_trial else REMAINING
 
@@ -101,29 +86,29 @@ class AgentSession:
         """True when the end of the experiment was announced."""
         return self.state == "over"
 
-    async def handle(self, request: Request) -> Message:
+    async def handle(self, request: messages.Request) -> Message:
         """Return the reply to a request.
 
         Raises:
             AgentProtocol: The request does not fit the current state, which stays as it is.
         """
         match request:
-            case RequestState():
+            case messages.RequestState():
                 return await self._announce()
-            case BenchmarkData():
+            case messages.BenchmarkData():
                 if self.state != "experiment_start" or self._trial:
                     raise AgentProtocol("benchmark_data belongs between benchmark_request and experiment_start")
                 self._source.note_machine(request.benchmark_data)
                 return message("benchmark_ack")
-            case RequestData():
+            case messages.RequestData():
                 return self._show(request)
-            case DataPrediction():
+            case messages.DataPrediction():
                 return await self._act(request)
-            case EpisodeNovelty():
+            case messages.EpisodeNovelty():
                 return await self._believe(request)
-            case TrainingEndEarly():
+            case messages.TrainingEndEarly():
                 return await self._end_training()
-            case EndExperiment():
+            case messages.EndExperiment():
                 self._identify(request)
                 await self._leave_trial()
                 self.state = "over"
@@ -176,8 +161,8 @@ class AgentSession:
             novelty_description={},
         )
 
-    def _show(self, request: RequestData) -> Message:
-        kind = "testing" if isinstance(request, RequestTesting) else "training"
+    def _show(self, request: messages.RequestData) -> Message:
+        kind = "testing" if isinstance(request, messages.RequestTesting) else "training"
         self._identify(request)
         turn = self._remote_in(kind).rollout.turn
         now = self._clock()
@@ -192,8 +177,8 @@ class AgentSession:
         label = (turn.feedback or {}).get("label", {"action": "nothing"})
         return message("training_data", **shown, feature_label=label)
 
-    async def _act(self, request: DataPrediction) -> Message:
-        kind = "testing" if isinstance(request, TestingPrediction) else "training"
+    async def _act(self, request: messages.DataPrediction) -> Message:
+        kind = "testing" if isinstance(request, messages.TestingPrediction) else "training"
         self._identify(request)
         remote = self._remote_in(kind)
         action = request.label_prediction.action
@@ -209,8 +194,8 @@ class AgentSession:
         self.state = f"{kind}_end" if last else f"{kind}_episode_start"
         return message(f"{kind}_episode_end", performance=performance, feedback={})
 
-    async def _believe(self, request: EpisodeNovelty) -> Message:
-        kind = "testing" if isinstance(request, TestingNovelty) else "training"
+    async def _believe(self, request: messages.EpisodeNovelty) -> Message:
+        kind = "testing" if isinstance(request, messages.TestingNovelty) else "training"
         at_border = (
             self.remote is not None and self.remote.rollout.turn.ask is Ask.NONE and not self.remote.rollout.over
         )
@@ -249,11 +234,11 @@ class AgentSession:
             self.remote = None
             await self._source.settle()
 
-    def _identify(self, request: RequestData | DataPrediction | EndExperiment) -> None:
+    def _identify(self, request: messages.RequestData | messages.DataPrediction | messages.EndExperiment) -> None:
         """Refuse a request that belongs to another experiment; the secret must be there, the number may be missing."""
         if request.secret != self._secret:
             raise AgentProtocol("the secret is wrong" if request.secret else "the secret is missing")
-        number = None if isinstance(request, DataPrediction) else request.model_experiment_id
+        number = None if isinstance(request, messages.DataPrediction) else request.model_experiment_id
         if number is not None and number != self._number:
             raise AgentProtocol(f"this is experiment {self._number}, not {number}")
 
@@ -264,7 +249,7 @@ class AgentSession:
         return self.remote
 
 
-def _belief(request: EpisodeNovelty) -> Belief | None:
+def _belief(request: messages.EpisodeNovelty) -> Belief | None:
     probability = request.novelty_probability
     if probability is None:
         return None
