@@ -13,11 +13,8 @@ import numpy as np
 
 from openfield.core import Belief, Reply, Spec, World
 from openfield.domain import Domain, says_novel
+from openfield.domains.doom import episode
 from openfield.domains.doom import novelty as catalogue
-from openfield.domains.doom.episode import ARENA as ARENA_TASK
-from openfield.domains.doom.episode import DUEL as DUEL_TASK
-from openfield.domains.doom.episode import DoomTask
-from openfield.domains.doom.novelty import describe_novelty
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_shared
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
@@ -41,7 +38,7 @@ class DoomDomain(Domain[Any]):
     version = 7
     """Raised whenever the same trial shows something else than before."""
     exports = {"seed": "openfield.domains.doom.exports:write_seed"}
-    task: ClassVar[DoomTask]
+    task: ClassVar[episode.DoomTask]
     words: ClassVar[str]
     """The task, for agents."""
     agents = {
@@ -155,7 +152,7 @@ class DoomDomain(Domain[Any]):
 
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the published words for what these novelties change."""
-        return [hint for name in names for hint in describe_novelty(name)]
+        return [hint for name in names for hint in catalogue.describe_novelty(name)]
 
     def options(self, command: str) -> type[CommandOptions] | None:
         """Return the options of `serve`; other commands have none."""
@@ -180,25 +177,20 @@ class DoomDomain(Domain[Any]):
     @property
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:
         """A client for the conformance kit that speaks the wire; None if there is no broker."""
+        from openfield.domains.doom.wire.client import play_replies
         from openfield.domains.doom.wire.private_broker import is_installed, need_broker
 
         if not is_installed() and "OPENFIELD_AMQP" not in os.environ:
             return None
         url = need_broker()
-
-        def play(host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
-            from openfield.domains.doom.wire.client import play_replies
-
-            return play_replies(url, replies)
-
-        return play
+        return lambda host, port, replies: play_replies(url, replies)
 
 
 class DuelDomain(DoomDomain):
     """The first published task."""
 
     gym_name = "DoomDuel"
-    name, title, settings, task = "doom", "Doom duel: kill one enemy fast", DuelSettings, DUEL_TASK
+    name, title, settings, task = "doom", "Doom duel: kill one enemy fast", DuelSettings, episode.DUEL
     words = "Kill the enemy as fast as you can. You look along x; an enemy in your line of fire is hit."
     novelties = catalogue.DUEL
     default_novelty = "moving:medium"
@@ -211,7 +203,7 @@ class ArenaDomain(DoomDomain):
     """The larger task of the later phases."""
 
     gym_name = "DoomArena"
-    name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, ARENA_TASK
+    name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, episode.ARENA
     words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."
     novelties = catalogue.ARENA
     default_novelty = "203:easy"

@@ -53,16 +53,7 @@ class DoomEpisode:
     """An episode under way."""
 
     def __init__(self, task: DoomTask, engine: Engine, name: str, seed: int, settings: Any, layout: MapLayout) -> None:
-        """Start the episode.
-
-        Args:
-            task: The task.
-            engine: An engine with the trial's WAD.
-            name: The episode's map.
-            seed: The episode's seed.
-            settings: The settings in force, novelties included.
-            layout: Where everything is at the start.
-        """
+        """Start the episode on the map of this name, with the settings in force, novelties included."""
         self._task = task
         self._engine = engine
         self._settings: DoomSettings = settings
@@ -125,13 +116,9 @@ class DoomEpisode:
         state = features.shown(self.state, self._settings) if self._veiled else self.state
         if self._task is DUEL:
             return features.duel_features(state, stamp, state.enemies[0] if state.enemies else self._fallen_enemy())
-        return features.arena_features(state, stamp, self._features_of(state.items))
-
-    def _features_of(self, items: dict[str, list[Entity]]) -> features.Features:
-        """Return the features of items. Those of the last tick are used again if nothing has changed."""
-        if items is not self._items:
-            self._items, self._item_features = items, features.item_features(items)
-        return self._item_features
+        if state.items is not self._items:  # else those of the last tick are used again
+            self._items, self._item_features = state.items, features.item_features(state.items)
+        return features.arena_features(state, stamp, self._item_features)
 
     def _fallen_enemy(self) -> Entity:
         """Return the enemy that fell last, as fog and buckets show it."""

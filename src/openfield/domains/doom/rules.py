@@ -14,18 +14,10 @@ import msgspec
 
 from openfield.domains.doom.engine.game_state import Entity, GameState
 from openfield.domains.doom.engine.state_reader import StateReader
-from openfield.domains.doom.maps import arena
+from openfield.domains.doom.maps import arena, scenario
 from openfield.domains.doom.maps.arena import GUARD, LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
 from openfield.domains.doom.maps.pathfinder import Pathfinder
-from openfield.domains.doom.maps.scenario import (
-    ENEMY_HALF,
-    ENEMY_TAG,
-    ITEM_TAG,
-    OBSTACLE,
-    PILLAR_HALF,
-    PLAYER_HALF,
-    MapLayout,
-)
+from openfield.domains.doom.maps.scenario import MapLayout
 from openfield.domains.doom.maps.udmf import Point
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
 
@@ -87,10 +79,10 @@ class ArenaRules:
         """By an enemy's tag, the tag by which scripts know it."""
         self._spots: dict[int, Spot | None] = {}
         self._orders: dict[int, int] = {}
-        pillars = [(at, PILLAR_HALF) for number, at in layout.items if number == OBSTACLE]
+        pillars = [(at, scenario.PILLAR_HALF) for number, at in layout.items if number == scenario.OBSTACLE]
         goal = settings.goal or (0, 0, 0)
         self._pathfinder = Pathfinder(goal[:2], settings.enemy_stride, pillars, rng)
-        self._last_loose = ITEM_TAG + sum(number != OBSTACLE for number, _ in layout.items) - 1
+        self._last_loose = scenario.ITEM_TAG + sum(number != scenario.OBSTACLE for number, _ in layout.items) - 1
         self._wind = rng.uniform(0, 2 * math.pi)
         self._killed_at: int | None = None
         self._delay = float(FIRST_DELAY)
@@ -131,12 +123,12 @@ class ArenaRules:
     def _joined(self, command: str, values: dict[int, int]) -> str:
         """Return the call of a script with a number for each enemy."""
         told = {self._calls[tag]: value for tag, value in values.items()}
-        return " ".join([command, *(str(told.get(ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
+        return " ".join([command, *(str(told.get(scenario.ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
 
     def _blow(self) -> str:
         """Return the command of the wind, which moves player, enemies and loose items, but not pillars."""
         x, y = (round(100 * self._settings.wind * part(self._wind)) for part in (math.cos, math.sin))
-        return f"{BLOW} {x} {y} {ENEMY_TAG} {self._last_loose}"
+        return f"{BLOW} {x} {y} {scenario.ENEMY_TAG} {self._last_loose}"
 
     def _expected(self, enemy: Entity) -> Entity:
         """Return the enemy as it will be at its next order: the last one is still to be followed."""
@@ -169,8 +161,8 @@ class ArenaRules:
         """Return a step on the way to the goal, or the turn it takes."""
         if self._orders.get(enemy.tag) != ONWARD:
             self._pathfinder.forget(enemy.tag)
-        others = [((entity.x, entity.y), ENEMY_HALF) for entity in state.enemies if entity.tag != enemy.tag]
-        entities = [*others, ((state.player.x, state.player.y), PLAYER_HALF)]
+        others = [((entity.x, entity.y), scenario.ENEMY_HALF) for entity in state.enemies if entity.tag != enemy.tag]
+        entities = [*others, ((state.player.x, state.player.y), scenario.PLAYER_HALF)]
         angle = math.radians(self._pathfinder.direction(enemy.tag, (enemy.x, enemy.y), entities))
         return _turn(enemy, enemy.x + math.cos(angle), enemy.y + math.sin(angle)) or ONWARD
 
@@ -244,7 +236,7 @@ def _calls(enemies: list[Entity], starts: list[Point]) -> dict[int, int]:
         return sum(math.dist((e.x, e.y), starts[number]) for e, number in zip(enemies, order, strict=False))
 
     order = min(itertools.permutations(range(len(starts))), key=steps)
-    return {enemy.tag: ENEMY_TAG + number for enemy, number in zip(enemies, order, strict=False)}
+    return {enemy.tag: scenario.ENEMY_TAG + number for enemy, number in zip(enemies, order, strict=False)}
 
 
 def _is_free(spot: Spot, others: Iterable[Entity]) -> bool:
@@ -253,7 +245,9 @@ def _is_free(spot: Spot, others: Iterable[Entity]) -> bool:
 
 def _near_solid(state: GameState) -> bool:
     x, y = state.player.x, state.player.y
-    pillars = (max(abs(x - entity.x), abs(y - entity.y)) < NEAR + PILLAR_HALF for entity in state.items["obstacle"])
+    pillars = (
+        max(abs(x - entity.x), abs(y - entity.y)) < NEAR + scenario.PILLAR_HALF for entity in state.items["obstacle"]
+    )
     return not arena.fits_square(x, y, NEAR) or any(pillars)
 
 

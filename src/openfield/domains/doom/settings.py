@@ -24,6 +24,8 @@ MAX_PLAYER_STRIDE, MAX_ENEMY_STRIDE = 31, 39
 MAX_TICKS = 100_000
 MAX_EPISODES = 10_000
 Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)]
+AmountSpan = tuple[Amount, Amount]
+Distance = Annotated[float, Meta(ge=0, le=MAX_AMOUNT)]
 Ticks = Annotated[int, Meta(ge=1, le=MAX_TICKS)]
 Episodes = Annotated[int, Meta(ge=0, le=MAX_EPISODES)]
 Coordinate = Annotated[int, Meta(ge=-512, le=512)]
@@ -57,12 +59,8 @@ class DoomSettings(Settings, frozen=True):
     stride: Annotated[int, Meta(ge=1, le=MAX_PLAYER_STRIDE, description="Units the player goes per tick.")] = 16
     mirrored: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
     lag: Annotated[int, Meta(ge=0, le=35, description="Ticks until an action takes effect.")] = 0
-    buckets: Annotated[
-        int, Meta(ge=0, le=1_000_000, description="Positions are shown in so many steps; 0: exactly.")
-    ] = 0
-    fog: Annotated[
-        float, Meta(ge=0, le=MAX_AMOUNT, description="Entities farther away are shown at this distance; 0: no fog.")
-    ] = 0.0
+    buckets: Annotated[int, Meta(ge=0, le=10**6, description="Positions are shown in so many steps; 0: exactly.")] = 0
+    fog: Annotated[Distance, Meta(description="Entities farther away are shown at this distance; 0: no fog.")] = 0.0
     toll: Annotated[Amount, Meta(description="Health the player loses every toll_period ticks.")] = 0
     toll_period: Annotated[Ticks, Meta(description="Ticks from one toll to the next.")] = 50
 
@@ -98,7 +96,7 @@ class ArenaSettings(DoomSettings, frozen=True):
     obstacles: Annotated[Span, Meta(description="How many pillars.")] = (1, 4)
     ammo_pack: Annotated[int, Meta(ge=1, le=200, description="Bullets in a pack.")] = 10
     enemy_stride: Annotated[int, Meta(ge=0, le=MAX_ENEMY_STRIDE, description="Units an enemy goes per tick.")] = 16
-    enemy_damage: Annotated[tuple[Amount, Amount], Meta(description="Health an enemy's bullet takes.")] = (5, 5)
+    enemy_damage: Annotated[AmountSpan, Meta(description="Health an enemy's bullet takes.")] = (5, 5)
     closeness: Annotated[
         int, Meta(ge=0, le=32_000, description="Bullets take closeness/distance health; 0: enemy_damage.")
     ] = 0
@@ -107,9 +105,10 @@ class ArenaSettings(DoomSettings, frozen=True):
     sentry_after: Annotated[
         int, Meta(ge=-1, le=MAX_TICKS, description="Ticks until enemies only aim and fire; -1: never.")
     ] = -1
-    blink: Annotated[
-        tuple[Amount, Amount], Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")
-    ] = (0, 0)
+    blink: Annotated[AmountSpan, Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")] = (
+        0,
+        0,
+    )
     wall_harm: Annotated[Amount, Meta(description="Health lost per tick near walls and pillars.")] = 0
     wind: Annotated[int, Meta(ge=0, le=MAX_PLAYER_STRIDE, description="Units of wind in every second tick.")] = 0
     drain: Annotated[Amount, Meta(description="Bullets lost every drain_period ticks after the first kill.")] = 0

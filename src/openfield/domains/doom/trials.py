@@ -46,19 +46,14 @@ class TrialScript:
 
 def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int) -> tuple[Phase, ...]:
     """Compose the test phases of a trial: normal, then one novel episode, then the rest in random order."""
-    before = episodes_before(settings)
+    before = settings.before or int(0.3 * settings.episodes)
+    before = before if before < settings.episodes else settings.episodes // 2
     after = settings.episodes - before
     onset = min(after, 1) if novelty and settings.share else 0  # even the shortest trial has a novel episode
     novel = max(int(after * settings.share), onset) if onset else 0
     rest = [novelty] * (novel - onset) + [()] * (after - novel)
     random.Random(derive(seed, "order")).shuffle(rest)
     return gather([()] * before + [novelty] * onset + rest)
-
-
-def episodes_before(settings: DoomSettings) -> int:
-    """Count the test episodes before the onset."""
-    before = settings.before or int(0.3 * settings.episodes)
-    return before if before < settings.episodes else settings.episodes // 2
 
 
 def compose_training(episodes: int, share: float, kinds: Sequence[tuple[str, ...]], seed: int) -> tuple[Phase, ...]:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openfield.domains.doom.wire import messages
 from openfield.domains.doom.wire.messages import (
     FIELDS,
     DataPrediction,
     RequestExperiment,
-    TestingNovelty,
     decode_message,
     decode_request,
     encode,
@@ -65,7 +65,7 @@ def test_opinions_come_through(probability: float, threshold: float, level: int)
         "novelty_characterization": {},
     }
     read = decode_request(encode(sent))
-    assert read == TestingNovelty(
+    assert read == messages.TestingNovelty(
         novelty_probability=probability, novelty_threshold=threshold, novelty=level, novelty_characterization={}
     )
 

@@ -186,9 +186,9 @@ class Experience(msgspec.Struct):
 
 def untrained(task: str) -> Experience:
     """Return the experience an agent starts with: moves lead where they say, and shots hit."""
-    straight = {move: (math.cos(math.radians(turn)), math.sin(math.radians(turn))) for move, turn in MOVES.items()}
-    steps = math.ceil(AIM[task] / OFFSET)
-    return Experience({move: (8 * x, 8 * y) for move, (x, y) in straight.items()}, [1.0] * steps)
+    ways = {move: math.radians(turn) for move, turn in MOVES.items()}
+    effects = {move: (8 * math.cos(way), 8 * math.sin(way)) for move, way in ways.items()}
+    return Experience(effects, [1.0] * math.ceil(AIM[task] / OFFSET))
 
 
 def _step(clearance: float) -> int:

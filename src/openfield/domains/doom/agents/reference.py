@@ -141,13 +141,15 @@ class ReferencePolicy:
         """Choose the free step that leads nearest; now and then any step, so that it never gets stuck."""
         if self._rng.random() < 0.2:
             return self._rng.choice(list(MOVES))
-        ends = {move: _step(player, turn) for move, turn in MOVES.items()}
+        ways = {move: math.radians(player.angle + turn) for move, turn in MOVES.items()}
+        ends = {m: (player.x + STRIDE * math.cos(way), player.y + STRIDE * math.sin(way)) for m, way in ways.items()}
         free = [move for move, end in ends.items() if self._is_free(*end)]
         return min(free or MOVES, key=lambda move: math.dist(ends[move], (x, y)))
 
     def _is_free(self, x: float, y: float) -> bool:
+        sides = ((max(w.x1 - x, 0.0, x - w.x2), max(w.y1 - y, 0.0, y - w.y2)) for w in self._walls)
         pillars = (max(abs(x - px), abs(y - py)) < 2 * RADIUS for px, py in self._pillars)
-        return not any(_wall_distance(wall, x, y) < RADIUS for wall in self._walls) and not any(pillars)
+        return not any(math.hypot(*side) < RADIUS for side in sides) and not any(pillars)
 
     def _sees(self, player: Entity, x: float, y: float) -> bool:
         return self._clear((player.x, player.y), (x, y))
@@ -172,16 +174,6 @@ def _bearing(player: Entity, x: float, y: float) -> float:
 
 def _distance(player: Entity, x: float, y: float) -> float:
     return math.hypot(x - player.x, y - player.y)
-
-
-def _step(player: Entity, turn: float) -> tuple[float, float]:
-    way = math.radians(player.angle + turn)
-    return player.x + STRIDE * math.cos(way), player.y + STRIDE * math.sin(way)
-
-
-def _wall_distance(wall: Wall, x: float, y: float) -> float:
-    across, along = max(wall.x1 - x, 0.0, x - wall.x2), max(wall.y1 - y, 0.0, y - wall.y2)
-    return math.hypot(across, along)
 
 
 def _passes(here: tuple[float, float], there: tuple[float, float], pillar: tuple[float, float]) -> bool:

@@ -34,7 +34,8 @@ class Sensors:
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
         self._before: GameState | None = None
-        self._action = ""
+        self.action = ""
+        """The last action."""
 
     def see(self, features: dict[str, Any]) -> None:
         """Take in a feature vector."""
@@ -47,10 +48,6 @@ class Sensors:
             self._compare(before, state)
         self._before = state
 
-    def act(self, action: str) -> None:
-        """Note the action that was taken."""
-        self._action = action
-
     def summary(self) -> SensorRanges:
         """Summarise the episode so far in three numbers per sensor."""
         return {name: (min(all_), math.fsum(all_) / len(all_), max(all_)) for name, all_ in self._values.items()}
@@ -60,8 +57,8 @@ class Sensors:
         trapped = len(state.items["trap"]) < len(before.items["trap"])
         self._note("trapped" if trapped else "hurt", max(was.health - player.health, 0.0))
         self._note("spent", max(before.ammo - state.ammo, 0.0))
-        self._note(f"{self._action} x", player.x - was.x)
-        self._note(f"{self._action} y", player.y - was.y)
+        self._note(f"{self.action} x", player.x - was.x)
+        self._note(f"{self.action} y", player.y - was.y)
         known = {entity.id: entity for entity in before.enemies}
         for enemy in state.enemies:
             if enemy.id in known:
@@ -94,7 +91,7 @@ class WatchfulAgent:
         if turn.last is not None:
             return Reply(None, self._judge(turn.phase == "training"))
         reply = self._player(turn)
-        self._sensors.act(reply.action)
+        self._sensors.action = reply.action
         return Reply(reply.action)
 
     def save(self) -> bytes:
@@ -113,16 +110,13 @@ class WatchfulAgent:
             for name, values in episode.items():
                 self._normal.setdefault(name, []).append(values)
             return Belief(0.0, 0)
-        self._evidence = FADING * self._evidence + self._strangeness(episode)
+        strangest = max((self._departure(name, values) for name, values in episode.items()), default=0.0)
+        self._evidence = FADING * self._evidence + strangest
         novel = 1 - math.exp(-self._evidence)
         return Belief(round(novel, 6), int(novel >= 0.5))
 
-    def _strangeness(self, episode: SensorRanges) -> float:
-        """Return how far the strangest sensor is outside of its range in training; 0 if inside."""
-        return max((self._departure(name, values) for name, values in episode.items()), default=0.0)
-
     def _departure(self, name: str, values: tuple[float, float, float]) -> float:
-        """Return how many widths a sensor is outside of its range in training."""
+        """Return how many widths a sensor is outside of its range in training; 0 if inside."""
         known = self._normal.get(name)
         if not known:
             return 0.0

@@ -14,14 +14,8 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, TypeVar
 
-from openfield.domains.doom.engine import launch, watchdog, workdir
-from openfield.domains.doom.engine.state_source import (
-    MemorySource,
-    PackageSource,
-    StateSource,
-    open_memory,
-    sources_agree,
-)
+from openfield.domains.doom.engine import launch, state_source, watchdog, workdir
+from openfield.domains.doom.engine.state_source import MemorySource, PackageSource, StateSource
 from openfield.errors import WorldFault
 
 MAX_COMMANDS = 50
@@ -42,12 +36,7 @@ class Engine:
     """An engine with a WAD loaded: begins episodes, takes actions, shows states."""
 
     def __init__(self, wad: Path, large: bool = False) -> None:
-        """Start the engine.
-
-        Args:
-            wad: The file with all maps.
-            large: True for pictures for people: 320 x 240 in colours instead of the smallest there are.
-        """
+        """Start the engine; if `large`, its pictures are for people: 320 x 240 in colours instead of the smallest."""
         self.wad = wad
         self.large = large
         self._game: Any = None
@@ -132,7 +121,7 @@ class Engine:
             if state is None:
                 return None
             source = PackageSource(state)
-            self._agrees = self._memory is not None and sources_agree(self._memory, source)
+            self._agrees = self._memory is not None and state_source.sources_agree(self._memory, source)
             return source
 
     def _do(self, action: Action, commands: Sequence[str]) -> StateSource | None:
@@ -151,7 +140,7 @@ class Engine:
     def _start(self) -> None:
         settings = watchdog.settings_name(self._heartbeat.number)
         self._game = launch.start_game(self.wad, settings, self.large)
-        self._memory = open_memory(watchdog.find_memory(self.wad.parent / settings))
+        self._memory = state_source.open_memory(watchdog.find_memory(self.wad.parent / settings))
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -220,16 +209,11 @@ def _close_all() -> None:
     for engine in list(_alive):  # also those of worlds that were not closed
         engine.close()
     if os.getpid() in _watchdogs:
-        _close_watchdog(_watchdog())
+        if any(thread.is_alive() for thread in launch.abandoned):
+            _watchdog().outlive_owner()  # ending an engine that is still starting would end this process, too
+        else:
+            _watchdog().close()
     workdir.remove_process_folder()
-
-
-def _close_watchdog(own: watchdog.Watchdog) -> None:
-    """End the engines now. If one is still starting, it would end this process too: end it after this process."""
-    if any(thread.is_alive() for thread in launch.abandoned):
-        own.outlive_owner()
-    else:
-        own.close()
 
 
 # Worker processes end without `atexit`; all processes run this.

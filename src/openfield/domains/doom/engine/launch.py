@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -107,23 +108,15 @@ def make_game(wad: Path, settings: str, large: bool = False, console: bool = Fal
     vizdoom = load_vizdoom()
     game = vizdoom.DoomGame()
     size, colours = ("RES_320X240", "RGB24") if large else ("RES_160X120", "DOOM_256_COLORS8")
+    game.load_config(str(files("openfield.domains.doom") / "data" / "engine.cfg"))
     game.set_doom_scenario_path(str(wad))
     game.set_doom_config_path(str(wad.parent / settings))
     game.set_doom_map(FIRST_MAP)
-    game.set_window_visible(False)
     game.set_console_enabled(console)
     game.set_screen_resolution(getattr(vizdoom.ScreenResolution, size))
     game.set_screen_format(getattr(vizdoom.ScreenFormat, colours))
     game.set_render_hud(large)
-    game.set_render_decals(False)
-    game.set_render_particles(False)
-    game.set_objects_info_enabled(True)
     game.set_available_buttons([getattr(vizdoom.Button, name) for name in BUTTONS])
-    game.set_available_game_variables([vizdoom.GameVariable.HEALTH, vizdoom.GameVariable.AMMO2])
-    game.set_mode(vizdoom.Mode.PLAYER)
-    game.set_doom_skill(3)
-    game.set_episode_timeout(0)
-    game.set_episode_start_time(1)
     return game
 
 
@@ -232,7 +225,7 @@ def try_wad() -> None:
 def _content_digest(wad: Path) -> str:
     """Return a digest of everything in a WAD that the engine reads at its start."""
     lumps = read_wad(wad.read_bytes())
-    first = [name for name, _ in lumps].index(FIRST_MAP) if any(name == FIRST_MAP for name, _ in lumps) else 0
+    first = next((number for number, (name, _) in enumerate(lumps) if name == FIRST_MAP), 0)
     digest = hashlib.sha256()
     for name, content in [*lumps[first : first + 4], *((n, c) for n, c in lumps if n == "DECORATE")]:
         digest.update(name.encode() + len(content).to_bytes(8, "big") + content)

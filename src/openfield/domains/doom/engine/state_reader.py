@@ -21,6 +21,8 @@ from openfield.domains.doom.engine.state_source import (
 )
 
 KINDS = {"FieldHealth": "health", "FieldAmmo": "ammo", "FieldTrap": "trap", "FieldPillar": "obstacle"}
+RANKS = ("player", "enemy", *ITEMS, "bolt", "")
+"""All kinds, in the order in which entities that appear together get their ids."""
 Known = tuple[str, int, int]
 """A known entity: its kind, its small id, and its tag if it is an enemy."""
 MAX_ROSTERS = 256
@@ -127,7 +129,7 @@ class StateReader:
     def _add_new(self, source: StateSource, numbers: Sequence[int]) -> None:
         """Give ids to new entities. The engine numbers them from the last of a map to its first: the player is 0."""
         new = [(_kind(source.name(index)), number) for index, number in enumerate(numbers) if number not in self._known]
-        for kind, number in sorted(new, key=lambda entity: (_rank(entity[0]), -entity[1])):
+        for kind, number in sorted(new, key=lambda entity: (RANKS.index(entity[0]), -entity[1])):
             small = self._free_bolt(numbers) if kind == "bolt" else None
             if small is None:
                 small = self._count
@@ -167,7 +169,3 @@ def _kind(name: str) -> str:
     if _BOLT.match(name):
         return "bolt"
     return "player" if name == "FieldMarine" else KINDS.get(name, "")
-
-
-def _rank(kind: str) -> int:
-    return ("player", "enemy", *ITEMS, "bolt", "").index(kind)

@@ -35,11 +35,9 @@ class Watchdog:
     """The owner's side: notes when a call to an engine begins and ends."""
 
     def __init__(self, folder: Path, patience: float) -> None:
-        """Start the process.
+        """Start the process. A call may take `patience` seconds.
 
-        Args:
-            folder: The folder with the settings of all engines of this process; it is removed with them.
-            patience: Seconds a call may take.
+        The folder has the settings of all engines of this process and is removed with them.
         """
         path = folder / HEARTBEATS_FILE
         path.write_bytes(bytes(8 * MAX_ENGINES))

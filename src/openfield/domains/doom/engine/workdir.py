@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -106,22 +107,14 @@ def _now() -> float:
 
 
 def _is_ours(path: Path, latest: float) -> bool:
-    try:
+    with suppress(OSError):
         status = path.stat()
-    except OSError:
-        return False
-    return status.st_uid == os.getuid() and status.st_mtime <= latest
+        return status.st_uid == os.getuid() and status.st_mtime <= latest
+    return False
 
 
 def _in_use() -> Iterator[str]:
     """Yield the names of shared memory that a process has mapped."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
-        try:
-            text = maps.read_text()
-        except OSError:
-            continue
-        if PREFIX in text:
-            for line in text.splitlines():
-                _, found, name = line.partition(f"{SHARED}/")
-                if found and name.startswith(PREFIX):
-                    yield name.removesuffix(" (deleted)")
+        with suppress(OSError):
+            yield from re.findall(rf"{SHARED}/({PREFIX}\S*)", maps.read_text())

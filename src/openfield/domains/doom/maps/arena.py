@@ -36,11 +36,6 @@ CHECK_TRIES = 1000
 """If a place is found in so many tries, it is found in every episode in `MAX_TRIES`."""
 
 
-def lay_out(settings: ArenaSettings, rng: random.Random) -> MapLayout:
-    """Draw where everything is at the start of an episode."""
-    return _drawn(settings, rng, MAX_TRIES)
-
-
 @functools.cache
 def check_room(settings: ArenaSettings) -> None:
     """Refuse settings with too many things for the arena, or with too large a goal, which they must avoid.
@@ -51,17 +46,18 @@ def check_room(settings: ArenaSettings) -> None:
     spans = ("enemies", "health_packs", "ammo_packs", "traps", "obstacles")
     most = {name: (getattr(settings, name)[1],) * 2 for name in spans}
     try:
-        _drawn(msgspec.structs.replace(settings, **most), random.Random(0), CHECK_TRIES)
+        lay_out(msgspec.structs.replace(settings, **most), random.Random(0), CHECK_TRIES)
     except WorldFault:
         counts = ", ".join(f"{name} {most[name][0]}" for name in spans)
         raise InvalidInput(f"There is no room in the arena for {counts} outside of goal {settings.goal}.") from None
 
 
-def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> MapLayout:
+def lay_out(settings: ArenaSettings, rng: random.Random, tries: int = MAX_TRIES) -> MapLayout:
+    """Draw where everything is at the start of an episode."""
     places = _Places(rng, tries)
     player = places.draw(16, 0)
     if settings.goal is not None:  # enemies that walk to it start outside, and nothing stands in it
-        places.keep_off(settings.goal[:2], settings.goal[2] + GOAL_MARGIN)
+        places.taken.append((settings.goal[:2], settings.goal[2] + GOAL_MARGIN))
     enemies = [(places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))]
     spans = ((HEALTH, settings.health_packs), (AMMO, settings.ammo_packs), (TRAP, settings.traps))
     items = [(number, places.draw(20, 40, player)) for number, span in spans for _ in range(rng.randint(*span))]
@@ -108,23 +104,20 @@ class _Places:
     def __init__(self, rng: random.Random, tries: int) -> None:
         self._rng = rng
         self._tries = tries
-        self._taken: list[tuple[Point, float]] = []
-
-    def keep_off(self, point: Point, distance: float) -> None:
-        """Draw nothing near a point from now on."""
-        self._taken.append((point, distance))
+        self.taken: list[tuple[Point, float]] = []
+        """Where nothing more is drawn: a point, and the distance from it."""
 
     def draw(self, radius: float, apart: float, other: Point = (0.0, 0.0)) -> Point:
         """Draw a free position, at least `apart` from another point."""
         for _ in range(self._tries):
             x, y = round(self._rng.uniform(-EDGE, EDGE), 1), round(self._rng.uniform(-EDGE, EDGE), 1)
             if math.dist((x, y), other) >= apart and fits(x, y, radius + 8) and self._is_free(x, y, radius):
-                self._taken.append(((x, y), radius))
+                self.taken.append(((x, y), radius))
                 return x, y
-        raise WorldFault(f"There is no room left in the arena after {len(self._taken)} things.")
+        raise WorldFault(f"There is no room left in the arena after {len(self.taken)} things.")
 
     def _is_free(self, x: float, y: float, radius: float) -> bool:
-        for (other_x, other_y), taken in self._taken:
+        for (other_x, other_y), taken in self.taken:
             if math.hypot(x - other_x, y - other_y) <= radius + taken + 8:
                 return False
         return True

@@ -28,14 +28,7 @@ class Pathfinder:
     """Leads all enemies to one goal."""
 
     def __init__(self, goal: Point, stride: float, pillars: Iterable[tuple[Point, float]], rng: random.Random) -> None:
-        """Prepare the way in an arena.
-
-        Args:
-            goal: The goal.
-            stride: The length of a step.
-            pillars: The pillars: position, and half the width.
-            rng: Draws the detours.
-        """
+        """Prepare the way around the pillars, given by position and half the width; `rng` draws detours."""
         self._goal = goal
         self._stride = stride
         self._pillars = list(pillars)
@@ -56,7 +49,9 @@ class Pathfinder:
             self._detours[who] = [self._rng.choice(DIRECTIONS)] * DETOUR
         if self._detours.get(who):
             return self._detours[who].pop()
-        steps = {way: _moved(here, way, self._stride) for way in DIRECTIONS}
+        x, y, stride = *here, self._stride
+        angles = {way: math.radians(way) for way in DIRECTIONS}
+        steps = {way: (x + stride * math.cos(a), y + stride * math.sin(a)) for way, a in angles.items()}
         free = [way for way, there in steps.items() if self._is_free(there, 0.0, others)] or list(DIRECTIONS)
         best = min(free, key=lambda way: self._distance(steps[way]))
         return best if self._distance(steps[best]) < self._distance(here) else self._rng.choice(free)
@@ -96,8 +91,3 @@ class Pathfinder:
         return arena.fits_square(x, y, room) and not any(
             max(abs(x - at[0]), abs(y - at[1])) < room + half for at, half in (*self._pillars, *others)
         )
-
-
-def _moved(here: Point, way: float, distance: float) -> Point:
-    angle = math.radians(way)
-    return here[0] + distance * math.cos(angle), here[1] + distance * math.sin(angle)

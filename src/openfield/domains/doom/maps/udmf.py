@@ -9,22 +9,17 @@ Value = bool | int | float | str
 _PLACED = "skill1=true;skill2=true;skill3=true;skill4=true;skill5=true;single=true;coop=true;dm=true;class1=true;"
 
 
+_SECTOR = 'sector{heightceiling=150;lightlevel=210;gravity=1.0000;texturefloor="FLOOR0_1";textureceiling="CEIL1_1";}'
+
+
 class MapText:
     """A map under construction: one sector, walls around and inside it, things on its floor."""
 
-    def __init__(self, ceiling: int = 150, light: int = 210, gravity: float = 1.0) -> None:
+    def __init__(self) -> None:
         self._vertices: dict[Point, int] = {}
         self._lines: list[str] = []
         self._sides: list[str] = []
         self._things: list[str] = []
-        self._sector = block(
-            "sector",
-            heightceiling=ceiling,
-            lightlevel=light,
-            gravity=gravity,
-            texturefloor="FLOOR0_1",
-            textureceiling="CEIL1_1",
-        )
 
     def room(self, left: float, bottom: float, right: float, top: float) -> None:
         """Add walls around a rectangle whose inside can be walked."""
@@ -35,14 +30,7 @@ class MapText:
         self._ring([(left, bottom), (right, bottom), (right, top), (left, top)], "STONE2")
 
     def thing(self, number: int, at: Point, angle: int = 0, tag: int = 0) -> None:
-        """Add something on the floor.
-
-        Args:
-            number: The number of its actor.
-            at: Its position.
-            angle: Its direction in degrees.
-            tag: The tag by which scripts know it.
-        """
+        """Add the actor of this number on the floor; scripts know it by its tag."""
         fields: dict[str, Value] = {"x": float(at[0]), "y": float(at[1]), "angle": angle, "type": number}
         if tag:
             fields["id"] = tag
@@ -51,21 +39,15 @@ class MapText:
     def encode(self) -> bytes:
         """Return the text of the map."""
         vertices = [block("vertex", x=float(x), y=float(y)) for x, y in self._vertices]
-        blocks = ['namespace="zdoom";', *vertices, *self._lines, *self._sides, self._sector, *self._things]
+        blocks = ['namespace="zdoom";', *vertices, *self._lines, *self._sides, _SECTOR, *self._things]
         return "\n".join(blocks).encode("ascii")
 
     def _ring(self, corners: Sequence[Point], texture: str) -> None:
         """Add walls whose walkable side is on the right of the way around: clockwise it is inside."""
         for start, end in zip(corners, (*corners[1:], corners[0]), strict=True):
-            self._lines.append(
-                block(
-                    "linedef", v1=self._vertex(start), v2=self._vertex(end), sidefront=len(self._sides), blocking=True
-                )
-            )
+            v1, v2 = (self._vertices.setdefault(at, len(self._vertices)) for at in (start, end))
+            self._lines.append(block("linedef", v1=v1, v2=v2, sidefront=len(self._sides), blocking=True))
             self._sides.append(block("sidedef", sector=0, texturemiddle=texture))
-
-    def _vertex(self, at: Point) -> int:
-        return self._vertices.setdefault(at, len(self._vertices))
 
 
 def block(kind: str, more: str = "", **fields: Value) -> str:

@@ -87,19 +87,15 @@ class AmqpWire:
         """Refuse a program whose `--config` names no INI file."""
         config = _find_config(words)
         if config is not None:
-            ini.check_file(config[1])
+            ini.read_ini(config[1])
 
     def command(self, words: list[str], cell: Cell) -> list[str]:
         """Return the command of a program with a copy of its configuration file that names our broker."""
         folder = Path(tempfile.mkdtemp(prefix="agent-", dir=workdir.process_folder()))  # removed with this process
-        self.secret = model_secret(cell)
+        # programs save their trained model under this secret, which differs for all agents and repeats
+        self.secret = hashlib.sha256((cell.after or cell.id).encode()).hexdigest()[:32]
         training = cell.trial.phases[0].name == "training"
         return redirect(self.url or "", words, folder, None if training else self.secret)
-
-
-def model_secret(cell: Cell) -> str:
-    """Return the secret under which a program saves its trained model; it differs for all agents and repeats."""
-    return hashlib.sha256((cell.after or cell.id).encode()).hexdigest()[:32]
 
 
 def redirect(url: str, words: list[str], folder: Path, secret: str | None) -> list[str]:

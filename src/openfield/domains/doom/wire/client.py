@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,9 @@ class AmqpClient:
         """
         self._rpc = rpc
         self._agent = agent
-        self._model = _describe(model, about)
+        fields = {"organization": "", "description": "", "aiq_username": "", "aiq_secret": "", **about}
+        self._model = msgspec.json.encode({"obj_type": "model", "model_name": model, **fields}).decode()
+        """The description of the model for a registration, as JSON inside JSON."""
         self._models = models
         self._server = ""
         self._id = 0
@@ -50,9 +52,9 @@ class AmqpClient:
         self.performances: list[float] = []
         """The final performance of each episode, training included."""
 
-    async def play(self, secret: str | None = None, **asked: Any) -> None:
-        """Register as `register` does, and play until the experiment's end."""
-        await self.register(secret, **asked)
+    async def play(self, *asked: Any, **named: Any) -> None:
+        """Register with the arguments of `register`, and play until the experiment's end."""
+        await self.register(*asked, **named)
         await self.follow_states()
 
     async def register(
@@ -256,9 +258,3 @@ def _machine() -> Message:
     cores = os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"num_physical_cpu": cores, "num_logical_cpu": cores, "cpu_max_speed": None, "physical_ram": memory}
-
-
-def _describe(name: str, about: Mapping[str, str]) -> str:
-    """Describe the model for a registration, as JSON inside JSON."""
-    fields = {"organization": "", "description": "", "aiq_username": "", "aiq_secret": "", **about}
-    return msgspec.json.encode({"obj_type": "model", "model_name": name, **fields}).decode()

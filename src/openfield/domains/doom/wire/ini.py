@@ -38,9 +38,7 @@ UNSERVED = {
     "testing": "there is no such mode here",
 }
 """Published keys that are not supported: a warning says so if they are switched on."""
-REFUSED = {
-    "load_experiment_json": "experiments cannot be loaded from JSON; leave it out to have one made",
-}
+REFUSED = {"load_experiment_json": "experiments cannot be loaded from JSON; leave it out to have one made"}
 """Published keys that would change the experiment."""
 CARTPOLE = ("start_zeroed_out", "start_world_state")
 """Published keys of a client's file for another domain."""
@@ -87,7 +85,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_server(path: Path) -> ServerConfig:
     """Read a server's file; missing keys have the published defaults."""
-    parser = _read(path)
+    parser = read_ini(path)
     values = {**_section(parser, "sail-on"), **_section(parser, "vizdoom"), **_section(parser, "options")}
     _mention(path, "section", parser.sections(), SECTIONS)
     _mention(path, "key", values, (*ServerConfig.__struct_fields__, *LEFT_OUT, *UNSERVED, *REFUSED))
@@ -104,7 +102,7 @@ def read_server(path: Path) -> ServerConfig:
 
 def read_client(path: Path) -> ClientConfig:
     """Read a client's file."""
-    parser = _read(path)
+    parser = read_ini(path)
     if not parser.has_section("amqp"):
         raise InvalidInput(f"{path}: there is no section [amqp].")
     values = {**_section(parser, "aiq-sail-on"), **_section(parser, "sail-on")}
@@ -129,20 +127,9 @@ def _is_on(text: str) -> bool:
         return text.lower() not in ("", "none", *_FALSE)
 
 
-def check_file(path: Path) -> None:
-    """Refuse a file that is no INI file."""
-    _read(path)
-
-
 def write_client(source: Path, target: Path, changes: dict[str, dict[str, str | None]]) -> None:
-    """Copy a client's file with some values changed.
-
-    Args:
-        source: The file.
-        target: The copy.
-        changes: New values by section and name; None removes a value.
-    """
-    parser = _read(source)
+    """Copy a client's file with new values by section and name; None removes a value."""
+    parser = read_ini(source)
     for section, values in changes.items():
         if not parser.has_section(section):
             parser.add_section(section)
@@ -186,7 +173,8 @@ def is_address(url: str) -> bool:
         return False
 
 
-def _read(path: Path) -> configparser.ConfigParser:
+def read_ini(path: Path) -> configparser.ConfigParser:
+    """Read a file; refuse one that is no INI file."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
         with path.open() as file:

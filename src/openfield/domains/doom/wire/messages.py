@@ -99,8 +99,6 @@ class TrainingPrediction(DataPrediction, frozen=True, tag="training_data_predict
 class TestingPrediction(DataPrediction, frozen=True, tag="testing_data_prediction"):
     """The agent's action in a trial."""
 
-    __test__ = False
-
 
 class EpisodeNovelty(FromAgent, frozen=True, kw_only=True):
     """The agent's belief about the episode that ended."""
@@ -118,8 +116,6 @@ class TrainingNovelty(EpisodeNovelty, frozen=True, tag="training_episode_novelty
 
 class TestingNovelty(EpisodeNovelty, frozen=True, tag="testing_episode_novelty"):
     """The agent's belief about a test episode."""
-
-    __test__ = False
 
 
 class TrainingEndEarly(FromAgent, frozen=True, tag="training_end_early"):

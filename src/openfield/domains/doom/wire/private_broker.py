@@ -26,6 +26,12 @@ START_SECONDS = 90.0
 PORTS = range(20_000, 32_768)
 """Below those that systems give to outgoing connections, which might take a port while a broker starts or is away."""
 INSTALL = "apt-get install rabbitmq-server"
+CONFIG = """loopback_users = none
+default_user = field
+default_pass = field
+default_vhost = /
+heartbeat = 600
+"""
 GUARD = """
 read -r _
 [ -z "$0" ] || kill -s KILL -- "-$0"
@@ -178,12 +184,4 @@ def _write_config(home: Path, port: int) -> None:
     for name in ("mnesia", "log"):
         (home / name).mkdir()
     (home / "enabled_plugins").write_text("[].\n")
-    lines = {
-        "listeners.tcp.1": f"127.0.0.1:{port}",
-        "loopback_users": "none",
-        "default_user": "field",
-        "default_pass": "field",
-        "default_vhost": "/",
-        "heartbeat": "600",
-    }
-    (home / "rabbitmq.conf").write_text("".join(f"{name} = {value}\n" for name, value in lines.items()))
+    (home / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n{CONFIG}")

@@ -55,17 +55,10 @@ class AgentSession:
     """The state of one agent's experiment. Requests must come one at a time."""
 
     def __init__(self, source: TrialSource, secret: str, mode: str, number: int = 1, benchmark: bool = False) -> None:
-        """Start in the first state.
-
-        Args:
-            source: Where the rollouts come from.
-            secret: What the agent shows with every request for data.
-            mode: What the agent registered for.
-            number: The number of its experiment.
-            benchmark: True if the agent is asked for the speed of its machine first.
-        """
+        """Start in the first state; if `benchmark`, the agent is asked for the speed of its machine first."""
         self._source = source
         self._secret = secret
+        """What the agent shows with every request for data."""
         self._mode = mode
         self._number = number
         self.state = "benchmark_request" if benchmark else "experiment_start"
