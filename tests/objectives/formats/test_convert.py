@@ -20,7 +20,6 @@ from openfield.objectives.formats.large_tables import compare_files, pair_large,
 from openfield.objectives.formats.parquet import Header, book_path, read_header
 from openfield.objectives.formats.table_builder import TableBuilder, write_table
 from openfield.objectives.measures.similarity import similarity_of
-from openfield.objectives.pickle.row_columns import RowColumns
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import as_table, make_table, meta_of_name
 from support.objectives.parquet import read_parquet, write_parquet
@@ -362,14 +361,15 @@ def test_missing_files_and_folders(tmp_path):
             load_table(path)
 
 
-def test_gathered_rows_grow_in_length_and_width():
-    gatherer = RowColumns(0)
-    gatherer.add(Rows(*(np.array([value], np.int64) for value in (1, 2, 3, 4))))
-    gatherer.add(Rows(*(np.array([value]) for value in (2**40, 2, 3, 0.5))))
-    gatherer.add(Rows(np.array([2**100], object), *(np.array([value]) for value in (2, 3, 4))))
-    rows = gatherer.rows()
-    assert rows.obs.tolist() == [1, 2**40, 2**100]
-    assert rows.counts.tolist() == [4.0, 0.5, 4.0]
+def test_pieces_of_rows_are_joined_whatever_their_kinds():
+    pieces = [
+        Rows(*(np.array([value], np.int64) for value in (1, 2, 3, 4))),
+        Rows(*(np.array([value]) for value in (2**40, 2, 3, 0.5))),
+        Rows(np.array([2**100], object), *(np.array([value]) for value in (2, 3, 4))),
+    ]
+    table = make_table(pieces)
+    assert [table.ids[number] for number in table.obs] == [1, 2**40, 2**100]
+    assert table.count.tolist() == [4.0, 0.5, 4.0]
 
 
 @pytest.mark.parametrize("offset", [-5, 2**40])

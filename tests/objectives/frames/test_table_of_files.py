@@ -6,7 +6,7 @@ from msgspec.structs import asdict
 
 from openfield.errors import InvalidInput
 from openfield.objectives import discretize, load_table
-from openfield.objectives.formats.files import save_table
+from openfield.objectives.formats.convert import save_table
 from openfield.objectives.formats.parquet import read_header
 from openfield.objectives.frames import table_of_files as files_module
 from openfield.objectives.frames import thresholds as pixels_module

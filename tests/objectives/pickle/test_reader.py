@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from openfield.errors import InvalidInput
 from openfield.objectives import load_table
 from openfield.objectives.formats import load
-from openfield.objectives.pickle import memo, row_columns
+from openfield.objectives.pickle import memo
 from openfield.objectives.pickle import reader as pickles
 from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.pickle.template_reader import TemplateReader
@@ -445,8 +445,12 @@ def test_a_large_hostile_pickle_is_refused_before_its_rows_are_kept(tmp_path, mo
     honest.write_bytes(pickle.dumps(table, 3))
     hostile.write_bytes(pickle.dumps(table, 3)[:-1] + b"cos\nsystem\n.")
     monkeypatch.setattr(load, "UNCHECKED", 200_000)
-    add = row_columns.RowColumns.add
-    monkeypatch.setattr(row_columns.RowColumns, "add", lambda self, rows: (kept.append(len(rows.obs)), add(self, rows)))
+    read_checked = load.read_checked
+    monkeypatch.setattr(
+        load,
+        "read_checked",
+        lambda *given: (kept.append(len(rows.obs)) or rows for rows in read_checked(*given)),
+    )
     with pytest.raises(InvalidInput, match=r"names 'os\.system'"):
         load_table(hostile)
     assert sum(kept) * 16 <= 200_000

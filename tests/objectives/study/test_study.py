@@ -14,9 +14,9 @@ from openfield.objectives import jaccard
 from openfield.objectives.measures.correlations import Observation, Pair, correlate, fisher_interval, pearson, spearman
 from openfield.objectives.study import study as module
 from openfield.objectives.study.manifest import find_entries, published
-from openfield.objectives.study.page import draw_study, find, render_study, write_study
-from openfield.objectives.study.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
 from openfield.objectives.study.study import REWARD, SIMILARITY, run_study
+from openfield.report.study_page import draw_study, find, render_study, write_study
+from openfield.report.study_plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
 from support.objectives.reference import dump
 
 SPREADS = {"human": 60, "noop": 2, "random": 20, "ppo": 40, "icm_reward": 50, "icm_noreward": 45, "rnd_reward": 70}

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from openfield.objectives.tables import counts as module
 from openfield.objectives.tables import packing
-from openfield.objectives.tables.compiled import count_packed, count_rows
+from openfield.objectives.tables.compiled import sort_keys
 from openfield.objectives.tables.counts import (
     Columns,
     Counts,
     count_columns,
-    count_ordered,
     count_shards,
     count_stream,
     merge_counts,
@@ -72,10 +71,18 @@ def test_histograms_are_those_of_the_definition(rows):
 @settings(deadline=None)
 def test_compiled_code_gives_the_same_bits(rows):
     columns = columns_of(rows)
-    columns = columns._replace(action=module.small_actions(columns.action))
-    assert plain(count_rows(in_order(columns))) == expected(rows)
-    assert plain(count_packed(pack(columns, compiled=True))) == expected(rows)
-    assert np.array_equal(pack(columns, compiled=True).keys, pack(columns).keys)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "use_compiled", lambda rows: True)
+        patch.setattr(module, "LARGE_BLOCK", 7)
+        assert plain(count_columns(columns)) == expected(rows)
+        assert plain(count_columns(in_order(columns), ordered=True)) == expected(rows)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=50), st.integers(1, 64))
+@settings(deadline=None)
+def test_compiled_code_sorts_numbers_of_any_width(numbers, bits):
+    keys = np.array([number % 2**bits for number in numbers], np.uint64)
+    assert sort_keys(keys.copy(), bits).tolist() == sorted(keys.tolist())
 
 
 @given(rows_of_tables, st.sampled_from([np.int64, np.int32, np.uint64]))
@@ -86,7 +93,7 @@ def test_rows_packed_in_blocks_are_packed_the_same(rows, kind):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "BLOCK", 7)
         found = pack(columns)
-    whole = pack(columns, compiled=True)
+    whole = pack(columns)
     assert found.keys.tolist() == whole.keys.tolist()
     assert found.large.tolist() == whole.large.tolist()
 
@@ -121,7 +128,7 @@ def test_large_tables_by_every_path(monkeypatch, actions, low):
     found = []
     for compiled in (False, True):
         monkeypatch.setattr(module, "use_compiled", lambda rows, compiled=compiled: compiled)
-        found += [plain(count_columns(columns)), plain(count_ordered(in_order(columns)))]
+        found += [plain(count_columns(columns)), plain(count_columns(in_order(columns), ordered=True))]
     found.append(plain(merge_counts(count_columns(shard) for shard in shard_columns(columns, 7))))
     assert all(other == found[0] for other in found)
     assert sum(value * times for value, times in found[0][0].items()) == int(columns.counts.sum())

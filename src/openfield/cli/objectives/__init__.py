@@ -74,7 +74,7 @@ def evaluate(
         openfield objectives human.pkl agent.pkl --num-obs 65536
     """
     from openfield.objectives.evaluation import check_names
-    from openfield.objectives.render import SCHEMA, compat_lines, evaluation_lines, runs_lines
+    from openfield.report.objectives import SCHEMA, compat_lines, evaluation_lines, runs_lines
 
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
@@ -127,9 +127,9 @@ def similarity(
     Example:
         openfield objectives similarity human.pkl agent.pkl
     """
-    from openfield.objectives.formats.hashes import file_hash
     from openfield.objectives.formats.large_tables import compare_conditional_files, compare_files
-    from openfield.objectives.render import (
+    from openfield.objectives.formats.load import file_hash
+    from openfield.report.objectives import (
         compat_similarity_lines,
         similarity_failure,
         similarity_lines,
@@ -177,10 +177,10 @@ def study(
     Example:
         openfield objectives study tables/ -o study
     """
-    from openfield.objectives.render import study_lines, study_record
     from openfield.objectives.study.manifest import find_entries
-    from openfield.objectives.study.page import write_study
     from openfield.objectives.study.study import run_study
+    from openfield.report.objectives import study_lines, study_record
+    from openfield.report.study_page import write_study
 
     if workers is not None and workers < 0:
         raise InvalidInput(f"--workers is {workers}; it must not be negative.")
@@ -215,8 +215,8 @@ def _is_sqlite(path: Path) -> bool:
 def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) -> dict[str, Any]:
     """What is reported about one file; one that cannot be used has null values and says why."""
     from openfield.objectives.evaluation import evaluate_file
-    from openfield.objectives.formats.hashes import file_hash
-    from openfield.objectives.render import evaluation_record, failure_record
+    from openfield.objectives.formats.load import file_hash
+    from openfield.report.objectives import evaluation_record, failure_record
 
     start = time.perf_counter()
     try:
@@ -233,7 +233,7 @@ def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
     """Intervals of a table's values, from its counts."""
     from openfield.objectives import load_table
     from openfield.objectives.measures.intervals import bootstrap_counts, in_unit
-    from openfield.objectives.render import intervals_record
+    from openfield.report.objectives import intervals_record
 
     num_obs = found.num_obs if found.values.get("info_gain_dirichlet") is not None else None
     drawn = bootstrap_counts(load_table(path), num_obs=num_obs)

@@ -36,11 +36,11 @@ def evaluate_run_files(files: RunFiles, **options: Any) -> dict[str, Any]:
     Raises:
         InvalidInput: The human's run or the thresholds cannot be used.
     """
-    from openfield.objectives.formats.files import read_thresholds
-    from openfield.objectives.render import runs_record
+    from openfield.objectives.formats.convert import read_thresholds
     from openfield.objectives.runs.evaluate import evaluate_runs
     from openfield.objectives.runs.observations import SIZE
     from openfield.objectives.runs.recordings import Reading, read_human
+    from openfield.report.objectives import runs_record
 
     if files.human_agent and not files.human:
         raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
@@ -55,9 +55,9 @@ def evaluate_run_files(files: RunFiles, **options: Any) -> dict[str, Any]:
 
 
 def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording], list[dict[str, Any]]]:
-    from openfield.objectives.formats.hashes import file_hash
-    from openfield.objectives.render import run_record
+    from openfield.objectives.formats.load import file_hash
     from openfield.objectives.runs.recordings import read_run
+    from openfield.report.objectives import run_record
 
     runs: list[Recording] = []
     entries: list[dict[str, Any]] = []

@@ -55,8 +55,7 @@ def frames(
     Example:
         openfield objectives frames episodes/*.npz -o agent.parquet
     """
-    from openfield.objectives.formats.convert import check_target
-    from openfield.objectives.formats.files import read_thresholds
+    from openfield.objectives.formats.convert import check_target, read_thresholds
     from openfield.objectives.frames.table_of_episodes import Recipe
     from openfield.objectives.frames.table_of_files import write_episodes
 

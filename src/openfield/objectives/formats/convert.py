@@ -1,16 +1,14 @@
-"""Tables from one form into another: published pickles to sorted Parquet and back, in bounded memory.
-
-Beside `tables`; used by `openfield objectives convert`.
-"""
+"""Convert published pickles to sorted Parquet and back, in bounded memory."""
 
 from __future__ import annotations
 
-import struct
+import io
+import pickle
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,18 +21,17 @@ from openfield.objectives.formats.table_builder import TableBuilder, write_table
 from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.tables.checks import check_counts, check_rows
 from openfield.objectives.tables.codes import make_book
-from openfield.objectives.tables.histograms import Array
-from openfield.objectives.tables.rows import Codes, Rows, as_column
+from openfield.objectives.tables.rows import Array, Codes, Rows, as_column
 from openfield.objectives.tables.table import Table, meta_of_name
 
-CHUNK = 1 << 20
+CHUNK = 1 << 17
 """Rows or codes written at once."""
-BATCH = 1000
-"""Entries between two SETITEMS, as picklers write them."""
+EMPTY_MAPPING = b"\x80\x02}"
+"""How a pickle of a mapping begins; the last byte puts the mapping on the stack."""
 
 
 class Conversion(NamedTuple):
-    """What came of a conversion."""
+    """How many rows were converted, and what a reader should know."""
 
     rows: int
     notes: tuple[str, ...]
@@ -55,7 +52,7 @@ def convert(source: str | Path, target: str | Path) -> Conversion:
 
 
 def check_target(target: Path) -> None:
-    """A table can be written there.
+    """Check that a table can be written to a file.
 
     Raises:
         InvalidInput: The name has another ending, or the folder does not exist.
@@ -110,7 +107,7 @@ def _through_memory(source: Path, target: Path) -> Conversion:
 
 @contextmanager
 def in_order(source: Path) -> Iterator[Path]:
-    """The table as our sorted Parquet, with every key and code once; one in another form is converted for the time."""
+    """Yield a file with the table as sorted Parquet of ours. A table in another form is converted for the time."""
     header = read_header(source) if is_parquet(source) else None
     if header is not None and header.ordered:
         yield source
@@ -122,22 +119,32 @@ def in_order(source: Path) -> Iterator[Path]:
 
 
 def _to_pickle(source: Path, target: Path) -> Conversion:
-    """A pickle of plain integers that the published scripts can read, written without building the mapping."""
+    """Write a pickle of plain integers that the published scripts can read, a part of the mapping at a time."""
     rows, has_book = 0, False
     with in_order(source) as table, replacing(target) as draft, draft.open("wb") as file:
         before, notes = (read_header(table) or Header()).notes, dict[str, None]()
-        file.write(b"\x80\x02}")
+        file.write(EMPTY_MAPPING)
         for piece in _pieces(table):
             if isinstance(piece, Codes):
-                _write_codes(file, piece, begins=not has_book)
+                file.write(b"" if has_book else EMPTY_MAPPING[-1:])
+                file.write(_entries(dict(zip(*(column.tolist() for column in piece), strict=True))))
                 has_book = True
                 continue
             checked, _, remarks = check_rows(piece, str(source))
-            for entries in _entries(checked):
-                file.write(b"(" + entries + b"u")
-            rows, notes = rows + len(checked.obs), notes | dict.fromkeys(remarks)
+            *keys, counts = (column.tolist() for column in checked)
+            file.write(_entries(dict(zip(zip(*keys, strict=True), counts, strict=True))))
+            rows, notes = rows + len(counts), notes | dict.fromkeys(remarks)
         file.write(b"\x86." if has_book else b".")
     return Conversion(rows, before or tuple(notes))
+
+
+def _entries(mapping: dict[Any, Any]) -> bytes:
+    """Return the opcodes that put entries into the mapping on the stack."""
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file, 2)
+    pickler.fast = True  # without a memo, so that parts fit together
+    pickler.dump(mapping)
+    return file.getvalue()[len(EMPTY_MAPPING) : -1]
 
 
 def _pieces(path: Path) -> Iterator[Rows | Codes]:
@@ -162,52 +169,26 @@ def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
         yield Codes(as_column(table.book.codes), ids[table.book.indices])
 
 
-def _entries(rows: Rows) -> Iterator[bytes]:
-    """The opcodes that push entries, a batch at a time."""
-    if all(column.dtype != object for column in rows):
-        record = _record(rows)
-        yield from (record[at : at + BATCH].tobytes() for at in range(0, len(record), BATCH))
+def save_table(table: Table, path: str | Path) -> None:
+    """Write a table in memory as `.parquet`, or as a `.pkl` that the published scripts can read."""
+    path = Path(path)
+    if path.suffix == ".parquet":
+        write_table(table, path)
         return
-    for at in range(0, len(rows.obs), BATCH):
-        batch = zip(*(column[at : at + BATCH].tolist() for column in rows), strict=True)
-        yield b"".join(b"".join(map(_long, key)) + b"\x87" + _number(count) for *key, count in batch)
+    with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
+        between = Path(folder) / "table.parquet"
+        write_table(table, between)
+        convert(between, path)
 
 
-def _record(rows: Rows) -> Array:
-    """Every entry as the opcodes that push it: three integers, tuple, count."""
-    fields: list[tuple[str, Array]] = []
-    for column in rows[:3]:
-        fields += _integers(column)
-    fields.append(("u1", np.full(len(rows.obs), 0x87)))
-    if rows.counts.dtype.kind == "f":
-        fields += [("u1", np.full(len(rows.obs), ord("G"))), (">f8", rows.counts)]
-    else:
-        fields += _integers(rows.counts)
-    record = np.empty(len(rows.obs), [(f"f{number}", kind) for number, (kind, _) in enumerate(fields)])
-    for number, (_, values) in enumerate(fields):
-        record[f"f{number}"] = values
-    return record
+def read_thresholds(path: str | Path) -> Array:
+    """Return the thresholds a table was made with.
 
-
-def _integers(column: Array) -> list[tuple[str, Array]]:
-    """Four bytes after BININT, or eight after LONG1 where they are needed."""
-    if len(column) and (int(column.max()) >= 2**31 or int(column.min()) < -(2**31)):
-        return [("u1", np.full(len(column), 0x8A)), ("u1", np.full(len(column), 8)), ("<i8", column)]
-    return [("u1", np.full(len(column), ord("J"))), ("<i4", column)]
-
-
-def _write_codes(file: BinaryIO, book: Codes, begins: bool) -> None:
-    """A stretch of the second mapping, which comes after all rows."""
-    file.write(b"}" if begins else b"")
-    for at in range(0, len(book.codes), BATCH):
-        pairs = zip(*(column[at : at + BATCH].tolist() for column in book), strict=True)
-        file.write(b"(" + b"".join(_long(code) + _long(index) for code, index in pairs) + b"u")
-
-
-def _long(value: int) -> bytes:
-    raw = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
-    return bytes((0x8A, len(raw))) + raw
-
-
-def _number(count: float) -> bytes:
-    return b"G" + struct.pack(">d", count) if isinstance(count, float) else _long(count)
+    Raises:
+        InvalidInput: The file does not have them.
+    """
+    path = Path(path)
+    header = read_header(path) if is_parquet(path) else None
+    if header is None or header.meta.bins is None:
+        raise InvalidInput(f"{path}: no thresholds in it; only Parquet tables made from frames keep them.")
+    return np.array(header.meta.bins, np.float64)

@@ -32,6 +32,7 @@ class Database:
             "memory_limit": MAX_MEMORY,
             "threads": THREADS,
             "temp_directory": self._folder.name,
+            "enable_progress_bar": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "allow_community_extensions": False,

@@ -1,14 +1,14 @@
-"""Load a transition table from a file: a published pickle or Parquet."""
+"""Load a transition table from a file, a published pickle or Parquet, and identify files by their content."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from openfield.errors import InvalidInput
-from openfield.objectives.formats.parquet import read_table
+from openfield.objectives.formats.parquet import book_path, read_table
 from openfield.objectives.pickle.deferred import read_checked
-from openfield.objectives.pickle.row_columns import RowColumns
-from openfield.objectives.tables.rows import Codes
+from openfield.objectives.tables.rows import Codes, Rows
 from openfield.objectives.tables.table import Table, make_table, meta_of_name
 
 UNCHECKED = 6_000_000
@@ -69,10 +69,29 @@ def _what_else(start: bytes, path: Path) -> str:
 
 
 def _load_pickle(path: Path) -> Table:
-    columns, codes = RowColumns(path.stat().st_size), []
+    rows: list[Rows] = []
+    codes: list[Codes] = []
     for piece in read_checked(path, UNCHECKED):
-        if isinstance(piece, Codes):
-            codes.append(piece)
-        else:
-            columns.add(piece)
-    return make_table([columns.rows()], codes, name=str(path), meta=meta_of_name(path.name))
+        codes.append(piece) if isinstance(piece, Codes) else rows.append(piece)
+    return make_table(rows, codes, name=str(path), meta=meta_of_name(path.name))
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Raises:
+        InvalidInput: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}.") from None
+
+
+def content_hash(path: Path) -> str:
+    """Return one hash for a table: that of its file, or of the hashes of its file and of the code book beside it."""
+    beside = book_path(path)
+    if path.suffix != ".parquet" or not beside.exists():
+        return file_hash(path)
+    return hashlib.sha256(f"{file_hash(path)} {file_hash(beside)}".encode()).hexdigest()

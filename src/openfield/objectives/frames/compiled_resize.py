@@ -1,6 +1,6 @@
-"""Frames made small by compiled code: what `resize` does where numba is at hand, with the same bits.
+"""Compiled code that makes frames small, with the same bits as `resize`.
 
-Imported only when it pays; compiled code is kept on disk between runs.
+Imported only where it pays (extra `fast`); compiled code is kept on disk between runs.
 """
 
 from __future__ import annotations
@@ -8,20 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from openfield.objectives.frames.resize import Taps
-from openfield.objectives.tables.histograms import Array
-from openfield.objectives.tables.jit import njit
-
-
-def shrink_bytes(images: Array, rows: Taps, columns: Taps, scale: float, result: Array) -> None:
-    """`resize.shrink` for 8-bit frames, written into `result`."""
-    _shrink(images, rows.used, rows.weights, columns.used, columns.weights, scale, result)
+from numba import njit
 
 
 @njit(cache=True)
-def _shrink(images: Any, rows: Any, down: Any, columns: Any, across: Any, scale: float, result: Any) -> None:
-    """Per result row: its source rows are added up, weighted, in 32 bits; then its columns in 64."""
+def shrink_bytes(images: Any, rows: Any, down: Any, columns: Any, across: Any, scale: float, result: Any) -> None:
+    """Write small frames into `result`: for each row add its source rows up in 32 bits, then its columns in 64."""
     size = len(down)
     row_spans, column_spans = _spans(down), _spans(across)
     line = np.empty(images.shape[2], np.int32)
@@ -42,7 +34,7 @@ def _shrink(images: Any, rows: Any, down: Any, columns: Any, across: Any, scale:
 
 @njit(cache=True)
 def _spans(weights: Any) -> Any:
-    """Where the weights of each result begin and end."""
+    """Return where the weights of each result begin and end."""
     spans = np.zeros((len(weights), 2), np.int64)
     for i in range(len(weights)):
         found = np.flatnonzero(weights[i])

@@ -1,6 +1,6 @@
-"""Frames made small: a fixed linear map on rows and one on columns.
+"""Make frames small by a fixed linear map on rows and one on columns.
 
-The inner step of `frames.downscale`. Weights are whole numbers over 2 * size^3, so 8-bit frames need no rounding.
+Weights are whole numbers over 2 * size^3, so 8-bit frames need no rounding.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Taps(NamedTuple):
 
 
 def shrink(images: Array, size: int) -> Array:
-    """(T, H, W) to (T, size, size) float64."""
+    """Return frames of shape (T, H, W) as (T, size, size) float64."""
     count, height, width = images.shape
     rows, columns = taps(height, size), taps(width, size)
     scale = 1.0 / (2 * size**3) ** 2
@@ -38,7 +38,7 @@ def shrink(images: Array, size: int) -> Array:
     if exact and _use_compiled(count):
         from openfield.objectives.frames.compiled_resize import shrink_bytes
 
-        shrink_bytes(images, rows, columns, scale, result)
+        shrink_bytes(images, *rows, *columns, scale, result)
         return result
     kind = np.float32 if exact else np.float64
     across: Array = _matrix(columns, width).astype(kind)
@@ -51,7 +51,7 @@ def shrink(images: Array, size: int) -> Array:
 
 @lru_cache(maxsize=64)
 def taps(length: int, size: int) -> Taps:
-    """The weights of `length` source lines in `size` results.
+    """Return the weights of `length` source lines in `size` results.
 
     Sample point i of size^2 lies at (i + 1/2) * length / size^2 - 1/2, clamped to the frame.
     """
@@ -72,14 +72,14 @@ def taps(length: int, size: int) -> Taps:
 
 
 def _matrix(columns: Taps, width: int) -> Array:
-    """The weights of all columns, (width, size)."""
+    """Return the weights of all columns, (width, size)."""
     matrix = np.zeros((width, len(columns.weights)), np.int64)
     matrix[columns.used] = columns.weights.T
     return matrix
 
 
 def _exact_in_32_bits(size: int) -> bool:
-    """Whether 255 times all weights of one result fits the 24 bits of a float32."""
+    """Return True if 255 times all weights of one result fits the 24 bits of a float32."""
     return 255 * 2 * size**3 < 1 << 24
 
 

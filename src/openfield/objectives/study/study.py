@@ -22,8 +22,8 @@ import msgspec
 from openfield.atomic import replacing
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.objectives.evaluation import NAMES, evaluate_file
-from openfield.objectives.formats.hashes import content_hash
 from openfield.objectives.formats.large_tables import pair_files, summarise_file
+from openfield.objectives.formats.load import content_hash
 from openfield.objectives.measures.correlations import Correlation, Observation, Pair, correlate
 from openfield.objectives.measures.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
 from openfield.objectives.measures.similarity import similarity_of

@@ -1,6 +1,6 @@
-"""The five histograms of a table, filled in one pass over rows in the order (input, next input, action).
+"""The five histograms of a table, counted in one pass over rows in the order (input, next input, action).
 
-Between `tables` and the objectives. Whole numbers are added up, so that row order, chunks and threads change no bit.
+Whole numbers are added up, so the order of rows, chunks and threads change no bit.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import msgspec
 import numpy as np
 
 from openfield.objectives.tables.histograms import Array, Histogram, merge, tally
-from openfield.objectives.tables.packing import pack
+from openfield.objectives.tables.packing import Packed, pack
 from openfield.objectives.tables.rows import Columns
 
 BLOCK = 1 << 16
-"""Rows handled at once: their columns and scratch fit the second-level cache."""
+"""Rows handled at once by NumPy: their columns and scratch fit the second-level cache."""
+LARGE_BLOCK = 1 << 20
+"""Rows handled at once by compiled code."""
 PLAIN_ACTIONS = 1 << 10
 """Actions from 0 up to this are counted under their own number; others are ranked first."""
-BOTH_BITS = 17
-BOTH = 1 << BOTH_BITS
-"""More than the rows of a block: a count times this, and one, are two numbers in one."""
 DENSE_ACTIONS = 64
 """Up to this many actions, the scratch of one slot per input and action is cheaper than sorting."""
 WORTH_COMPILING = 4_000_000
@@ -50,45 +49,43 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 def count_columns(columns: Columns, *, ordered: bool = False) -> Counts:
-    """The histograms of rows in memory.
+    """Count the histograms of rows in memory.
 
     Args:
         columns: The rows; a key may occur more than once, its counts are added.
         ordered: Whether rows are known to come in the order (obs, next_obs, action).
     """
-    if ordered:
-        return count_ordered(columns)
     columns = columns._replace(action=small_actions(columns.action))
-    compiled = use_compiled(len(columns.obs))
-    packed = pack(columns, compiled=compiled)
-    if packed is None:
+    compiled = use_compiled(len(columns.obs)) and columns.counts.dtype.kind != "f"
+    size = LARGE_BLOCK if compiled else BLOCK
+    packed = None if ordered else pack(columns)
+    if packed is not None:
+        return count_stream(map(Columns._make, _sorted(packed, compiled).blocks(size)), compiled=compiled)
+    if not ordered:
         order = np.lexsort((columns.action, columns.next_obs, columns.obs))
-        return count_ordered(Columns(*(column[order] for column in columns)))
+        columns = Columns(*(column[order] for column in columns))
+    return count_stream((columns.part(at, at + size) for at in range(0, len(columns.obs), size)), compiled=compiled)
+
+
+def _sorted(packed: Packed, compiled: bool) -> Packed:
+    if not compiled:
+        packed.keys.sort()
+        return packed
+    from openfield.objectives.tables.compiled import sort_keys
+
+    return msgspec.structs.replace(packed, keys=sort_keys(packed.keys, sum(packed.layout[:4])))
+
+
+def count_stream(parts: Iterable[Columns], *, compiled: bool = False) -> Counts:
+    """Count the histograms of rows that arrive in order, a part at a time."""
+    sums = sum_block
     if compiled:
-        from openfield.objectives.tables.compiled import count_packed
-
-        return count_packed(packed)
-    packed.keys.sort()
-    return count_stream(Columns(*block) for block in packed.blocks(BLOCK))
-
-
-def count_ordered(columns: Columns) -> Counts:
-    """The histograms of rows in memory that are in order."""
-    if use_compiled(len(columns.obs)) and columns.counts.dtype.kind != "f":
-        from openfield.objectives.tables.compiled import count_rows
-
-        return count_rows(columns._replace(action=small_actions(columns.action)))
-    return count_stream(columns.part(at, at + BLOCK) for at in range(0, len(columns.obs), BLOCK))
-
-
-def count_stream(parts: Iterable[Columns]) -> Counts:
-    """The histograms of rows that arrive in order, a part at a time; memory is that of a part and one input's rows."""
-    tallies = [count_block(block) for block in whole_inputs(parts)]
-    return merge_counts(tallies)
+        from openfield.objectives.tables.compiled import sum_rows_of_inputs as sums
+    return merge_counts(Counts(*map(tally, sums(block))) for block in whole_inputs(parts))
 
 
 def merge_counts(parts: Iterable[Counts]) -> Counts:
-    """The histograms of tables that share no source input."""
+    """Add up the histograms of tables that share no source input."""
     found = list(parts)
     return Counts(*(merge([getattr(part, name) for part in found]) for name in Counts.__struct_fields__))
 
@@ -112,7 +109,7 @@ def count_shards(
 
 
 def whole_inputs(parts: Iterable[Columns]) -> Iterator[Columns]:
-    """The same rows, cut only where the input changes."""
+    """Yield the same rows, cut only where the input changes."""
     held: list[Columns] = []
     for part in parts:
         if not len(part.obs):
@@ -131,31 +128,26 @@ def whole_inputs(parts: Iterable[Columns]) -> Iterator[Columns]:
         yield _joined(held)
 
 
-def count_block(rows: Columns) -> Counts:
-    """The histograms of rows in order that hold all rows of their inputs."""
+def sum_block(rows: Columns) -> tuple[Array, Array, Array, Array, Array]:
+    """Return n(o), n(o, a), n(o, p), n(o, a, p) and k(o, a) of rows in order that hold all rows of their inputs."""
     rows = _distinct(rows._replace(action=small_actions(rows.action)))
     new_input = _changes(rows.obs)
     inputs = np.flatnonzero(new_input)
     moves = np.flatnonzero(new_input | _changes(rows.next_obs))
     by_pair, branches = _pairs(np.cumsum(new_input) - 1, rows)
-    return Counts(
-        tally(np.add.reduceat(rows.counts, inputs)),
-        tally(by_pair),
-        tally(np.add.reduceat(rows.counts, moves)),
-        tally(rows.counts),
-        tally(branches),
-    )
+    by_input, by_move = np.add.reduceat(rows.counts, inputs), np.add.reduceat(rows.counts, moves)
+    return by_input, by_pair, by_move, rows.counts, branches
 
 
 def small_actions(action: Array) -> Array:
-    """The actions by numbers from 0, as they are if that is what they do."""
+    """Return actions numbered from 0; those that are small already stay as they are."""
     if len(action) and (int(action.min()) < 0 or int(action.max()) >= PLAIN_ACTIONS):
         return np.unique(action, return_inverse=True)[1]
     return action
 
 
 def use_compiled(rows: int) -> bool:
-    """Whether compiled code is there and pays for itself."""
+    """Return True if compiled code is installed and pays for itself."""
     if "numba" in sys.modules and rows >= BLOCK:
         return True
     if rows < WORTH_COMPILING:
@@ -170,7 +162,7 @@ def _joined(parts: list[Columns]) -> Columns:
 
 
 def _changes(column: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Where a value differs from the one before it; the first always does."""
+    """Return a flag for each value that differs from the one before it; the first always does."""
     changed = np.empty(len(column), bool)
     changed[:1] = True
     np.not_equal(column[1:], column[:-1], out=changed[1:])
@@ -178,7 +170,7 @@ def _changes(column: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def _distinct(rows: Columns) -> Columns:
-    """The same rows with the counts of equal keys added up; counts in 64 bits."""
+    """Return the rows with the counts of equal keys added up, in 64 bits."""
     rows = rows._replace(counts=rows.counts.astype(np.float64 if rows.counts.dtype.kind == "f" else np.int64))
     new = _changes(rows.obs) | _changes(rows.next_obs) | _changes(rows.action)
     if new.all():
@@ -188,7 +180,7 @@ def _distinct(rows: Columns) -> Columns:
 
 
 def _pairs(number: Array, rows: Columns) -> tuple[Array, Array]:
-    """n(o, a) and k(o, a) for every pair seen; `number` numbers the inputs from 0."""
+    """Return n(o, a) and k(o, a) for every pair seen; `number` numbers the inputs from 0."""
     actions = int(rows.action.max()) + 1
     exact = rows.counts.dtype.kind != "f" and int(rows.counts.max()) * len(rows.counts) < 2**53
     if actions > DENSE_ACTIONS or not exact:
@@ -196,10 +188,6 @@ def _pairs(number: Array, rows: Columns) -> tuple[Array, Array]:
         at = np.flatnonzero(_changes(number[order]) | _changes(rows.action[order]))
         return np.add.reduceat(rows.counts[order], at), np.diff(at, append=len(order))
     slot = number * actions + rows.action
-    if (int(rows.counts.max()) * BOTH + 1) * len(rows.counts) < 2**53 and len(rows.counts) < BOTH:
-        sums = np.bincount(slot, rows.counts * BOTH + 1)  # both sums in one number, which is exact
-        found = sums[sums > 0].astype(np.int64)
-        return found >> BOTH_BITS, found & BOTH - 1
     branches = np.bincount(slot)
     seen = np.flatnonzero(branches)
     return np.bincount(slot, rows.counts)[seen].astype(np.int64), branches[seen]

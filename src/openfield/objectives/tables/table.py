@@ -5,7 +5,7 @@ What every objective starts from; made from files, mappings or columns, checked 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -201,7 +201,13 @@ def _joined(pieces: list[Rows]) -> Rows:
         return Rows(*(np.empty(0, np.int64) for _ in range(4)))
     if len(pieces) == 1:
         return pieces[0]
-    return Rows(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+    return Rows(*(_end_to_end(columns) for columns in zip(*pieces, strict=True)))
+
+
+def _end_to_end(columns: Sequence[Array]) -> Array:
+    """Join columns, as Python's integers if one has them."""
+    kinds = {column.dtype for column in columns}
+    return np.concatenate(columns, dtype=object if np.dtype(object) in kinds else None)
 
 
 def _book(codes: list[Codes], ids: tuple[int, ...] | None, name: str) -> CodeBook | None:

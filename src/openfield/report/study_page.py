@@ -17,10 +17,10 @@ import msgspec
 from openfield.atomic import replacing
 from openfield.objectives.evaluation import NAMES
 from openfield.objectives.measures.correlations import Correlation
-from openfield.objectives.render import study_record
 from openfield.objectives.study.manifest import published
-from openfield.objectives.study.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
 from openfield.objectives.study.study import REWARD, SIMILARITY, Row, Study
+from openfield.report.objectives import study_record
+from openfield.report.study_plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
 
 COLUMNS = (*NAMES, REWARD, SIMILARITY)
 WORDS = {
