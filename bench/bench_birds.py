@@ -25,7 +25,6 @@ import msgspec
 from openfield.core import Spec
 from openfield.domains.birds import DOMAIN, BirdsClient
 from openfield.domains.birds.agents import NaiveShooter
-from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.drawing import pixels
 from openfield.domains.birds.game.game import ITERATIONS, Game
@@ -34,6 +33,7 @@ from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.game.physics import STEP
 from openfield.domains.birds.game.scene import see
 from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.wire.remote_agent import play
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal

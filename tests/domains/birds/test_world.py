@@ -9,8 +9,8 @@ import pytest
 import openfield as of
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.exports import write_logs
+from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.wire.conversation import Conversation, WireCommand
 from openfield.domains.birds.wire.messages import Request
 from openfield.errors import InvalidInput

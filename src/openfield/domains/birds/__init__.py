@@ -1,6 +1,6 @@
 """Birds: physical reasoning with a slingshot, under the rules of the Science Birds novelty evaluation.
 
-Start with `domain`, then `world`. `game` is the physics, `evaluation` the rules of a trial, `files` the configuration
+Start with `domain`, then `world`. `game` is the physics, `harness` the rules of a trial, `files` the configuration
 and level files, `wire` the TCP protocol, and `agents` the agents that come with the domain. Importing this needs
 neither the physics engine nor Pillow.
 """

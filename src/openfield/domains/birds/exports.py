@@ -34,12 +34,8 @@ REPORT_COLUMNS = (
 )
 GROUP = ("agent", "novelty", "scenario", "trials")
 MEASURES = ("CDT%", "WDT%", "delay")
-MEASURE_COLUMNS = (
-    *GROUP,
-    *MEASURES,
-    *(f"passive {name}" for name in MEASURES),
-    *("normal", "novel", "asymptotic", "area"),
-)
+PASSIVE = tuple(f"passive {name}" for name in MEASURES)
+MEASURE_COLUMNS = (*GROUP, *MEASURES, *PASSIVE, "normal", "novel", "asymptotic", "area")
 DETECTOR_COLUMNS = (*GROUP, "detector", "window", "parameter", *MEASURES)
 Groups = dict[tuple[str, str, str], list[CellRecord]]
 
@@ -48,11 +44,6 @@ def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
     """Write both logs into a folder, and return a line that says how much was written.
 
     The original logs know only one agent. If a run has several, each one gets a folder inside.
-
-    Args:
-        run: The run file.
-        output: The folder to write to.
-        cell: The id of the only cell to write; None writes all.
     """
     if output.is_file():
         raise InvalidInput(f"{output} is a file; the logs go into a folder.")
@@ -74,8 +65,7 @@ def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
 
 def write_measures(run: Path, output: Path, cell: str | None = None) -> str:
     """Write one row per agent, novelty and scenario, and return a line that says how many."""
-    groups = _groups(run, cell)
-    rows = [[*key, len(cells), *published(cells)] for key, cells in groups.items()]
+    rows = [[*key, len(cells), *published(cells)] for key, cells in _groups(run, cell).items()]
     return _write(output, MEASURE_COLUMNS, rows)
 
 

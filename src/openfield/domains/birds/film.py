@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from openfield.capabilities import Film
-from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.game.drawing import pixels
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.scene import see
 from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.world import BirdsWorld
 
 EVERY = 5

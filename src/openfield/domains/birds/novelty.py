@@ -125,18 +125,12 @@ SIGNS = {
 """Object types that only a changed level has; types that begin with `Pink` are of the changed colour."""
 
 
-def changes_in(level: Level) -> list[str]:
-    """Return the changes that a level shows, in the order of the hierarchy."""
+def describe_changes(level: Level) -> str:
+    """Describe the novelties of a level; empty for a normal level."""
     found = {SIGNS.get(placed.type, "colour" if placed.type.startswith("Pink") else "") for placed in level.objects}
     if level.sling[0] > 0:
         found.add("sling")
-    return [name for name in CHANGES if name in found]
-
-
-def describe_changes(level: Level) -> str:
-    """Describe the novelties of a level; empty for a normal level."""
-    notes = {novelty.name: f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES}
-    return "; ".join(notes[name] for name in changes_in(level))
+    return "; ".join(f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES if novelty.name in found)
 
 
 def describe_folders(names: Iterable[str]) -> list[str]:

@@ -23,9 +23,8 @@ from openfield.domains.birds.actions import (
     Zoom,
     read_action,
 )
-from openfield.domains.birds.evaluation.harness import RESTING, Harness, HarnessState
-from openfield.domains.birds.evaluation.script import EvaluationScript
 from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.harness import RESTING, EvaluationScript, Harness, HarnessState
 from openfield.domains.birds.level_in_play import LevelInPlay
 from openfield.domains.birds.novelty import change_level
 from openfield.domains.birds.queries import answer_query

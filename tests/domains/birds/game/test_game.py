@@ -294,7 +294,8 @@ def test_a_level_is_over_only_when_everything_has_come_to_rest():
                 game.shoot(math.cos(math.radians(degrees)), math.sin(math.radians(degrees)))
                 game.settle()
             ended += game.state != "playing"
-            assert not any(body.stirs for body in game.bodies if body.moves and body.physical.awake)
+            awake = [body for body in game.bodies if body.moves and body.physical.awake]
+            assert not any(body.speed > 0 or body.physical.angularVelocity != 0 for body in awake)
     assert ended == 50
 
 

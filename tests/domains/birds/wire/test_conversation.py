@@ -8,7 +8,7 @@ import pytest
 
 from openfield.core import Belief
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.harness import HarnessState
+from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.wire.conversation import Conversation
 from openfield.domains.birds.wire.messages import FIXED, Request
 from openfield.rollout import Rollout

@@ -9,7 +9,7 @@ import pytest
 
 from openfield.domains.birds import DOMAIN, BirdsClient
 from openfield.domains.birds.agents.observed_level import observe_level
-from openfield.domains.birds.evaluation.harness import HarnessState
+from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.wire.server import BirdsServer, BirdsWire, read_token
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run

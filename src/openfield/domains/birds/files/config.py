@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.files.xml_element import MAX_TRIALS, XmlElement, naming, read_root
 from openfield.domains.birds.game.level import decode_xml
+from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.errors import InvalidInput
 
 CHECKPOINT_LIMITS = ("time", "interaction")

@@ -16,10 +16,10 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from openfield.atomic import replacing
-from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.files.config import ConfigMeta, MetaSet, MetaTrial, is_meta, read_meta
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.files.xml_element import MAX_TRIALS, naming
+from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.domains.birds.settings import TimeScope
 from openfield.errors import InvalidInput
 from openfield.trial import derive
@@ -31,12 +31,6 @@ def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScop
     """Return the list of trials behind a `config.xml`, a `configMeta.xml`, or a folder with either.
 
     If a description is newer than the list beside it, or has no list, its trials are drawn and written there.
-
-    Args:
-        path: A file or a folder.
-        pool: The levels to draw from.
-        seed: The same seed draws the same trials.
-        time_scope: Whether the training time is for the set or for each level.
     """
     meta = path / META_NAME if path.is_dir() else path
     if path.name == CONFIG_NAME and path.is_file() and path.with_name(META_NAME).is_file():
@@ -84,9 +78,7 @@ def write_config(scripts: list[EvaluationScript]) -> str:
 def count_test_sets(trial: MetaTrial, seconds: int) -> int:
     """Return the number of test sets before their percentages are applied: one per checkpoint, at least one.
 
-    Args:
-        trial: The description of the trial.
-        seconds: The time of its training, all levels together.
+    The seconds are those of training, all levels together.
     """
     by_time = seconds, trial.script.checkpoint_seconds
     by_count = trial.script.training.interactions, trial.script.checkpoint_interactions

@@ -42,11 +42,7 @@ SEAM = -0.005
 """Position at which two pieces of ground meet in the middle of a level."""
 PLAIN_FRICTION = 0.4
 LAUNCH_GRAVITY = 0.48
-SHOTS_NEEDED = {
-    **dict.fromkeys(("BasicBig", "PinkBigPig"), 3),
-    **dict.fromkeys(("BasicBigTwoShots", "PinkBigPigTwoShots"), 2),
-    **dict.fromkeys(("BasicBigFourShots", "PinkBigPigFourShots"), 4),
-}
+SHOTS_NEEDED = {"BasicBig": 3, "BasicBigTwoShots": 2, "BasicBigFourShots": 4}
 """Number of different birds that must hit these pigs in the NovPhy levels, whatever the damage."""
 LONG_LIFE, PINK_LONG_LIFE = 1e8, 1e4
 """Lives of these pigs, more than any blast or fall takes."""
@@ -98,11 +94,6 @@ class Body:
         """Its speed."""
         velocity = self.physical.linearVelocity
         return math.hypot(velocity.x, velocity.y)
-
-    @property
-    def stirs(self) -> bool:
-        """True if it moves or turns at all."""
-        return self.speed > 0 or self.physical.angularVelocity != 0
 
     def outline(self, ring: Ring | None = None) -> list[tuple[float, float]]:
         """Return the outline, or another ring of the body, in world coordinates."""
@@ -219,7 +210,7 @@ class BodyBuilder:
         body = Body(physical, "pig", placed.type, kind.outline, kind.life)
         body.defence, body.points = profile.pig_defence, 5000
         if profile.damage_by_mass == 0 and self._level.camera.widest != 30:
-            body.birds = SHOTS_NEEDED.get(placed.type, 0)
+            body.birds = SHOTS_NEEDED.get(placed.type.replace("PinkBigPig", "BasicBig"), 0)
         if body.birds:
             body.life = body.full = PINK_LONG_LIFE if placed.type.startswith("Pink") else LONG_LIFE
             self._weigh(physical, 1.5)

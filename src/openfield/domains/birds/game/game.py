@@ -282,7 +282,8 @@ class Game(BodySet):
     @property
     def _at_rest(self) -> bool:
         """True if every body is at rest; the engine puts such bodies to sleep."""
-        return not any(body.moves and body.physical.awake and body.stirs for body in self.bodies)
+        awake = (body for body in self.bodies if body.moves and body.physical.awake)
+        return not any(body.speed > 0 or body.physical.angularVelocity != 0 for body in awake)
 
     def _tap(self, bird: Body) -> None:
         """Use the power of a bird, if it is far enough from the sling."""

@@ -50,13 +50,7 @@ class Noise:
 
 
 def ground_truth(scene: Scene, dev: bool = False, noise: Noise | None = None) -> list[dict[str, Any]]:
-    """Return a scene as a list with one collection of features.
-
-    Args:
-        scene: The level at one moment.
-        dev: Whether to name every object and its life.
-        noise: The noise to add; None adds none.
-    """
+    """Return a scene as a list with one collection of features; `dev` names every object and its life."""
     features: list[dict[str, Any]] = [
         _feature({}, str(GROUND_ID), "Ground", [], {"yindex": scene.ground}),
         _feature(_polygon([scene.sling]), str(SLING_ID), "Slingshot", _colormap("sling", None)),

@@ -33,14 +33,7 @@ def solve(level: Level, profile: ProfileName | None = None, angles: Angles = ANG
 
 
 def replay(level: Level, shots: Shots, profile: ProfileName | None = None, tap: float = 0.0) -> Game:
-    """Play some shots and return the game after them.
-
-    Args:
-        level: The level to play.
-        shots: Launch vectors.
-        profile: The physics; None takes those of the level.
-        tap: Seconds after each release at which the bird uses its power; 0 means never.
-    """
+    """Play launch vectors and return the game; a tap is so many seconds after each release, 0 means never."""
     game = Game(level, profile)
     for dx, dy in shots:
         game.shoot(dx, dy, tap)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.evaluation.harness import HarnessState
+from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.wire.messages import PAD, Request, write_request
 
 __all__ = ["BirdsClient", "SetFacts"]

@@ -14,7 +14,7 @@ import msgspec
 
 from openfield.core import Ask, Belief, Turn
 from openfield.domains.birds.actions import MAX_FRAMES, Load, Restart, Shot, Stay, Wait, Watch, Zoom
-from openfield.domains.birds.evaluation.harness import SET_STATES, HarnessState
+from openfield.domains.birds.harness import SET_STATES, HarnessState
 from openfield.domains.birds.wire import messages as protocol
 from openfield.domains.birds.wire.messages import Request
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from openfield.core import Reply, Spec
 from openfield.domains.birds.agents import NaiveShooter, Planner, RandomShooter, Shooter
 from openfield.domains.birds.agents.observed_level import observe_level
-from openfield.domains.birds.evaluation.harness import SET_STATES, HarnessState
+from openfield.domains.birds.harness import SET_STATES, HarnessState
 from openfield.domains.birds.wire.client import BirdsClient
 
 SHOOTERS: dict[str, type[Shooter]] = {"random": RandomShooter, "naive": NaiveShooter, "planner": Planner}

@@ -1,7 +1,7 @@
-"""The harness of a birds trial: sets, checkpoints, limits, attempts, and when the agent is asked for a belief.
+"""The script of a birds trial, and the harness that plays it: sets, checkpoints, limits, attempts, and questions.
 
-It has no input or output. The world tells it what the agent asked for and what happened; the harness decides what is
-allowed and which state the agent is in.
+The script says which levels are played in which sets, and within which limits. The harness has no input or output: the
+world tells it what the agent asked for and what happened, and it decides what is allowed and which state comes next.
 """
 
 from __future__ import annotations
@@ -12,8 +12,46 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.settings import BirdsSettings
+
+
+class LevelSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Levels that are played under common limits; 0 or less means no limit."""
+
+    levels: tuple[str, ...]
+    """Names of level files below the folder of levels; `#change+change` behind a name changes the level on loading."""
+    seconds: int = 0
+    interactions: int = 0
+    attempts: int = 0
+    """Loads of each level."""
+    selection: bool = False
+    """True if the agent may choose levels; else they come in order."""
+
+    @property
+    def endless(self) -> bool:
+        """True if no limit of time, interactions or attempts ever ends the set."""
+        return bool(self.levels) and max(self.seconds, self.interactions, self.attempts) <= 0
+
+
+class EvaluationScript(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial: training, tests at checkpoints and at the end, and how often the agent is asked for a belief."""
+
+    training: LevelSet
+    tests: tuple[LevelSet, ...] = ()
+    checkpoint_seconds: int = 0
+    checkpoint_interactions: int = 0
+    informed: bool = False
+    """True if the agent is told whether a level is novel."""
+    report_step: int = 0
+    """Interactions between two requests for a belief; 0 or less means never."""
+    report_in_training: bool = False
+    report_in_testing: bool = False
+    executions: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all levels, in order."""
+        return [name for levels in (self.training, *self.tests) for name in levels.levels]
 
 
 class HarnessState(enum.IntEnum):

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.harness import Harness, HarnessState
-from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.harness import EvaluationScript, Harness, HarnessState, LevelSet
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.wire.conversation import Conversation
 from openfield.domains.birds.wire.messages import Request

@@ -5,8 +5,7 @@ import math
 import msgspec
 import pytest
 
-from openfield.domains.birds.evaluation.harness import Harness, HarnessState
-from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.harness import EvaluationScript, Harness, HarnessState, LevelSet
 from openfield.domains.birds.settings import BirdsSettings
 
 SHOTS_ONLY = BirdsSettings(count_loads=False)
