@@ -192,7 +192,7 @@ def test_help_shows_the_flags_of_the_domain(say, command):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("serve", "birds", "--port", "99999"), "--port is a number from 0 to 65,535, not 99999"),
+        (("serve", "birds", "--port", "99999"), "--port cannot be 99999. Must be <= 65535."),
         (("serve", "birds", "--token", "secret"), "--token 8472913"),
         (("serve", "birds", "--host", "0.0.0.0"), "needs a token"),
         (("run", "birds", "--levels", "no/levels"), "no folder of levels at no/levels"),
