@@ -12,12 +12,7 @@ from openfield.domains.commai.settings import CommaiSettings
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.domains.commai.agents.learners import (
-        EchoLearner,
-        MemorisingLearner,
-        RandomLearner,
-        SilentLearner,
-    )
+    from openfield.domains.commai.agents.learners import EchoLearner, MemorisingLearner, RandomLearner, SilentLearner
     from openfield.domains.commai.agents.mapping_learner import MappingLearner
     from openfield.domains.commai.agents.oracle import Oracle
     from openfield.domains.commai.environment.environment import Environment, Tally
@@ -32,8 +27,7 @@ if TYPE_CHECKING:
     )
     from openfield.domains.commai.environment.task import Instance, Stage, Task
     from openfield.domains.commai.tasks.catalogue import make_task, task_ids
-    from openfield.domains.commai.tasks.configuration import load_configuration
-    from openfield.domains.commai.tasks.curriculum import make_environment
+    from openfield.domains.commai.tasks.curriculum import load_configuration, make_environment
     from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
     from openfield.domains.commai.tasks.micro import MicroTask
 

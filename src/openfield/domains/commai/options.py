@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -173,7 +174,7 @@ OPTIONS = {"run": CommaiRunOptions, "play": CommaiPlayOptions, "serve": CommaiSe
 
 def read_configuration(path: Path) -> dict[str, Any]:
     """Return the settings of a configuration file, which is checked at once."""
-    from openfield.domains.commai.tasks.configuration import load_configuration
+    from openfield.domains.commai.tasks.curriculum import load_configuration
 
     _, settings = load_configuration(path)
     if path.suffix == ".toml":
@@ -187,16 +188,15 @@ def _list_writers(options: CommaiOptions) -> list[Callable[[Result], None]]:
     """Return what writes files when all is done; a file that cannot be written is refused now."""
     from openfield.domains.commai.exports import export_results, export_table
 
-    def after(path: Path, export: Callable[[Path, Path, str | None], str]) -> Callable[[Result], None]:
+    def write(path: Path, export: Callable[[Path, Path, str | None], str], result: Result) -> None:
+        export(result.paths[0], path, None)
+
+    wanted = [
+        (path, export) for path, export in ((options.table, export_table), (options.summary, export_results)) if path
+    ]
+    for path, _ in wanted:
         _check_target(path)
-
-        def write(result: Result) -> None:
-            export(result.paths[0], path, None)
-
-        return write
-
-    writers = [after(options.table, export_table)] if options.table else []
-    return writers + ([after(options.summary, export_results)] if options.summary else [])
+    return [partial(write, path, export) for path, export in wanted]
 
 
 def _with_human(changes: CommandChanges, options: CommaiPlayOptions, mode: Mode) -> CommandChanges:

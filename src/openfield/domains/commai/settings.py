@@ -40,10 +40,7 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
     ] = ()
     unlock_threshold: Annotated[
         int,
-        Meta(
-            ge=1,
-            description="For the dependencies scheduler: solved instances that unlock the tasks behind a task.",
-        ),
+        Meta(ge=1, description="For the dependencies scheduler: solved instances that unlock the tasks behind a task."),
     ] = 10
     retest: Annotated[
         bool, Meta(description="Whether all tasks are played again at the end, to measure retention.")
@@ -54,8 +51,7 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
         Scramble, Meta(description="Whether every word is replaced by a made-up one: pronounceable (readable) or not.")
     ] = ""
     compat: Annotated[
-        Literal["", "round1"],
-        Meta(description="`round1` restores quirks of the original that are otherwise repaired."),
+        Literal["", "round1"], Meta(description="`round1` restores quirks of the original that are otherwise repaired.")
     ] = ""
     strict: Annotated[
         bool,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,8 +23,7 @@ from openfield.domains.commai.environment.serializers import make_byte_table, ma
 from openfield.domains.commai.environment.task import BYTES, Prices
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task
-from openfield.domains.commai.tasks.configuration import read_original, run_configuration
-from openfield.domains.commai.tasks.curriculum import make_environment, make_scheduler
+from openfield.domains.commai.tasks.curriculum import make_environment, open_scheduler
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.trial import Trial
 
@@ -246,15 +244,6 @@ class Turns(dict[str, Turn]):
             return msgspec.structs.replace(turn, feedback=self._look() or None)
         self[symbol] = turn
         return turn
-
-
-def open_scheduler(settings: CommaiSettings) -> Scheduler:
-    """Make the scheduler of a trial: from a configuration of the original, a Python file, or the settings."""
-    if settings.configuration:
-        return read_original(settings.configuration, "configuration")
-    if settings.module:
-        return run_configuration(Path(settings.module))
-    return make_scheduler(settings)
 
 
 def _hearing(table: dict[int, int], bits: bool) -> dict[Any, str]:

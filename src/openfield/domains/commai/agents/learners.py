@@ -29,12 +29,7 @@ class SilentLearner(Learner):
 
 
 class RandomLearner(Learner):
-    """Says random symbols.
-
-    Args:
-        seed: The seed of its randomness.
-        alphabet: The symbols it chooses from.
-    """
+    """Says random symbols of an alphabet, by default the printable ones."""
 
     def __init__(self, seed: int = 0, alphabet: str = "".join(map(chr, range(32, 127)))) -> None:
         self._rng = random.Random(seed)
@@ -78,11 +73,7 @@ SURE = 0.9
 
 
 class NoticingLearner:
-    """Lets another learner talk, and believes that the world has changed when several unknown symbols come at once.
-
-    Args:
-        learner: The learner that talks.
-    """
+    """Lets another learner talk, and believes that the world has changed when several unknown symbols come at once."""
 
     def __init__(self, learner: Any) -> None:
         self._learner = learner

@@ -96,11 +96,7 @@ class LineView:
 
 
 class ScreenView:
-    """Shows every step on the whole screen. `+` and `-` change the delay, `0` resets it.
-
-    Args:
-        delay: Seconds to wait after each step.
-    """
+    """Shows every step on the whole screen. `+` and `-` change the delay, in seconds; `0` resets it."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self._delay = self._usual = delay

@@ -83,12 +83,7 @@ class LearnerSession:
 
 
 class LearnerAdapter:
-    """Turns any object with `next(symbol)` into a learner. `reward` may be missing; symbols may be bytes or numbers.
-
-    Args:
-        learner: The object.
-        name: The learner's name in error messages.
-    """
+    """Turns any object with `next(symbol)` into a learner. `reward` may be missing; symbols may be bytes or numbers."""
 
     def __init__(self, learner: Any, name: str = "") -> None:
         self.name = name or type(learner).__name__

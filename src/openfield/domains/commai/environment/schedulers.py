@@ -9,31 +9,29 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Protocol
 
 from openfield.domains.commai.environment.task import Task
 from openfield.errors import InvalidInput, UnknownName
 
 
-class Scheduler(Protocol):
+class Scheduler:
     """Chooses the task of each instance."""
 
-    tasks: Sequence[Task]
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        if not tasks:
+            raise InvalidInput("A scheduler needs at least one task; its list `tasks` is empty.")
+        self.tasks = tasks
 
     def next_task(self, rng: random.Random) -> Task | None:
         """Return the task of the next instance, or None if the curriculum is finished."""
-        ...
+        raise NotImplementedError
 
     def record(self, result: int) -> None:
         """Take the verdict of the instance that just ended; by default ignore it."""
-        return
 
 
 class RandomScheduler(Scheduler):
     """Chooses uniformly."""
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self.tasks = _some(tasks)
 
     def next_task(self, rng: random.Random) -> Task:
         """Return a random task."""
@@ -44,7 +42,7 @@ class SequentialScheduler(Scheduler):
     """Gives each task one instance, in turn, and starts again after the last."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        self.tasks = _some(tasks)
+        super().__init__(tasks)
         self._next = 0
 
     def next_task(self, rng: random.Random) -> Task:
@@ -54,11 +52,11 @@ class SequentialScheduler(Scheduler):
         return task
 
 
-class IncrementalScheduler:
+class IncrementalScheduler(Scheduler):
     """Goes on to the next task after enough successes, in a circle. Failures take nothing away."""
 
     def __init__(self, tasks: Sequence[Task], success_threshold: int = 2) -> None:
-        self.tasks = _some(tasks)
+        super().__init__(tasks)
         self.threshold = success_threshold
         self.position = 0
         self.streak = 0
@@ -75,7 +73,7 @@ class IncrementalScheduler:
             self.streak += result
 
 
-class ConsecutiveScheduler:
+class ConsecutiveScheduler(Scheduler):
     """Goes on to the next task after enough successes in a row and ends the curriculum after the last.
 
     Args:
@@ -92,7 +90,7 @@ class ConsecutiveScheduler:
         cyclic: bool = False,
         thresholds: Mapping[str, int] | None = None,
     ) -> None:
-        self.tasks = _some(tasks)
+        super().__init__(tasks)
         self.threshold = success_threshold
         self._cyclic = cyclic
         self._thresholds = thresholds or {}
@@ -116,7 +114,7 @@ class ConsecutiveScheduler:
         self.streak = self.streak + 1 if result == 1 else int(result)
 
 
-class DependenciesScheduler:
+class DependenciesScheduler(Scheduler):
     """Chooses uniformly among the tasks whose prerequisites have been solved often enough.
 
     Args:
@@ -128,7 +126,7 @@ class DependenciesScheduler:
     def __init__(
         self, tasks: Sequence[Task], tasks_dependencies: Iterable[Sequence[Task]] = (), unlock_threshold: int = 10
     ) -> None:
-        self.tasks = _some(tasks)
+        super().__init__(tasks)
         self._threshold = unlock_threshold
         self._needs: dict[str, set[str]] = {task.kind: set() for task in tasks}
         for first, then in tasks_dependencies:
@@ -158,13 +156,8 @@ class DependenciesScheduler:
         return all(self._solved[need] >= self._threshold for need in self._needs[task.kind])
 
 
-class IntrudedScheduler:
-    """Another scheduler's choice, with a task it does not know in every second instance.
-
-    Args:
-        scheduler: The scheduler, which hears nothing of the other instances.
-        intruder: The task of every second instance.
-    """
+class IntrudedScheduler(Scheduler):
+    """Another scheduler's choice, with an intruder it knows nothing of in every second instance."""
 
     def __init__(self, scheduler: Scheduler, intruder: Task) -> None:
         self.tasks = scheduler.tasks
@@ -181,12 +174,6 @@ class IntrudedScheduler:
         """Pass on the verdicts of the scheduler's own tasks."""
         if not self._intruding:
             self.scheduler.record(result)
-
-
-def _some(tasks: Sequence[Task]) -> Sequence[Task]:
-    if not tasks:
-        raise InvalidInput("A scheduler needs at least one task; its list `tasks` is empty.")
-    return tasks
 
 
 def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:

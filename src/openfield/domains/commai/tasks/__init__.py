@@ -2,6 +2,6 @@
 
 Start with `catalogue.py`, which has every task by its id. `micro.py` is the engine of the micro tasks, `mapping.py` and
 `phrases.py` their questions; `mini.py` has the mini tasks with the string sets of `description.py`. `curriculum.py`
-makes an environment from settings and `configuration.py` from a file; `original_names.py` knows the class names of old
-files. `legacy/` has the older task sets.
+makes an environment from settings or a configuration file; `original_names.py` knows the class names of old files.
+`legacy/` has the older task sets.
 """

@@ -18,7 +18,7 @@ from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.domains.commai.tasks.mapping import LETTERS, DigitsTask, LettersTask, Shape
 from openfield.domains.commai.tasks.micro import know_after, know_at_once, know_by_elimination
 from openfield.domains.commai.tasks.mini import MINI
-from openfield.domains.commai.tasks.phrases import CodeTask, MixedTask, PhraseTask, RoundMaker, SynonymTask
+from openfield.domains.commai.tasks.phrases import MixedTask, PhraseTask, ReworkedTask, RoundMaker
 from openfield.errors import UnknownName
 
 Factory = Callable[[str], Task]
@@ -61,8 +61,8 @@ MICRO: dict[str, Factory] = {
     **{name: partial(PhraseTask, make=make) for name, make in _PHRASES.items()},
     "micro15": mapping.SequenceTask,
     "micro16": partial(MixedTask, makers=_MIXED),
-    "micro19": partial(SynonymTask, makers=_REWORDED),
-    "micro20": partial(CodeTask, makers=_REWORDED),
+    "micro19": partial(ReworkedTask, makers=_REWORDED, rework=phrases.use_synonyms),
+    "micro20": partial(ReworkedTask, makers=_REWORDED, rework=phrases.use_code_words),
 }
 _LEGACY = {f"{group}.{name}": make for group, tasks in LEGACY.items() for name, make in tasks.items()}
 CATALOGUE: dict[str, Factory] = {**MICRO, **MINI, **_LEGACY}

@@ -1,13 +1,23 @@
-"""From settings to an environment: new tasks, their scheduler, the serializer and the mode.
+"""From settings or a configuration file to a scheduler with new tasks, and to an environment.
 
-Worlds, benchmarks and tests start here. Configuration files are read in `configuration.py`.
+Worlds, benchmarks and tests start here. A configuration is the original's JSON unchanged, one of its Python modules
+with `create_tasks()`, or our TOML, which yields settings as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+import inspect
+import traceback
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from openfield.domains.commai.environment.environment import BitEnvironment, Environment
+from openfield.domains.commai.environment.grid_world import GridWorld
 from openfield.domains.commai.environment.schedulers import (
     ConsecutiveScheduler,
     DependenciesScheduler,
@@ -19,8 +29,14 @@ from openfield.domains.commai.environment.schedulers import (
 from openfield.domains.commai.environment.serializers import make_serializer
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.settings import CommaiSettings
-from openfield.domains.commai.tasks.catalogue import make_task, task_ids
+from openfield.domains.commai.tasks.catalogue import CATALOGUE, make_task, task_ids
+from openfield.domains.commai.tasks.original_names import SCHEDULERS, find_task, original_packages
 from openfield.errors import InvalidInput, UnknownName
+from openfield.registry import load
+from openfield.settings import make_settings
+
+ARGUMENTS = {"max_time": 1, "failed_task_tolerance": 0}
+"""The numbers a file may set for a single task, and their minimum."""
 
 
 def make_environment(
@@ -56,6 +72,227 @@ def make_scheduler(settings: CommaiSettings) -> Scheduler:
         return DependenciesScheduler(tasks, _pairs(tasks, settings.dependencies), settings.unlock_threshold)
     strict = {task.name: max(task.minimum_threshold, threshold) for task in tasks} if settings.strict else None
     return ConsecutiveScheduler(tasks, threshold, settings.cyclic, strict)
+
+
+def open_scheduler(settings: CommaiSettings) -> Scheduler:
+    """Make the scheduler of a trial: from a configuration of the original, a Python file, or the settings."""
+    if settings.configuration:
+        return read_original(settings.configuration, "configuration")
+    if settings.module:
+        return run_configuration(Path(settings.module))
+    return make_scheduler(settings)
+
+
+def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Scheduler, CommaiSettings]:
+    """Return the scheduler and the settings of a file, or of a mapping in the original's form.
+
+    Raises:
+        InvalidInput: The file cannot be used. The message names the key and what would be right.
+    """
+    if isinstance(source, Mapping):
+        return read_original(source, "the configuration"), CommaiSettings()
+    path = Path(source)
+    if not path.is_file():
+        raise InvalidInput(f"There is no configuration file {path}.")
+    if path.suffix == ".json":
+        return read_original(_decode(path, msgspec.json.decode), str(path)), CommaiSettings()
+    if path.suffix == ".toml":
+        settings = read_settings(_decode(path, msgspec.toml.decode), str(path))
+        try:
+            return make_scheduler(settings), settings
+        except (InvalidInput, UnknownName) as error:
+            raise InvalidInput(f"{path}: {error}") from None
+    if path.suffix == ".py":
+        return run_configuration(path), CommaiSettings()
+    raise InvalidInput(f"{path} is not a configuration: its name must end in .json, .py or .toml.")
+
+
+def read_original(table: Any, name: str) -> Scheduler:
+    """Return the scheduler of a configuration in the original's form: `worlds`, `tasks`, `scheduler`."""
+    worlds = {key: _world(entry, f"{name}: worlds.{key}") for key, entry in _part(table, "worlds", name).items()}
+    tasks = {
+        key: _task(key, entry, worlds, f"{name}: tasks.{key}") for key, entry in _part(table, "tasks", name).items()
+    }
+    return _scheduler(_part(table, "scheduler", name), tasks, f"{name}: scheduler")
+
+
+def read_settings(table: Any, name: str) -> CommaiSettings:
+    """Return the settings of a TOML file, which has them at its top or in a table `[commai]`."""
+    values = table.get("commai", table)
+    if not isinstance(values, dict):
+        raise InvalidInput(f"{name}: commai must be a table of settings.")
+    try:
+        return make_settings(CommaiSettings, values)
+    except (InvalidInput, UnknownName) as error:
+        raise InvalidInput(f"{name}: {error}") from None
+
+
+def run_configuration(path: Path) -> Scheduler:
+    """Return the scheduler that `create_tasks()` of a Python file makes. The file must be in the working directory.
+
+    While it runs, the original's packages `core`, `tasks` and `worlds` can be imported, with our classes in them.
+    """
+    if not path.resolve().is_relative_to(Path.cwd()):
+        raise InvalidInput(f"{path} is not inside the working directory. Python configurations run only from there.")
+    with original_packages():
+        try:
+            module = _import(path)
+            create = getattr(module, "create_tasks", None)
+            if not callable(create):
+                raise InvalidInput(f"{path} has no function create_tasks() that returns a scheduler.")
+            made: Scheduler = create()
+        except InvalidInput:
+            raise
+        except Exception as error:  # it may raise anything: it is the user's own code
+            raise InvalidInput(f"{path}{_line_in(path, error)}: {type(error).__name__}: {error}") from error
+    if not hasattr(made, "next_task"):
+        raise InvalidInput(f"{path}: create_tasks() must return a scheduler, not {type(made).__name__}.")
+    return made
+
+
+def _decode(path: Path, decode: Any) -> Any:
+    try:
+        return decode(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}.") from None
+
+
+def _part(table: Any, key: str, name: str) -> dict[str, Any]:
+    """Return a table that must be there; it may be empty."""
+    if not isinstance(table, Mapping) or not isinstance(table.get(key), dict):
+        raise InvalidInput(
+            f"{name}: the key '{key}' must be a table. Needed are 'worlds' (may be empty), 'tasks', 'scheduler'."
+        )
+    found: dict[str, Any] = table[key]
+    return found
+
+
+def _type_of(entry: Any, place: str) -> str:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
+        raise InvalidInput(f"{place}: the key 'type' must be the dotted name of a class.")
+    kind: str = entry["type"]
+    return kind
+
+
+def _world(entry: Any, place: str) -> GridWorld:
+    if _type_of(entry, place).rpartition(".")[2] != "GridWorld":
+        raise InvalidInput(f"{place}.type: unknown world '{entry['type']}'. Known: worlds.grid_world.GridWorld.")
+    return GridWorld()
+
+
+def _task(key: str, entry: Any, worlds: Mapping[str, GridWorld], place: str) -> Task:
+    """Make a task with the name it has in the file, which reports use too."""
+    path = _type_of(entry, place)
+    kind = path if path in CATALOGUE else find_task(path)
+    task = _own_task(path, key, place) if kind is None else CATALOGUE[kind](key)
+    task.kind = kind or path
+    args = entry.get("args") or {}
+    if not isinstance(args, Mapping):
+        raise InvalidInput(f"{place}.args must be a table of arguments, such as {{'max_time': 1000}}.")
+    for name, value in args.items():
+        _set_argument(task, name, value, worlds, f"{place}.args.{name}")
+    if entry.get("world") is not None:
+        task.world = _lookup(entry["world"], worlds, "world", f"{place}.world")
+    return task
+
+
+def _own_task(path: str, key: str, place: str) -> Task:
+    """Make a task of the user's own: a class in a module that can be imported."""
+    module, _, name = path.rpartition(".")
+    try:
+        found = load(f"{module}:{name}") if module else None
+    except (InvalidInput, UnknownName) as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            raise InvalidInput(f"{place}.type: {UnknownName('task', path, CATALOGUE, label='Ours')}") from None
+        raise InvalidInput(f"{place}.type: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise InvalidInput(f"{place}.type: {path} is not a task: it must be a subclass of Task or MicroTask.")
+    return found(key)
+
+
+def _set_argument(task: Task, name: str, value: Any, worlds: Mapping[str, GridWorld], place: str) -> None:
+    """Set a keyword argument of a task: its world, or a number that its instances read."""
+    if name == "world":
+        task.world = _lookup(value, worlds, "world", place)
+        return
+    known = [argument for argument in ARGUMENTS if hasattr(task, argument)]
+    if name not in known:
+        raise InvalidInput(f"{place}: {UnknownName('argument', name, ['world', *known], label='Known')}")
+    setattr(task, name, _number(value, ARGUMENTS[name], place))
+
+
+def _scheduler(entry: dict[str, Any], tasks: Mapping[str, Task], place: str) -> Scheduler:
+    kind = _type_of(entry, place)
+    make = SCHEDULERS.get(kind.rpartition(".")[2])
+    if make is None:
+        known = [f"core.scheduler.{name}" for name in SCHEDULERS]
+        raise InvalidInput(f"{place}.type: {UnknownName('scheduler', kind, known, label='Known')}")
+    args = entry.get("args") or {}
+    if not isinstance(args, dict):
+        raise InvalidInput(f"{place}.args must be a table.")
+    known = [name for name in inspect.signature(make).parameters if name != "thresholds"]
+    ready = {key: _scheduler_argument(key, value, known, tasks, f"{place}.args") for key, value in args.items()}
+    if "tasks" not in ready:
+        raise InvalidInput(f"{place}.args: the key 'tasks' must be the list of task ids.")
+    try:
+        return make(**ready)
+    except (InvalidInput, UnknownName) as error:
+        raise InvalidInput(f"{place}.args: {error}") from None
+
+
+def _scheduler_argument(key: str, value: Any, known: Sequence[str], tasks: Mapping[str, Task], place: str) -> Any:
+    if key not in known:
+        raise InvalidInput(f"{place}: {UnknownName('argument', key, known, label='Known')}")
+    place = f"{place}.{key}"
+    if key == "tasks":
+        return _tasks(value, tasks, place)
+    if key == "tasks_dependencies":
+        if not isinstance(value, list):
+            raise InvalidInput(f"{place} must be a list of pairs of task ids.")
+        return [_tasks(pair, tasks, place, exactly=2) for pair in value]
+    if key == "cyclic":
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{place} must be true or false, not {value!r}.")
+        return value
+    return _number(value, 1, place)
+
+
+def _tasks(value: Any, tasks: Mapping[str, Task], place: str, exactly: int | None = None) -> list[Task]:
+    """Return the tasks of a list of ids."""
+    if not isinstance(value, list) or not value or len(value) != (exactly or len(value)):
+        wanted = f"a list of {exactly}" if exactly else "a list of"
+        raise InvalidInput(f"{place}: {value!r} must be {wanted} task ids.")
+    return [_lookup(name, tasks, "task", place) for name in value]
+
+
+def _lookup(name: Any, known: Mapping[str, Any], kind: str, place: str) -> Any:
+    if not isinstance(name, str) or name not in known:
+        raise InvalidInput(f"{place}: {UnknownName(kind, str(name), known, label='In this file')}")
+    return known[name]
+
+
+def _number(value: Any, minimum: int, place: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int if minimum else int | float) or value < minimum:
+        raise InvalidInput(f"{place} must be a number of at least {minimum}, not {value!r}.")
+    return value
+
+
+def _import(path: Path) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(f"commai_configuration_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput(f"{path} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """Return the line of a file where an error arose, as text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    if isinstance(error, SyntaxError):
+        lines.append(error.lineno)
+    return f", line {lines[-1]}" if lines else ""
 
 
 def _pairs(tasks: Sequence[Task], dependencies: Sequence[str]) -> list[tuple[Task, Task]]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 from openfield.domains.commai.environment.rounds import Round, RoundScript, RoundSource
 from openfield.domains.commai.environment.task import PENALISED, Instance, Stage, Task
-from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.rewording import reword_all
 
 
@@ -24,6 +23,7 @@ class MicroTask(Task):
     single: bool = False
     """Whether every answer is a single symbol, so that its length need not be compared."""
     failed_task_tolerance: float = 1.0
+    """How much longer than the soft limit an instance goes on, as a factor, unless the settings say it."""
     script: RoundScript | None = None
     """Rounds that replace the task's own."""
 
@@ -48,11 +48,6 @@ class MicroTask(Task):
         """Return the rule from when on the learner should know the answers; by default at once."""
         return know_at_once
 
-    def patience(self, settings: CommaiSettings) -> float:
-        """Return how much longer than the soft limit an instance goes on, as a factor."""
-        own = settings.failed_task_tolerance
-        return self.failed_task_tolerance if own is None else own
-
 
 class MicroInstance(Instance):
     """One instance: it asks, judges and counts. Subclasses decide when an answer is complete."""
@@ -65,7 +60,8 @@ class MicroInstance(Instance):
         self._draw = deal.draw
         self._knows: Knows | None = task.knowledge(deal)
         self._required = settings.required_consecutive_rewards
-        tolerance, patience = 1 + settings.success_tolerance, task.patience(settings)
+        tolerance, patience = 1 + settings.success_tolerance, settings.failed_task_tolerance
+        patience = task.failed_task_tolerance if patience is None else patience
         self._limits = QuestionLimits(self._required * tolerance, patience)
         self._strict: StrictCriterion | None = None
         if settings.strict:

@@ -30,7 +30,6 @@ SCHEDULERS: Mapping[str, Callable[..., schedulers.Scheduler]] = {
     "DependenciesTaskScheduler": schedulers.DependenciesScheduler,
 }
 _OLD_PACKAGES = ("core", "tasks", "worlds")
-WORLDS: Mapping[str, Callable[[], GridWorld]] = {"GridWorld": GridWorld}
 
 _MICRO = re.compile(r"Micro(?:Task)?(\d+)(?:Sub(\d+))?(?:Task)?")
 _MINI = re.compile(r"TaskSet(\d)(?:Task)?")
@@ -50,20 +49,12 @@ def find_task(path: str) -> str | None:
     return _find_legacy(parts[:-1], name.removesuffix("Task").lower())
 
 
-def find_scheduler(path: str) -> Callable[..., schedulers.Scheduler] | None:
-    """Return the scheduler with this dotted class name, or None."""
-    return SCHEDULERS.get(path.rpartition(".")[2])
-
-
-def find_world(path: str) -> Callable[[], GridWorld] | None:
-    """Return the world with this dotted class name, or None."""
-    return WORLDS.get(path.rpartition(".")[2])
-
-
 def make_alias(path: str) -> Any:
     """Return a stand-in for a dotted class name in a Python configuration; calling it makes the object."""
-    task = find_task(path)
-    return partial(_make_task, task) if task is not None else find_scheduler(path) or find_world(path)
+    task, name = find_task(path), path.rpartition(".")[2]
+    if task is not None:
+        return partial(_make_task, task)
+    return GridWorld if name == "GridWorld" else SCHEDULERS.get(name)
 
 
 def _make_task(name: str, world: GridWorld | None = None) -> Task:

@@ -209,14 +209,25 @@ class MixedTask(MicroTask):
         return RoundSource(lambda: make(context))
 
 
+Rework = Callable[[Round], Round]
+
+
 class ReworkedTask(MicroTask):
-    """The common part of micro19 and micro20: every task is played once before any is played again."""
+    """micro19 and micro20: every task is played once before any is played again.
+
+    Args:
+        name: The task's id.
+        makers: Draw the rounds of the tasks.
+        rework: Returns the function that rewords the questions of a new instance, and the words it may use.
+    """
 
     failed_task_tolerance = 2.0
 
-    def __init__(self, name: str, makers: Sequence[RoundMaker]) -> None:
+    def __init__(
+        self, name: str, makers: Sequence[RoundMaker], rework: Callable[[Stage], tuple[Rework, PhraseContext]]
+    ) -> None:
         super().__init__(name)
-        self._makers = makers
+        self._makers, self._rework = makers, rework
         self._left: list[RoundMaker] = []
 
     def deal(self, stage: Stage) -> RoundSource:
@@ -224,43 +235,30 @@ class ReworkedTask(MicroTask):
         if not self._left:
             self._left = sample(stage.rng, self._makers, len(self._makers))
         make = self._left.pop()
-        rework, context = self.rework(stage)
+        rework, context = self._rework(stage)
         return RoundSource(lambda: rework(make(context)))
 
-    def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
-        """Return the function that rewords the questions of a new instance, and the words it may use."""
-        raise NotImplementedError
+
+def use_synonyms(stage: Stage) -> tuple[Rework, PhraseContext]:
+    """Replace each keyword of a question by one of its synonyms, for micro19."""
+    rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
+    context = PhraseContext(rng, lambda: pick(rng, pool))
+    return lambda drawn: ask_otherwise(drawn, with_synonyms(drawn.question, rng)), context
 
 
-class SynonymTask(ReworkedTask):
-    """micro19: keywords become synonyms."""
+def use_code_words(stage: Stage) -> tuple[Rework, PhraseContext]:
+    """Assign six code words to the keywords, for micro20; a question introduces and uses one of them."""
+    rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
+    codes = dict(zip(SYNONYMS, sample(rng, pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
 
-    def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
-        """Replace each keyword of a question by one of its synonyms."""
-        rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
+    def rework(drawn: Round) -> Round:
+        key = pick(rng, sorted(set(KEYWORD.findall(drawn.question))))
+        coded = KEYWORD.sub(lambda match: codes[key] if match[1] == key else match[1], drawn.question)
+        return ask_otherwise(drawn, f"{codes[key]} is as {key} - {coded}")
 
-        def rework(drawn: Round) -> Round:
-            return ask_otherwise(drawn, with_synonyms(drawn.question, rng))
+    def word() -> str:
+        while any(code in (drawn := pick(rng, pool)) for code in codes.values()):
+            continue
+        return drawn
 
-        return rework, PhraseContext(rng, lambda: pick(rng, pool))
-
-
-class CodeTask(ReworkedTask):
-    """micro20: one keyword becomes a code word that the question introduces."""
-
-    def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
-        """Assign six code words to the keywords; a question uses one of them."""
-        rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
-        codes = dict(zip(SYNONYMS, sample(rng, pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
-
-        def rework(drawn: Round) -> Round:
-            key = pick(rng, sorted(set(KEYWORD.findall(drawn.question))))
-            coded = KEYWORD.sub(lambda match: codes[key] if match[1] == key else match[1], drawn.question)
-            return ask_otherwise(drawn, f"{codes[key]} is as {key} - {coded}")
-
-        def word() -> str:
-            while any(code in (drawn := pick(rng, pool)) for code in codes.values()):
-                continue
-            return drawn
-
-        return rework, PhraseContext(rng, word)
+    return rework, PhraseContext(rng, word)

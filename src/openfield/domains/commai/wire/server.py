@@ -144,26 +144,21 @@ class Peer:
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
-        self._connection = Connection()
+        self.connection = Connection()
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(None)
         for limit, seconds in ((socket.SO_RCVTIMEO, POLL_SECONDS), (socket.SO_SNDTIMEO, UNREAD_SECONDS)):
             whole, part = divmod(int(seconds * 1e6), 1_000_000)  # one system call a step less than Python's timeouts
             sock.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", whole, part))
 
-    @property
-    def midway(self) -> bool:
-        """Whether a message has arrived in part: the next bytes are the rest of it, whatever they look like."""
-        return self._connection.midway
-
     def feed(self, data: bytes) -> Iterator[list[bytes]]:
         """Yield the messages in these bytes, and send the answers that ZeroMQ's protocol asks for."""
-        yield from self._connection.feed(data)
+        yield from self.connection.feed(data)
         self.greet()
 
     def greet(self) -> None:
         """Send what must be sent before or between messages."""
-        if outgoing := self._connection.take_outgoing():
+        if outgoing := self.connection.take_outgoing():
             self.socket.sendall(outgoing)
 
 
@@ -209,7 +204,7 @@ class PairListener:
             conversation.take(handshake.rest)
             while not remote.rollout.over:
                 data = self._receive(peer.socket, remote.spec.reply_seconds)
-                heard = None if peer.midway else codec.plain.get(data)
+                heard = None if peer.connection.midway else codec.plain.get(data)
                 if heard is not None:
                     conversation.answer(heard)
                 else:

@@ -51,7 +51,7 @@ class Connection:
 
     @property
     def midway(self) -> bool:
-        """Whether a message has arrived in part."""
+        """Whether a message has arrived in part: the next bytes are the rest of it, whatever they look like."""
         return bool(self._data or self._parts)
 
     def take_outgoing(self) -> bytes:
