@@ -32,7 +32,6 @@ class Database:
             "memory_limit": MAX_MEMORY,
             "threads": THREADS,
             "temp_directory": self._folder.name,
-            "enable_progress_bar": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "allow_community_extensions": False,
@@ -41,7 +40,7 @@ class Database:
             self._connection = duckdb.connect(":memory:", config=settings)
             allowed = ", ".join(quoted(name) for path in files for name in {str(path.absolute()), self.name_of(path)})
             self._connection.execute(f"SET allowed_paths = [{allowed}]; SET enable_external_access = false")
-            self._connection.execute("SET lock_configuration = true")
+            self._connection.execute("SET enable_progress_bar = false; SET lock_configuration = true")
         except BaseException:
             self._folder.cleanup()
             raise
