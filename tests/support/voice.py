@@ -47,7 +47,11 @@ def _judge(node: Function, text: str, public: bool) -> str:
     if not public or any(ast.unparse(each).rpartition(".")[2] in PROPERTY for each in node.decorator_list):
         return ""
     if not text:
-        return "" if any("override" in ast.unparse(each) for each in node.decorator_list) else "no docstring"
+        return (
+            ""
+            if any(ast.unparse(each).rpartition(".")[2] in ("override", "overload") for each in node.decorator_list)
+            else "no docstring"
+        )
     first = re.split(r"\W", text.lstrip("`*"), maxsplit=1)[0]
     return "" if first.lower() in VERBS and first[0].isupper() else f"begins with '{first}'"
 

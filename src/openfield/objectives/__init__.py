@@ -1,4 +1,9 @@
-"""What an agent did, without asking for its reward: objectives from transition counts."""
+"""Objectives that need no reward: input entropy, information gain, empowerment and human similarity.
+
+They are computed from transition tables: counts of (input, action, next input). Start at `evaluation.evaluate`.
+`tables/` holds tables and counts, `measures/` the formulas, `formats/` and `pickle/` read and write files, `frames/`
+makes tables from images, `runs/` from recorded runs, and `study/` compares many agents.
+"""
 
 from typing import TYPE_CHECKING
 

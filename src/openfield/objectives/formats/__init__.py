@@ -1,1 +1,5 @@
-"""Formats."""
+"""File formats of transition tables and episodes: published pickles, Parquet, NPZ files and image folders.
+
+Start at `load.load_table`, which reads any table file, and `convert.convert`, which writes one as another format.
+`large_tables` computes histograms of files that do not fit into memory.
+"""

@@ -1,6 +1,6 @@
-"""Levels as digits of one long number per frame.
+"""Pack the levels of a frame as the digits of one long integer.
 
-The inner step of `frames.encode`: a few shifts where levels are bits, multiplication by hand where they are not.
+The inner step of `encode`: shifts if the base is a power of two, else multiplication limb by limb.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import numpy as np
 from openfield.objectives.tables.histograms import Array
 
 LIMB = 32
-"""Bits of a limb: the product of two fits a word."""
+"""Bits of a limb: the product of two fits into 64 bits."""
 
 
 def pack_digits(digits: Array, base: int) -> Array:
-    """The numbers sum(digit[i] * base**i) as rows of 64-bit words, lowest first, two at least."""
+    """Compute sum(digit[i] * base**i) for each row, as at least two 64-bit words, the lowest first."""
     bits = max((base - 1).bit_length(), 1)
     if base == 1 << bits and bits in (1, 2, 4, 8):
         return _pack_bits(digits, bits)
@@ -22,7 +22,7 @@ def pack_digits(digits: Array, base: int) -> Array:
 
 
 def _pack_bits(digits: Array, bits: int) -> Array:
-    """Digits of 1, 2, 4 or 8 bits, put together byte by byte."""
+    """Pack digits of 1, 2, 4 or 8 bits byte by byte."""
     count, length = digits.shape
     per_byte = 8 // bits
     words = max(2, -(-length * bits // 64))
@@ -37,7 +37,7 @@ def _pack_bits(digits: Array, bits: int) -> Array:
 
 
 def _pack_limbs(digits: Array, base: int) -> Array:
-    """Any base: from the highest digits down, multiply all limbs and add."""
+    """Pack digits of any base: from the highest digit down, multiply all limbs by the base and add the digit."""
     count, length = digits.shape
     words = max(2, -(-_bit_length(base, length) // 64))
     limbs = np.zeros((2 * words, count), np.uint64)

@@ -1,7 +1,7 @@
 """From frames to image codes: downscale, discretize, encode, index.
 
-Before `tables`: what turns a user's own episodes into a table. The names and numbers are those of the published code;
-where its text and its behaviour differ (dtypes), the behaviour is kept.
+Names and numbers are those of the published code. Where its text and its behaviour differ (dtypes), this follows the
+behaviour.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHUNK = 1 << 10
 
 
 def downscale(images: Array, size: int) -> Array:
-    """Frames of any height and width as (T, size, size) float64.
+    """Downscale frames of any height and width to (T, size, size) float64.
 
     Each frame is sampled bilinearly on a grid of size^2 x size^2 points, without antialiasing, and averaged in blocks.
     For 8-bit frames and a size that is a power of two the result is exact.
@@ -44,7 +44,7 @@ def downscale(images: Array, size: int) -> Array:
 
 
 def grey(picture: Array) -> Array:
-    """The mean of the colours, in whole numbers where they are; a fourth channel is how much is seen, not what."""
+    """Average the colours of a picture, as whole numbers if they are; a fourth channel (opacity) is ignored."""
     if picture.ndim == 3 and picture.shape[2] in (1, 3, 4):
         colours = picture[:, :, :3]
         if picture.dtype == np.uint8:
@@ -55,15 +55,15 @@ def grey(picture: Array) -> Array:
 
 
 def check_finite(images: Array, kind: type = np.float64, start: int = 0) -> None:
-    """Frames of numbers, neither infinite nor none at all, each of which would poison its pixel for all frames.
+    """Check that frames hold finite real numbers: one NaN would spoil the thresholds of its pixel for all frames.
 
     Args:
         images: Frames.
-        kind: What they are computed in.
-        start: The number of the first of them, for the message.
+        kind: The dtype they will be computed in.
+        start: The number of the first frame, for the message.
 
     Raises:
-        InvalidInput: They are something else; the message names the frame.
+        InvalidInput: A value is not a finite number; the message names the frame.
     """
     if images.dtype.kind in "biu":
         return
@@ -80,10 +80,10 @@ def check_finite(images: Array, kind: type = np.float64, start: int = 0) -> None
 
 
 def whole(number: Any, name: str) -> int:
-    """A number that is whole.
+    """Return a number as an int.
 
     Raises:
-        InvalidInput: It is not.
+        InvalidInput: It is not whole.
     """
     try:
         return operator.index(number)
@@ -102,16 +102,17 @@ def discretize(
 def discretize(
     images: Array, bin_count: int | None = None, return_bins: bool = False, color_bins: Array | None = None
 ) -> Array | tuple[Array, Array]:
-    """The level of every pixel, int64 of the same shape; with `return_bins` also the thresholds (H, W, levels - 1).
+    """Compute the level of every pixel, as int64 of the same shape.
 
-    Thresholds are, per pixel, evenly spaced percentiles of its distinct values, so rare values weigh as much as common
-    ones. A value's level is the number of thresholds at or below it; a pixel that never changes is at the top level.
+    The thresholds of a pixel are evenly spaced percentiles of its distinct values, so rare values weigh as much as
+    common ones. The level of a value is the number of thresholds at or below it. A pixel that never changes is at the
+    top level.
 
     Args:
         images: Frames, (T, H, W).
-        bin_count: How many levels; ignored if thresholds are given.
-        return_bins: Whether to return the thresholds as well.
-        color_bins: Thresholds to use instead of own ones.
+        bin_count: Number of levels; ignored if thresholds are given.
+        return_bins: Return the thresholds (H, W, levels - 1) as well.
+        color_bins: Thresholds to use instead of finding them.
     """
     images = np.asarray(images)
     if images.ndim != 3:
@@ -125,7 +126,7 @@ def discretize(
 
 
 def find_bins(images: Array, bin_count: int | None) -> Array:
-    """The thresholds that `discretize` finds for these frames."""
+    """Find the thresholds that `discretize` uses for these frames."""
     if bin_count is None or whole(bin_count, "number of levels") < 1:
         raise InvalidInput(f"The number of levels is {bin_count}; give a positive bin_count, or color_bins.")
     if not len(images):
@@ -138,18 +139,18 @@ def find_bins(images: Array, bin_count: int | None) -> Array:
 
 
 def percentiles(distinct: Array, bin_count: int) -> Array:
-    """The thresholds of one pixel from its distinct values."""
+    """Compute the thresholds of one pixel from its distinct values."""
     marks = marks_of(bin_count)
     return np.percentile(np.asarray(distinct, np.float64), marks) if marks else np.empty(0)
 
 
 def marks_of(bin_count: int) -> list[float]:
-    """Which percentiles the thresholds are."""
+    """Return the percentiles at which the thresholds are."""
     return [100 * step / bin_count for step in range(1, bin_count)]
 
 
 def check_bins(bins: Array, shape: tuple[int, ...]) -> Array:
-    """Thresholds as float64, if they are for frames of this shape."""
+    """Check that thresholds are finite and fit frames of this shape. Return them as float64."""
     bins = np.asarray(bins, np.float64)
     if bins.ndim != 3 or bins.shape[:2] != tuple(shape):
         raise InvalidInput(f"Thresholds of shape {bins.shape} do not fit frames of {tuple(shape)}.")
@@ -159,16 +160,16 @@ def check_bins(bins: Array, shape: tuple[int, ...]) -> Array:
 
 
 def encode(discrete: Array, bin_count: int) -> list[int]:
-    """One integer per frame: its levels as digits, row by row, the first pixel the least significant.
+    """Encode each frame as one integer: its levels are the digits, row by row, the first pixel the least significant.
 
     Raises:
-        InvalidInput: A level is not below `bin_count`: two different frames could get the same code.
+        InvalidInput: A level is not below `bin_count`, so two different frames could get the same code.
     """
     return integers_of(encode_packed(discrete, bin_count))
 
 
 def encode_packed(discrete: Array, bin_count: int) -> Array:
-    """The codes as (T, W) words of 64 bits, lowest first; W is 2 up to 128 bits."""
+    """Encode frames as `encode` does, as (T, W) words of 64 bits, the lowest first; W is at least 2."""
     discrete = np.asarray(discrete)
     if discrete.ndim < 2 or discrete.dtype.kind not in "biu":
         raise InvalidInput(
@@ -184,7 +185,7 @@ def encode_packed(discrete: Array, bin_count: int) -> Array:
 
 
 def encode_frames(images: Array, color_bins: Array) -> Array:
-    """As `encode_packed(discretize(images, color_bins=...))`, without the eight bytes per pixel in between."""
+    """Compute `encode_packed(discretize(images, color_bins=...))` in less memory."""
     images = np.asarray(images)
     check_finite(images)
     bins = check_bins(color_bins, images.shape[1:])
@@ -196,23 +197,23 @@ def encode_frames(images: Array, color_bins: Array) -> Array:
 
 
 def dense_indices(codes: Sequence[int], start: int = 0) -> list[int]:
-    """An index per frame: equal codes have equal indices, numbered in the order they first appear.
+    """Number codes in the order they first appear; equal codes get equal indices.
 
     Args:
         codes: Image codes.
-        start: The first index; 1 for tables whose code books will be compared, where 0 has a meaning of its own.
+        start: The first index. Use 1 for tables whose code books will be compared, which treat 0 specially.
     """
     seen: dict[int, int] = {}
     return [seen.setdefault(code, len(seen) + start) for code in codes]
 
 
 def code_book(codes: Sequence[int], start: int = 0) -> dict[int, int]:
-    """Which code got which index from `dense_indices`."""
+    """Return the index of each code, as `dense_indices` numbers them."""
     return {code: number for number, code in enumerate(dict.fromkeys(codes), start)}
 
 
 def index_words(words: Array, start: int = 0) -> tuple[Array, Array]:
-    """As `dense_indices` for packed codes: the index of each, and the distinct codes in the order of their indices."""
+    """Number packed codes as `dense_indices` does. Return the index of each, and the distinct codes in that order."""
     ranks, size = rank(words)
     first = np.full(size, len(words))
     np.minimum.at(first, ranks, np.arange(len(words)))
@@ -223,7 +224,7 @@ def index_words(words: Array, start: int = 0) -> tuple[Array, Array]:
 
 
 def _levels(images: Array, bins: Array) -> Array:
-    """The number of thresholds at or below each value, in a byte if that is enough."""
+    """Count the thresholds at or below each value, in a byte if that is enough."""
     levels: Array = np.zeros(images.shape, np.uint8 if bins.shape[2] < 256 else np.int64)
     for threshold in np.moveaxis(bins, 2, 0):
         levels += images >= threshold

@@ -1,6 +1,6 @@
-"""Episodes from NPZ files, image folders and arrays, made into one table.
+"""Open episodes of frames (NPZ files, image folders, arrays) and make one table of them.
 
-Before `tables`: thresholds are found in a first reading, codes and transitions in a second.
+The frames are read twice: first to find the thresholds, then to encode them and count transitions.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ MERGE = 1 << 20
 """Rows gathered before equal ones are added up."""
 
 
-class Episode(NamedTuple):
-    """One episode: its frames, read anew each time they are asked for, and its actions.
+class FrameEpisode(NamedTuple):
+    """One episode of frames and actions. The frames are read again each time `frames` is called.
 
-    There is one action per frame, or one fewer: then the last frame is what the last action led to.
+    There is one action per frame, or one fewer if the last action led to the last frame.
     """
 
     name: str
     frames: Callable[[], Iterator[Array]]
     actions: Array
     length: int
-    """How many frames there are."""
+    """Number of frames."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,36 +60,36 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     levels: int = 4
     alignment: Alignment = "action_leads_to_next"
     start: int = 1
-    """The first index; 0 has a meaning of its own where tables are compared."""
+    """The first index. Comparisons of tables treat index 0 specially."""
 
 
-def open_episode(path: str | Path) -> Episode:
-    """An episode from an NPZ file, or from a folder of images with an `actions.npy` or `actions.txt`.
+def open_episode(path: str | Path) -> FrameEpisode:
+    """Open an NPZ file, or a folder of images with an `actions.npy` or `actions.txt`, as an episode.
 
     Raises:
-        InvalidInput: There are no frames or actions in it.
+        InvalidInput: It has no frames or no actions, or their numbers do not fit.
     """
     path = Path(path)
     if path.is_dir():
         images = find_images(path)
         actions = _whole(read_actions(path), path)
-        return Episode(str(path), lambda: read_images(images, STRETCH // 16), actions, len(images))
+        return FrameEpisode(str(path), lambda: read_images(images, STRETCH // 16), actions, len(images))
     names = member_names(path)
     frames, taken = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
     length = read_length(path, frames)
     _check_lengths(str(path), length, read_length(path, taken))  # before anything is unpacked
     actions = _whole(read_array(path, taken), path)
-    return Episode(str(path), lambda: read_stretches(path, frames, STRETCH), actions, length)
+    return FrameEpisode(str(path), lambda: read_stretches(path, frames, STRETCH), actions, length)
 
 
-def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: str = "arrays") -> list[Episode]:
-    """Episodes from arrays as Gymnasium loops and Minari data sets have them.
+def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: str = "arrays") -> list[FrameEpisode]:
+    """Split arrays, as Gymnasium loops and Minari data sets have them, into episodes.
 
     Args:
         observations: Frames of all episodes, one after the other.
         actions: Actions, one per frame.
-        ends: One flag per frame, true at the last of each episode: terminations or truncations.
-        name: What messages call it.
+        ends: One flag per frame, true at the last frame of each episode (terminations or truncations).
+        name: The name that messages use.
     """
     ends = np.asarray(ends, bool)
     if not len(observations) == len(actions) == len(ends):
@@ -97,15 +97,15 @@ def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: s
     cuts = [0, *(np.flatnonzero(ends) + 1).tolist(), len(ends)]
     spans = [(start, stop) for start, stop in pairwise(cuts) if stop > start]
     return [
-        Episode(
+        FrameEpisode(
             f"{name}[{start}:{stop}]", _slices(observations, start, stop), np.asarray(actions[start:stop]), stop - start
         )
         for start, stop in spans
     ]
 
 
-def find_thresholds(episodes: Iterable[Episode], recipe: Recipe) -> Array:
-    """The thresholds `discretize` would find for all frames of all episodes together, in bounded memory."""
+def find_thresholds(episodes: Iterable[FrameEpisode], recipe: Recipe) -> Array:
+    """Find the thresholds that `discretize` finds for all frames of all episodes together, in bounded memory."""
     with PixelValues(recipe.size**2) as pixels:
         for episode in episodes:
             frames = 0
@@ -121,11 +121,17 @@ def find_thresholds(episodes: Iterable[Episode], recipe: Recipe) -> Array:
 
 
 def build_table(
-    episodes: Sequence[Episode], recipe: Recipe, thresholds: Array | None = None, meta: Meta | None = None
+    episodes: Sequence[FrameEpisode], recipe: Recipe, thresholds: Array | None = None, meta: Meta | None = None
 ) -> Table:
-    """The table of all episodes, with its code book; nothing leads from one episode into the next.
+    """Build the table of all episodes, with its code book. There is no transition from one episode to the next.
 
-    It and the codes are in memory; `episode_files` makes the same table as a file, however many episodes there are.
+    The table and its codes are in memory. `table_of_files` writes the same table as a file, for any number of episodes.
+
+    Args:
+        episodes: The episodes.
+        recipe: How frames become inputs.
+        thresholds: Thresholds to discretize pixels. The default is found from all episodes.
+        meta: What is known about the table.
     """
     bins = bins_for(episodes, recipe, thresholds)
     indexer, counter = _Indexer(recipe.start), _Counter()
@@ -140,21 +146,21 @@ def build_table(
     return msgspec.structs.replace(table, book=indexer.book())
 
 
-def bins_for(episodes: Iterable[Episode], recipe: Recipe, thresholds: Array | None) -> Array:
-    """The thresholds given, if they fit, or those of the episodes."""
+def bins_for(episodes: Iterable[FrameEpisode], recipe: Recipe, thresholds: Array | None) -> Array:
+    """Check the given thresholds, or find those of the episodes if none are given."""
     if recipe.levels < 1:
         raise InvalidInput(f"The number of levels is {recipe.levels}; it must be positive.")
     bins = find_thresholds(episodes, recipe) if thresholds is None else thresholds
     return check_bins(bins, (recipe.size, recipe.size))
 
 
-def encoded(episode: Episode, bins: Array) -> Iterator[Array]:
-    """The codes of an episode's frames, a stretch at a time."""
+def encoded(episode: FrameEpisode, bins: Array) -> Iterator[Array]:
+    """Yield the codes of an episode's frames, a stretch at a time."""
     return (encode_frames(part, bins) for part in _small_frames(episode, len(bins)))
 
 
-def taken_actions(episode: Episode, alignment: Alignment) -> Array:
-    """The action that led from each frame to the next."""
+def taken_actions(episode: FrameEpisode, alignment: Alignment) -> Array:
+    """Return the action that led from each frame to the next."""
     actions, frames = episode.actions, episode.length
     _check_lengths(episode.name, frames, len(actions))
     late = alignment == "action_led_here" and len(actions) == frames
@@ -162,7 +168,7 @@ def taken_actions(episode: Episode, alignment: Alignment) -> Array:
 
 
 def described(meta: Meta | None, bins: Array, recipe: Recipe, episodes: int) -> Meta:
-    """What is known about a table, and what is known because it was made here."""
+    """Return the meta data of a table with its thresholds, alignment and number of episodes added."""
     return msgspec.structs.replace(
         meta or Meta(),
         thresholds=hash_of(bins),
@@ -173,19 +179,19 @@ def described(meta: Meta | None, bins: Array, recipe: Recipe, episodes: int) -> 
 
 
 def no_transition(names: Sequence[str]) -> InvalidInput:
-    """What to say if nothing led anywhere."""
+    """Return the error for episodes without a transition."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     who = f"{names[0]}{more}" if names else "No episodes"
     return InvalidInput(f"{who}: no transition in it; an episode needs two frames at least.")
 
 
 def hash_of(thresholds: Array) -> str:
-    """A short name for thresholds: tables with the same one can be compared."""
+    """Return a short hash of thresholds. Tables with the same hash can be compared."""
     return hashlib.sha256(np.ascontiguousarray(thresholds, "<f8").tobytes()).hexdigest()[:16]
 
 
 class _Indexer:
-    """Codes numbered in the order they first appear, over all episodes."""
+    """Numbers codes in the order they first appear, over all episodes."""
 
     def __init__(self, start: int) -> None:
         self._start = start
@@ -202,7 +208,7 @@ class _Indexer:
 
 
 class _Counter:
-    """Rows with equal ones added up whenever a million have gathered."""
+    """Collects rows and adds up equal ones after every million."""
 
     def __init__(self) -> None:
         self._parts: list[Rows] = []
@@ -225,8 +231,8 @@ def _check_lengths(name: str, frames: int, actions: int) -> None:
         raise InvalidInput(f"{name}: {frames} frames and {actions} actions; one per frame is needed.")
 
 
-def _small_frames(episode: Episode, size: int) -> Iterator[Array]:
-    """Frames as (T, size, size) float64; those that have the size already are taken as they are."""
+def _small_frames(episode: FrameEpisode, size: int) -> Iterator[Array]:
+    """Yield frames downscaled to (T, size, size) float64; frames of that size stay as they are."""
     start = 0
     for part in filter(len, episode.frames()):
         if part.ndim != 3:

@@ -1,7 +1,7 @@
-"""Episode files made into a table file in bounded memory: the same table that `episodes.build_table` makes.
+"""Make a table file from episode files in bounded memory: the same table as `table_of_episodes.build_table` makes.
 
-Beside `episodes`; used by `openfield objectives frames`. Frames become codes a batch at a time; a batch keeps its
-transitions between its own codes, which get their numbers once all episodes have been read.
+Used by `openfield objectives frames`. Frames are encoded a batch at a time. Each batch stores the transitions between
+its own codes. The codes get their final numbers when all episodes have been read.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.transitions import Alignment, sum_rows
 
 BATCH = 1 << 16
-"""Frames whose codes are compared in memory; what repeats within them is put aside once."""
+"""Frames in a batch; codes that repeat within it are stored once."""
 
 
 class Written(NamedTuple):
-    """What a table made from episodes has in it."""
+    """The size of a table that was written."""
 
     rows: int
     transitions: int
@@ -48,10 +48,16 @@ class Written(NamedTuple):
 def write_episodes(
     paths: Sequence[Path], recipe: Recipe, target: str | Path, thresholds: Array | None = None
 ) -> Written:
-    """Make the table of all episodes, with its code book, in the form the target's name asks for.
+    """Write the table of all episodes, with its code book, in the format of the target's name.
+
+    Args:
+        paths: The episodes, as `open_episode` reads them.
+        recipe: How frames become inputs.
+        target: The table file to write.
+        thresholds: Thresholds to discretize pixels. The default is found from all episodes.
 
     Raises:
-        InvalidInput: An episode is something else, none has a transition, or there is no room for the table.
+        InvalidInput: A path is not an episode, no episode has a transition, or the disk is full.
     """
     target = Path(target)
     check_target(target)
@@ -118,11 +124,11 @@ class _Piece(NamedTuple):
 
     words: Array
     actions: Array
-    """What led from each to the next, one fewer than frames."""
+    """The action from each frame to the next, one fewer than frames."""
 
 
 def _pieces(paths: Iterable[Path], alignment: Alignment, bins: Array) -> Iterator[_Piece]:
-    """Every episode in pieces, each of which begins with the last frame of the one before."""
+    """Yield every episode in pieces; each begins with the last frame of the piece before."""
     for path in paths:
         episode = open_episode(path)
         actions, last, start = taken_actions(episode, alignment), None, 0

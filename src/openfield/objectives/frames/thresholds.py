@@ -21,7 +21,7 @@ WAITING = 1 << 20
 
 
 class PixelValues:
-    """What every pixel has been. New values wait until there are as many as known: n log n steps, not n^2."""
+    """The distinct values of every pixel. New values are merged when they are as many as the known ones."""
 
     def __init__(self, pixels: int) -> None:
         self._known = [np.empty(0) for _ in range(pixels)]

@@ -1,6 +1,6 @@
-"""The objectives of recorded runs: what agents did in training, before the world changed and after.
+"""Evaluate recorded runs: the objectives of each agent in training, before the world changed and after.
 
-Between `recordings`, which reads run files, and `intervals` and `likeness`, which count.
+`recordings` reads the run files. `measures.intervals` and `measures.episodes` compute the values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Groups = Mapping[Group, Sequence[Counted]]
 
 
 class GroupObjectives(msgspec.Struct, frozen=True, kw_only=True):
-    """What the episodes of a group come to."""
+    """The objectives of a group of episodes."""
 
     group: Group
     episodes: int
@@ -41,15 +41,15 @@ def evaluate_runs(
     unit: Unit = "nats",
     thresholds: Array | None = None,
 ) -> list[GroupObjectives]:
-    """The objectives of every group with 95 % intervals, and how similar it is to a human's episodes of its stage.
+    """Compute the objectives of every group with 95 % intervals, and its similarity to a human's episodes.
 
     Args:
-        runs: Episodes as `read_runs` gives them; those on the same terms are evaluated together.
-        human: Those of a person; similarity is left out if not given.
-        num_obs: Distinct inputs of the domain; those seen by any agent if not given.
-        only: Names of objectives; all if none is given.
-        unit: Of entropies and information; `jsd_nats` is in nats as it says.
-        thresholds: By which pictures are discretised; found from those of all runs and the human's if not given.
+        runs: Episodes as `read_runs` returns them. Equal groups of different runs are evaluated together.
+        human: Episodes of a human, compared stage by stage. Without it there is no similarity.
+        num_obs: Distinct inputs of the domain. The default is the number seen by all agents.
+        only: Names of objectives; the default is all.
+        unit: The unit of entropies and information. `jsd_nats` is always in nats.
+        thresholds: Thresholds to discretize pictures. The default is found from all pictures.
 
     Raises:
         InvalidInput: More distinct inputs were seen than `num_obs`.
@@ -75,7 +75,7 @@ def evaluate_runs(
 
 
 def human_part(human: Groups, group: Group) -> list[Counted]:
-    """The person's episodes to compare a group with: of its domain and stage, after the onset also of its novelty."""
+    """Return the human's episodes of a group's domain and stage; after the onset also of its novelty."""
     return [
         episode
         for other, episodes in human.items()
@@ -94,10 +94,10 @@ class _Common:
         everyone = [*runs, *([human] if human else [])]
         keys = [run.inputs.get(domain, {}) for run in everyone]
         inputs, self.size = number_keys(keys, code_pictures(keys, everyone[0].size, thresholds))
-        """`size` is how many inputs there are."""
+        """`size` is the number of different inputs."""
         actions, _ = number_keys([run.actions.get(domain, {}) for run in everyone])
         self.seen = len(np.unique(np.concatenate(inputs[: len(runs)])))
-        """Those the agents met."""
+        """The number of inputs that the agents met."""
         parts = [_renumbered(domain, run, *new) for run, *new in zip(everyone, inputs, actions, strict=True)]
         self.groups, self.human = _joined(parts[: len(runs)]), _joined(parts[len(runs) :])
 
@@ -108,7 +108,7 @@ def _renumbered(domain: str, run: Recording, inputs: Array, actions: Array) -> d
 
 
 def _joined(parts: Iterable[Groups]) -> dict[Group, list[Counted]]:
-    """The episodes of all runs by group, in an order that does not depend on that of the runs."""
+    """Join the episodes of all runs by group, in an order that does not depend on the order of the runs."""
     groups: dict[Group, list[Counted]] = {}
     for part in parts:
         for group, episodes in part.items():

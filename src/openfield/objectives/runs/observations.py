@@ -1,7 +1,6 @@
-"""What was seen in recorded runs, as numbers: equal ones for what a domain counts as the same, pictures by their codes.
+"""Number the observations of recorded runs: equal keys get equal numbers, and pictures are compared by their codes.
 
-Between `recordings`, which meets observations one at a time, and `runs`, which counts. Pictures are made small at once
-and discretised at the end, since thresholds follow from all of them.
+Pictures are downscaled as soon as they are read and discretized at the end, as the thresholds depend on all of them.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ LEVELS = 4
 
 
 class Small(bytes):
-    """A picture made small; its numbers as float64."""
+    """A downscaled picture, as the bytes of its float64 values."""
 
 
 def key_of(seen: Any, size: int) -> Hashable:
-    """What a domain made of an observation as a key: pictures small, everything else as it is.
+    """Return the key of an encoded observation: pictures are downscaled, everything else stays as it is.
 
     Raises:
-        InvalidInput: It can neither be counted nor be made small.
+        InvalidInput: The observation is neither hashable nor a picture.
     """
     if isinstance(seen, np.ndarray):
         return Small(downscale(grey(seen)[None], size).tobytes())
@@ -41,11 +40,11 @@ def key_of(seen: Any, size: int) -> Hashable:
 def number_keys(
     keys: Sequence[Iterable[Hashable]], codes: Mapping[Hashable, Hashable] | None = None
 ) -> tuple[list[Array], int]:
-    """Common numbers for the keys of several recordings, in the order each has them, and how many there are.
+    """Number the keys of several recordings together. Return the numbers of each, and how many there are.
 
     Args:
-        keys: Those of each recording.
-        codes: What stands for some of them; equal codes get equal numbers.
+        keys: The keys of each recording.
+        codes: Codes that replace some of the keys; equal codes get equal numbers.
     """
     numbers: dict[Hashable, int] = {}
     known = codes or {}
@@ -56,9 +55,9 @@ def number_keys(
 def code_pictures(
     keys: Sequence[Iterable[Hashable]], size: int = SIZE, thresholds: Array | None = None
 ) -> dict[Hashable, Hashable]:
-    """The codes of all pictures among the keys of several recordings.
+    """Encode all pictures among the keys of several recordings. Return the code of each picture.
 
-    They are discretised by the thresholds given, or by those `discretize` finds for all of them together.
+    Without thresholds, the pictures are discretized by those that `discretize` finds for all of them together.
     """
     pictures = list({key: None for each in keys for key in each if isinstance(key, Small)})
     if not pictures:

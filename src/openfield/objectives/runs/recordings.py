@@ -1,7 +1,7 @@
-"""Episodes from run files: who did what where, in training, before the world changed and after.
+"""Read the episodes of run files, grouped by agent, scenario and stage.
 
-Between `view`, which reads run files, and `runs`, which evaluates them. A cell is read step by step, replayed where the
-record has only digests of what was seen, and counted; what stays in memory are counts.
+A cell is read step by step and counted; only the counts stay in memory. It is replayed if the record has only digests
+of what was seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DIGEST = {"array", "shape", "dtype"}
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Episodes that belong together: of one agent, on the same terms, at the same stage."""
+    """What episodes of one group have in common: the agent, the scenario and the stage."""
 
     domain: str
     novelty: str
@@ -43,16 +43,16 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is read."""
+    """How to read a run."""
 
     agent: str | None = None
-    """Whose cells; those of all agents if not given."""
+    """Read only the cells of this agent; None for all agents."""
     size: int = SIZE
-    """Height and width pictures are made small to."""
+    """Height and width to which pictures are downscaled."""
     pictures: bool = False
-    """Whether what the world looks like counts, instead of what it showed the agent."""
+    """Count pictures of the world instead of the observations shown to the agent."""
     outcomes: tuple[str | None, ...] = SCORED
-    """The ends of cells that count."""
+    """Read only cells with these outcomes."""
 
 
 AS_SHOWN = Reading()
@@ -63,35 +63,35 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     size: int = SIZE
-    """Height and width pictures were made small to."""
+    """Height and width to which pictures were downscaled."""
     groups: dict[Group, list[Counted]] = {}
     inputs: dict[str, dict[Hashable, int]] = {}
-    """What was seen in each domain, with its number in the episodes."""
+    """The keys of observations in each domain, with their number in the episodes."""
     actions: dict[str, dict[Hashable, int]] = {}
-    """What was done, likewise."""
+    """The keys of actions in each domain, with their number in the episodes."""
 
     @property
     def episodes(self) -> int:
-        """How many episodes there are."""
+        """Number of episodes."""
         return sum(map(len, self.groups.values()))
 
     @property
     def pictures(self) -> int:
-        """How many different pictures were seen, before they are discretised."""
+        """Number of different pictures that were seen, before they are discretized."""
         return sum(isinstance(key, Small) for seen in self.inputs.values() for key in seen)
 
 
 def read_runs(paths: Iterable[str | Path]) -> list[Recording]:
-    """The episodes of several run files, as `read_run` has them."""
+    """Read the episodes of several run files with `read_run`."""
     return [read_run(path) for path in paths]
 
 
 def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
-    """The episodes of a run, of all cells that count.
+    """Read the episodes of a run file, of all cells that count.
 
     Raises:
-        InvalidInput: Nothing was scored, or what was seen cannot be counted, or not be made again by replay.
-        JournalError: The file is no run, or damaged.
+        InvalidInput: Nothing was scored, or an observation cannot be counted or replayed.
+        JournalError: The file is not a run, or it is damaged.
         UnknownName: The run has no agent of that name.
     """
     found = Recording(path=Path(path), size=reading.size)
@@ -107,12 +107,12 @@ def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
 
 
 def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
-    """The episodes of the person in a run; who that is must be said if several agents are in it.
+    """Read the episodes of the human in a run. Name the agent if the run has several.
 
-    People leave when they like: trials they did not finish count as far as they went.
+    People may stop early, so unfinished trials count as far as they were played.
 
     Raises:
-        InvalidInput: Several agents are in the run and none is named.
+        InvalidInput: The run has several agents and none is named.
     """
     with Run(path) as run:
         names = list(run.agents)
@@ -122,10 +122,11 @@ def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
 
 
 def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any, Any]]]]:
-    """The episodes in the steps of a cell: observations with the actions taken on them, the last one with None.
+    """Cut the steps of a cell into episodes. Yield the stage of each and its (observation, action) pairs.
 
-    Only turns that ask for an action count. The turn that ends an episode the agent is not told of already shows the
-    next one: it is the end of the one and the start of the other, and what was true at the start is true of it.
+    The last pair of an episode has the action None. Only turns that ask for an action count. Some episodes end
+    without the agent being told. The turn at such an end already shows the next episode: it is the last of the one and
+    the first of the other. The stage of such an episode is that of its start.
     """
     moves: list[tuple[Any, Any]] = []
     shown: Turn | None = None
@@ -154,7 +155,7 @@ def _stage(turn: Turn, novel: bool) -> Stage:
 
 
 def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> None:
-    """Adds the episodes of a cell to their groups."""
+    """Add the episodes of a cell to their groups."""
     met = scenario_of(cell)
     domain = find_domain(run.facts.get(f"domain {met.domain}", met.domain))
     inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
@@ -167,7 +168,7 @@ def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> 
 
 
 def _must_replay(run: Run, cell: CellRecord) -> bool:
-    """Whether turns to be counted show arrays of which the record has digests only."""
+    """Return True if the record has only digests of the arrays that were shown."""
     turns = (step.turn for step in run.steps(cell.id, cell.attempt))
     shown = next((turn for turn in turns if turn is not None and turn.ask is Ask.ACT), None)
     return shown is not None and _holds_digest(shown.observation)
@@ -180,9 +181,9 @@ def _holds_digest(value: Any) -> bool:
 
 
 def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -> Iterator[Step]:
-    """The steps of a cell with turns as they were shown: the trial is played again and compared with the record.
+    """Yield the steps of a cell with their turns as they were shown: replay the trial and compare it with the record.
 
-    With `pictures` turns show what the world looks like; where nothing is drawn, what was seen last.
+    With `pictures` each turn shows a picture of the world, or the last picture if the world draws none.
     """
     past, picture = run.raw_steps(cell.id, cell.attempt), None
     try:
@@ -202,7 +203,7 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
 
 
 def _observation_key(domain: Domain[Any]) -> Callable[[Any], Any]:
-    """Return what makes observations countable: the domain's own function, or the common one."""
+    """Return the function that makes keys of observations: the domain's own, or the common one."""
     return domain.encode if isinstance(domain, EncodesObservations) else observation_key
 
 
@@ -213,7 +214,7 @@ def _as_it_is(picture: Any) -> Any:
 def _encoded(
     steps: Iterable[Step], encode: Callable[[Any], Any], domain: Domain[Any], size: int, place: str
 ) -> Iterator[Step]:
-    """The steps with observations and actions as keys; turns that are not counted show nothing."""
+    """Yield the steps with keys for observations and actions; turns that do not count get the observation None."""
     act = domain.encode_action if isinstance(domain, EncodesActions) else action_key
     for number, step in enumerate(steps):
         try:

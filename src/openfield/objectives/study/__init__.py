@@ -1,1 +1,4 @@
-"""Study."""
+"""A study: the objectives of many agents in several environments, and how they correlate.
+
+Start at `study`, which evaluates all tables. `manifest` finds the tables, `page` and `plots` draw the results.
+"""

@@ -1,6 +1,6 @@
-"""Which tables belong to a study: found by the published file names, or listed in a manifest.
+"""Find the tables of a study: by the published file names, or as a manifest lists them.
 
-First station of `study`: paths and what is known about them, nothing read yet but the manifest.
+Only the manifest is read here, no table.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ ENDINGS = (".pkl", ".pickle", ".parquet")
 HUMAN = "human"
 
 
-class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How large an environment is."""
+class StudyEnvironment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The size of an environment: its distinct inputs and actions."""
 
     num_obs: int | None = None
     num_actions: int | None = None
@@ -43,15 +43,15 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A study as a TOML file: `[[agents]]` with tables and rewards, `[environments.NAME]` with sizes."""
 
     agents: list[Listed]
-    environments: dict[str, Environment] = {}
+    environments: dict[str, StudyEnvironment] = {}
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One agent in one environment, with the files that tell about it."""
+    """One agent in one environment, with the paths of its tables."""
 
     environment: str
     agent: str
-    size: Environment
+    size: StudyEnvironment
     shared: Path | None = None
     human: Path | None = None
     reference: Path | None = None
@@ -60,19 +60,21 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class _Published(msgspec.Struct, frozen=True):
-    environments: dict[str, Environment]
+    environments: dict[str, StudyEnvironment]
     correlations: dict[str, dict[str, float]]
 
 
 @cache
 def published() -> _Published:
-    """What the paper says: sizes of its environments and its table of correlations."""
+    """Read the published values: the sizes of the environments and the table of correlations."""
     text = resources.files("openfield.objectives").joinpath("published.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), _Published)
 
 
 def find_entries(source: Path) -> list[Entry]:
-    """The agents of a study: a folder of published tables (with a `study.toml` for rewards, if any), or a manifest.
+    """Find the agents of a study, in a folder of published tables or in a manifest.
+
+    A `study.toml` in the folder may add rewards and sizes of environments.
 
     Raises:
         InvalidInput: There is no table, or the manifest cannot be read.
@@ -91,10 +93,10 @@ def find_entries(source: Path) -> list[Entry]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """A manifest file.
+    """Read a manifest file.
 
     Raises:
-        InvalidInput: It cannot be read, or has keys that mean nothing.
+        InvalidInput: It cannot be read, or has unknown keys.
     """
     try:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Manifest)
@@ -105,7 +107,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _listed_in_folder(folder: Path) -> list[Listed]:
-    """Tables by their names; where an agent has a pickle and a Parquet file, the latter is taken."""
+    """Find tables by their names. If an agent has both a pickle and a Parquet file, take the Parquet file."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for path in sorted(folder.iterdir(), key=lambda path: (path.suffix == ".parquet", path.name)):
         if path.suffix not in ENDINGS or path.name.endswith(".codes.parquet"):
@@ -122,14 +124,14 @@ def _with_rewards(listed: list[Listed], manifest: Manifest) -> list[Listed]:
     return [msgspec.structs.replace(row, reward=rewards.get((row.environment, row.agent))) for row in listed]
 
 
-def _entries(listed: list[Listed], folder: Path, sizes: dict[str, Environment]) -> list[Entry]:
+def _entries(listed: list[Listed], folder: Path, sizes: dict[str, StudyEnvironment]) -> list[Entry]:
     known = published().environments | sizes
     humans = {row.environment: folder / row.human for row in listed if row.agent == HUMAN and row.human}
     return [
         Entry(
             environment=row.environment,
             agent=row.agent,
-            size=known.get(row.environment, Environment()),
+            size=known.get(row.environment, StudyEnvironment()),
             shared=folder / row.shared if row.shared else None,
             human=folder / row.human if row.human else None,
             reference=humans.get(row.environment),

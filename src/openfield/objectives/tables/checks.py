@@ -1,6 +1,6 @@
-"""What every row of a table must be, whatever file it came from.
+"""Check the rows of a table: counts are positive numbers, keys are unique, ids fit into 64 bits.
 
-Under `tables` and `convert`: counts are checked and ids brought to 64 bits here, once and for all.
+Tables in memory and conversions of files use the same checks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BEYOND_64_BITS = "counts beyond 64 bits: computed as float64"
 
 
 def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
-    """The rows with positive counts, how many had a count of zero, and what a reader should know.
+    """Check the counts. Return the rows with positive ones, how many had a count of zero, and notes for the report.
 
     Raises:
         InvalidInput: A count is negative or not a number; the message names the key.
@@ -33,7 +33,7 @@ def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
 
 
 def check_counts(rows: Rows, name: str) -> tuple[Rows, tuple[str, ...]]:
-    """As `check_rows` with those rows left in whose count is zero."""
+    """Check the counts as `check_rows` does. Return all rows, also those with a count of zero, and the notes."""
     counts, notes = _checked_counts(rows, name)
     with np.errstate(over="ignore"):
         if counts.dtype.kind == "f" and not np.isfinite(counts.sum()):
@@ -42,7 +42,7 @@ def check_counts(rows: Rows, name: str) -> tuple[Rows, tuple[str, ...]]:
 
 
 def find_repeated(obs: Array, action: Array, next_obs: Array) -> tuple[int, int, int] | None:
-    """The first key, in order, that occurs twice."""
+    """Return the lowest key that occurs twice, if there is one."""
     order = np.lexsort((action, next_obs, obs))
     columns = [column[order] for column in (obs, action, next_obs)]
     same = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
@@ -53,10 +53,10 @@ def find_repeated(obs: Array, action: Array, next_obs: Array) -> tuple[int, int,
 
 
 def check_single(rows: Rows, name: str) -> None:
-    """Every key is there once, also if a count is zero: of a key that is there twice nobody knows which one counts.
+    """Check that every key occurs once, also keys with a count of zero.
 
     Raises:
-        InvalidInput: One is not; the message names the key.
+        InvalidInput: A key occurs twice; the message names it.
     """
     obs, next_obs, ids = rank_ids(rows.obs, rows.next_obs)
     action, _, actions = rank_ids(rows.action, rows.action)
@@ -68,12 +68,12 @@ def check_single(rows: Rows, name: str) -> None:
 
 
 def rank_ids(first: Array, second: Array, more: Iterable[int] = ()) -> tuple[Array, Array, tuple[int, ...] | None]:
-    """Both columns by rank where their ids are beyond 64 bits, as they are otherwise; and the ids behind the ranks.
+    """Replace the ids of two columns by their ranks if some are beyond 64 bits. Return also the id of each rank.
 
     Args:
         first: A column.
-        second: Another, with ids of the same kind.
-        more: Further ids to be ranked.
+        second: Another column with ids of the same kind.
+        more: Further ids to rank.
     """
     if first.dtype != object and second.dtype != object:
         return first, second, None
@@ -83,7 +83,7 @@ def rank_ids(first: Array, second: Array, more: Iterable[int] = ()) -> tuple[Arr
 
 
 def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
-    """Counts as int64, or as float64 where there are fractions or sums beyond 64 bits."""
+    """Return counts as int64, or as float64 if there are fractions or the sum is beyond 64 bits."""
     counts = rows.counts
     if not len(counts):
         return counts.astype(np.int64), ()
@@ -107,7 +107,7 @@ def wrong_count(key: tuple[int, ...], count: float, name: str) -> InvalidInput:
 
 
 def _overflows(counts: Array) -> bool:
-    """Whether the sum is beyond 64 bits; only a sum that comes near is added up in Python's integers."""
+    """Return True if the sum is beyond 64 bits. Only a sum near that is added up in Python's integers."""
     return float(counts.sum(dtype=np.float64)) > LARGEST / 2 and sum(counts.tolist()) > LARGEST
 
 
@@ -119,7 +119,7 @@ def _rounded(counts: Array, name: str) -> Array:
 
 
 def plain_key(key: Any) -> tuple[int, int, int]:
-    """The key of a mapping as plain integers."""
+    """Return a key of a mapping as three plain integers."""
     try:
         obs, action, next_obs = map(operator.index, key)
     except (TypeError, ValueError):
@@ -128,7 +128,7 @@ def plain_key(key: Any) -> tuple[int, int, int]:
 
 
 def plain_integers(values: Iterable[Any]) -> list[int]:
-    """Codes or indices as plain integers."""
+    """Return codes or indices as plain integers."""
     try:
         return [operator.index(value) for value in values]
     except TypeError as error:
@@ -136,7 +136,7 @@ def plain_integers(values: Iterable[Any]) -> list[int]:
 
 
 def plain_count(key: Any, value: Any) -> int | float:
-    """The count of a mapping as a plain number."""
+    """Return a count of a mapping as a plain number."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,6 +1,6 @@
-"""Image codes: integers of 128 bits and more, kept as rows of 64-bit words so that millions can be sorted and joined.
+"""Image codes: integers of 128 bits and more, stored as rows of 64-bit words so that millions can be sorted and joined.
 
-Made by `frames`, stored beside a table as its code book, compared by `similarity`.
+Made by `frames`, stored with a table as its code book, compared by `measures.similarity`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORD = 64
 
 
 class CodeBook(msgspec.Struct, frozen=True, eq=False):
-    """Which image code has which index; index 0 may stand for many codes."""
+    """The index of each image code. Index 0 may have many codes."""
 
     words: Array
     """(K, W) of uint64, the lowest word first."""
@@ -33,7 +33,7 @@ class CodeBook(msgspec.Struct, frozen=True, eq=False):
 
 
 def make_book(codes: Sequence[int] | Array, indices: Iterable[int], name: str = "code book") -> CodeBook:
-    """A code book from integers.
+    """Make a code book from integers.
 
     Raises:
         InvalidInput: A code is negative, or an index is beyond 64 bits.
@@ -47,10 +47,10 @@ def make_book(codes: Sequence[int] | Array, indices: Iterable[int], name: str = 
 
 
 def check_codes(book: CodeBook, name: str) -> None:
-    """Every code is there once.
+    """Check that every code occurs once.
 
     Raises:
-        InvalidInput: One is not; the message names it.
+        InvalidInput: A code occurs twice; the message names it.
     """
     ranks, size = rank(book.words)
     if size < len(ranks):
@@ -60,7 +60,7 @@ def check_codes(book: CodeBook, name: str) -> None:
 
 
 def words_of(codes: Sequence[int] | Array, width: int | None = None) -> Array:
-    """Integers as rows of 64-bit words, two at least.
+    """Convert integers to rows of 64-bit words, at least two.
 
     Raises:
         InvalidInput: A code is negative.
@@ -78,7 +78,7 @@ def words_of(codes: Sequence[int] | Array, width: int | None = None) -> Array:
 
 
 def integers_of(words: Array) -> list[int]:
-    """Rows of words as integers."""
+    """Convert rows of words to integers."""
     if words.shape[1] == 2:
         low, high = words[:, 0].tolist(), words[:, 1].tolist()
         return [a | b << WORD for a, b in zip(low, high, strict=True)]
@@ -94,13 +94,13 @@ def as_bytes(words: Array) -> Array:
 
 
 def same_width(first: Array, second: Array) -> tuple[Array, Array]:
-    """Both with as many words as the wider one."""
+    """Widen the narrower of two arrays, so that both have the same number of words."""
     width = max(first.shape[1], second.shape[1])
     return _widened(first, width), _widened(second, width)
 
 
 def rank(words: Array) -> tuple[Array, int]:
-    """A number for each row, equal for equal codes and rising with them, and how many distinct ones there are."""
+    """Rank codes from 0; equal codes get equal ranks. Return also the number of distinct codes."""
     order = np.lexsort(words.T)
     ordered = words[order]
     new = np.empty(len(words), bool)

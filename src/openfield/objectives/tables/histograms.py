@@ -1,6 +1,6 @@
-"""How often each count occurs: all that the objectives need to know about a table, and exact for whole numbers.
+"""Histograms of counts: how often each count occurs, which is all that the objectives need of a table.
 
-Between `counts`, which fills them, and the objectives, which sum functions over them.
+`counts` fills them, and the measures sum functions over them. Sums of whole numbers are exact.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 SMALL = 1 << 12
-"""Values below this are tallied by position; 98 % of the counts of a recorded human are below 20."""
+"""Values below this are counted by position. 98 % of the counts of a recorded human are below 20."""
 
 
 class Histogram(msgspec.Struct, frozen=True, eq=False):
@@ -26,12 +26,12 @@ class Histogram(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def size(self) -> int:
-        """How many numbers were tallied."""
+        """How many numbers were counted."""
         return int(self.times.sum())
 
     @property
     def total(self) -> int | float:
-        """The sum of all numbers tallied, exact for whole ones."""
+        """The sum of all numbers, exact for whole ones."""
         if self.values.dtype.kind == "f":
             return math.fsum((self.values * self.times).tolist())
         pairs = zip(self.values.tolist(), self.times.tolist(), strict=True)
@@ -39,12 +39,12 @@ class Histogram(msgspec.Struct, frozen=True, eq=False):
         return total
 
     def sum_of(self, function: Callable[[Array], Array]) -> float:
-        """The sum of a function over all numbers tallied, rounded once."""
+        """Sum a function over all numbers, rounded once."""
         return math.fsum((self.times * function(self.values.astype(np.float64))).tolist())
 
 
 def sorted_distinct(numbers: Array) -> Array:
-    """Distinct numbers, rising; by sorting, for NumPy's own way goes by hashes and takes twenty times as long."""
+    """Return the distinct numbers in rising order, by sorting: `np.unique` hashes and takes twenty times as long."""
     ordered = np.sort(numbers)
     first: Array = np.ones(len(ordered), bool)
     first[1:] = ordered[1:] != ordered[:-1]
@@ -52,7 +52,7 @@ def sorted_distinct(numbers: Array) -> Array:
 
 
 def tally(numbers: Array) -> Histogram:
-    """The histogram of positive numbers in any order."""
+    """Return the histogram of positive numbers."""
     if numbers.dtype.kind == "f":
         return Histogram(*np.unique(numbers, return_counts=True))
     small = numbers < SMALL
@@ -64,7 +64,13 @@ def tally(numbers: Array) -> Histogram:
 
 
 def from_tally(few: Array, values: Array | None = None, times: Array | None = None) -> Histogram:
-    """A histogram from tallies by position and, for large values, from lists that rise."""
+    """Make a histogram.
+
+    Args:
+        few: How often each small value occurs, by position.
+        values: Larger values in rising order.
+        times: How often each larger value occurs.
+    """
     found = np.flatnonzero(few)
     if values is None or times is None:
         return Histogram(found.astype(np.int64), few[found].astype(np.int64))
@@ -74,7 +80,7 @@ def from_tally(few: Array, values: Array | None = None, times: Array | None = No
 
 
 def merge(histograms: Sequence[Histogram], signs: Sequence[int] | None = None) -> Histogram:
-    """One histogram of all numbers; with signs, values whose times cancel are gone."""
+    """Merge histograms into one; with signs, add or subtract them and drop values that cancel."""
     if not histograms:
         return Histogram(np.empty(0, np.int64), np.empty(0, np.int64))
     signs = signs or [1] * len(histograms)

@@ -1,6 +1,6 @@
-"""The images an agent met, by code: what makes inputs of different files comparable.
+"""Find the codes of the images an agent met, which makes inputs of different tables comparable.
 
-Between `tables`, whose code books it reads, and `similarity`.
+Reads the code books of tables, for `pairs` and `measures.similarity`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.table import Table
 
 Rule = Literal["exact", "last", "zero"]
-"""What index 0 is: `exact` its code, or a bucket if it has several; `last` its last code; `zero` the code 0."""
+"""How to read index 0: `exact` as its code, or a bucket of several; `last` as its last code; `zero` as code 0."""
 
 BUCKET = 0
 """The index that may stand for many images: those the human never saw."""
@@ -29,7 +29,7 @@ class Images(NamedTuple):
     words: Array
     """The code of each input, as words."""
     bucket: int
-    """Which of the inputs is a bucket of many codes; -1 if none is."""
+    """The place of the input that is a bucket of many codes; -1 if there is none."""
     bucket_words: Array
     """The codes in the bucket."""
 
@@ -37,7 +37,7 @@ class Images(NamedTuple):
 def images_met(
     table: Table, inputs: Literal["sources", "successors", "all"] = "sources", rule: Rule = "exact"
 ) -> Images:
-    """The images met as source of a transition, as successor, or as either.
+    """Return the images met as source of a transition, as successor, or as either.
 
     Raises:
         InvalidInput: The table has no code book or no counts, or an input has no code or several.
@@ -48,13 +48,13 @@ def images_met(
 
 
 class Names(NamedTuple):
-    """What messages call a table and its inputs."""
+    """The names of a table and its inputs in messages."""
 
     table: str
     ids: tuple[int, ...] | None = None
 
     def id_of(self, number: int) -> int:
-        """The id the file gives to an input."""
+        """Return the id of an input in the file."""
         return self.ids[number] if self.ids else number
 
     @property
@@ -66,7 +66,14 @@ class Names(NamedTuple):
 
 
 def find_codes(ids: Array, counts: Array, book: CodeBook, rule: Rule, names: Names) -> Images:
-    """Distinct inputs in rising order, met so often, with their codes from a code book.
+    """Find the codes of inputs in a code book.
+
+    Args:
+        ids: Distinct inputs in rising order.
+        counts: How often each was met.
+        book: The code book.
+        rule: How to read index 0.
+        names: The names for messages.
 
     Raises:
         InvalidInput: An input has no code or several.
@@ -103,10 +110,10 @@ def no_code(table: str, index: int) -> InvalidInput:
 
 
 def book_of(table: Table) -> CodeBook:
-    """The table's code book.
+    """Return the code book of a table.
 
     Raises:
-        InvalidInput: There is none, or nothing it is needed for.
+        InvalidInput: The table has no code book, or an empty one, or no counts.
     """
     if table.book is None:
         raise InvalidInput(f"{table.name}: no code book; similarity compares image codes (the *_human_disc files).")
@@ -117,7 +124,7 @@ def book_of(table: Table) -> CodeBook:
 
 
 def visits_of(table: Table, inputs: str) -> tuple[Array, Array]:
-    """Distinct inputs and how often each was met."""
+    """Return the distinct inputs and how often each was met."""
     columns = {"sources": [table.obs], "successors": [table.next_obs], "all": [table.obs, table.next_obs]}[inputs]
     ids, places = np.unique(np.concatenate(columns), return_inverse=True)
     counts = np.zeros(len(ids), np.float64 if table.count.dtype.kind == "f" else np.int64)
@@ -126,7 +133,7 @@ def visits_of(table: Table, inputs: str) -> tuple[Array, Array]:
 
 
 def _find(rising: Array, wanted: Array) -> tuple[Array, Array]:
-    """Where each wanted number is among the rising ones, and whether it is there."""
+    """Find the place of each wanted number among the rising ones. Return also a flag: was it found."""
     if not len(rising):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
     at = np.searchsorted(rising, wanted).clip(max=len(rising) - 1)

@@ -1,7 +1,7 @@
-"""How often two agents met the same images: the one histogram that every comparison of two tables is computed from.
+"""The joint histogram of two agents: how many images the one met m times and the other n times.
 
-Between `images`, which finds codes, and `similarity` and `rarefaction`. Only how many images each side met so and so
-often matters, so histograms of parts of the images add up, and parts may be handled anywhere.
+`measures.similarity` and `measures.rarefaction` are computed from it. Histograms of parts of the images add up, so a
+large comparison can be computed in parts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.images import Names, find_codes
 
 TIMED, LISTED = 1, 2
-"""Whether a row counts in how often images were met, and in which were met at all."""
+"""Flags of a row: it counts for how often images were met; it counts for which images were met."""
 
 
 class Met(msgspec.Struct, frozen=True, eq=False):
@@ -29,25 +29,25 @@ class Met(msgspec.Struct, frozen=True, eq=False):
     counts: Array
     flags: Array
     unlike: tuple[float, ...] = ()
-    """How often a bucket of many images was met, which equals nothing the other met."""
+    """How often a bucket of many images was met. It equals no image of the other agent."""
     reason: str = ""
-    """Why it cannot be said which images were met, if it cannot."""
+    """Why it is not known which images were met; empty if it is known."""
 
 
 class Overlap(NamedTuple):
-    """How many images both met, and how many either met; or why that cannot be said."""
+    """How many images both met, and how many either met; or the reason why that is not known."""
 
     shared: int = 0
     union: int = 0
     reason: str = ""
 
     def plus(self, other: Overlap) -> Overlap:
-        """That of both together."""
+        """Return the sum of two overlaps of different images."""
         return Overlap(self.shared + other.shared, self.union + other.union, self.reason or other.reason)
 
 
 class Pairs(msgspec.Struct, frozen=True, eq=False):
-    """`times` images were met `first` times by the one and `second` times by the other."""
+    """A joint histogram: `times` images were met `first` times by one agent and `second` times by the other."""
 
     first: Array
     second: Array
@@ -56,12 +56,12 @@ class Pairs(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def totals(self) -> tuple[float, float]:
-        """How often each of them met anything."""
+        """The total visits of each agent."""
         return float(self.first @ self.times), float(self.second @ self.times)
 
 
 def images_of(ids: Array, counts: Array, book: CodeBook, names: Names) -> Met:
-    """The images of inputs: index 0 with several codes is a bucket, of which every image counts as met."""
+    """Return the images of inputs. If index 0 has several codes, all of its images count as met."""
     found = find_codes(ids, counts, book, "exact", names)
     if found.bucket < 0:
         return Met(found.words, counts, _flags(len(ids), TIMED | LISTED))
@@ -73,7 +73,10 @@ def images_of(ids: Array, counts: Array, book: CodeBook, names: Names) -> Met:
 
 
 def original_images_of(ids: Array, counts: Array, book: CodeBook, names: Names) -> Met:
-    """The images by the original's rules: index 0 is code 0 for how often, its last code for which were met."""
+    """Return the images of inputs by the original's rules.
+
+    Index 0 is code 0 where visits are counted, and its last code where the images met are listed.
+    """
     timed = find_codes(ids, counts, book, "zero", names)
     try:
         listed = find_codes(ids, counts, book, "last", names)
@@ -85,7 +88,7 @@ def original_images_of(ids: Array, counts: Array, book: CodeBook, names: Names) 
 
 
 def pair_up(first: Met, second: Met) -> Pairs:
-    """The histogram of two agents' images."""
+    """Make the joint histogram of the images of two agents."""
     ranks, size = rank(np.concatenate(same_width(first.words, second.words)))
     sides = ranks[: len(first.words)], ranks[len(first.words) :]
     both = [_times(side, met, size) for side, met in zip(sides, (first, second), strict=True)]
@@ -98,7 +101,7 @@ def pair_up(first: Met, second: Met) -> Pairs:
 
 
 def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
-    """The histogram of all parts together; no image is in two of them."""
+    """Merge the joint histograms of parts; no image is in two parts."""
     merged = _tally(np.empty(0), np.empty(0), np.empty(0, np.int64), Overlap())
     for part in parts:
         first, second, times = (
@@ -124,7 +127,7 @@ def _listed(symbols: Array, met: Met, size: int) -> Array:
 
 
 def _tally(first: Array, second: Array, times: Array, overlap: Overlap) -> Pairs:
-    """Equal pairs once; images neither met, which only lists know, are left out."""
+    """Add up equal pairs; leave out images that neither agent visited, which are only listed."""
     seen = (first > 0) | (second > 0)
     first, second, times = first[seen], second[seen], times[seen]
     order = np.lexsort((second, first))

@@ -1,4 +1,4 @@
-"""All that the five objectives need to know of a table, however large it is."""
+"""The summary of a table: its histograms and sizes, which is all that the five objectives need."""
 
 from __future__ import annotations
 

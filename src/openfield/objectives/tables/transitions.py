@@ -1,6 +1,6 @@
-"""From inputs and actions to transitions, counted.
+"""Count the transitions in sequences of inputs and actions.
 
-Between `frames` and `tables`: nothing leads from one episode into the next, and every key is there once.
+There is no transition from one episode to the next, and every key occurs once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def transitions(
     alignment: Alignment = "action_leads_to_next",
     meta: Meta | None = None,
 ) -> Table:
-    """The transition table of frames and actions; nothing leads from one episode into the next.
+    """Make the transition table of frames and actions. There is no transition from one episode to the next.
 
     Args:
         indices: The input of every frame, episode after episode.
         actions: The action of every frame.
-        episode_ends: Which frames are the last of their episode: flags, one per frame, or positions that rise. Zeros
-            and ones, one per frame, are flags. The last frame of all ends an episode anyhow.
+        episode_ends: The last frames of episodes: flags, one per frame, or rising positions. Zeros and ones, one per
+            frame, are flags. The very last frame always ends an episode.
         alignment: `action_leads_to_next` if a frame's action was chosen on it, `action_led_here` if it came before.
         meta: What is known about the table.
     """
@@ -51,7 +51,7 @@ def transitions(
 
 
 def sum_rows(rows: Rows) -> Rows:
-    """The same counts with every key once, in order of (obs, next_obs, action)."""
+    """Add up the counts of equal keys. Return every key once, in order of (obs, next_obs, action)."""
     if not len(rows.obs):
         return rows
     order = np.lexsort((rows.action, rows.next_obs, rows.obs))
@@ -76,7 +76,7 @@ def _end_flags(episode_ends: Any, size: int) -> Array:
 
 
 def _are_flags(ends: Array) -> bool:
-    """Truth values, or zeros and ones, as many recorders store them."""
+    """Return True for truth values, and for zeros and ones, as many recorders store them."""
     return ends.dtype.kind in "biuf" and bool(np.isin(ends, (0, 1)).all())
 
 
