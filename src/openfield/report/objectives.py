@@ -1,7 +1,4 @@
-"""Objectives in words and as JSON: what the command prints, line by line.
-
-Between `evaluation` and the command line; it makes text and prints nothing.
-"""
+"""Objectives in words and as JSON, as `openfield objectives` prints them."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ SCHEMA = 1
 def evaluation_record(
     found: Evaluation, seconds: float, sha256: str | None = None, options: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The JSON object of one table; `sha256` is that of its file, `options` how it was asked for."""
+    """Return the JSON object of one table; `sha256` is that of its file, `options` how it was asked for."""
     return {
         "schema": SCHEMA,
         "table": found.table,
@@ -54,7 +51,7 @@ def evaluation_record(
 
 
 def intervals_record(found: Mapping[str, Interval]) -> dict[str, Any]:
-    """What the JSON object of a table says of its intervals, and how they were made."""
+    """Return what the JSON object of a table says of its intervals, and how they were made."""
     known = {name: interval for name, interval in found.items() if interval.low is not None}
     return {
         "intervals": {name: [interval.low, interval.high] for name, interval in known.items()},
@@ -63,7 +60,7 @@ def intervals_record(found: Mapping[str, Interval]) -> dict[str, Any]:
 
 
 def failure_record(path: Path, error: str, names: Sequence[str], unit: str) -> dict[str, Any]:
-    """The JSON object of a file that cannot be used."""
+    """Return the JSON object of a file that cannot be used."""
     values: dict[str, Any] = dict.fromkeys(names or NAMES)
     return {
         "schema": SCHEMA,
@@ -78,7 +75,7 @@ def failure_record(path: Path, error: str, names: Sequence[str], unit: str) -> d
 def similarity_record(
     paths: Sequence[Path], found: Similarity, more: Conditionals | None, asked: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The JSON object of a comparison; `asked` is what else is to be in it: hashes, options, seconds."""
+    """Return the JSON object of a comparison; `asked` is what else goes into it: hashes, options, seconds."""
     values: dict[str, Any] = {
         "jaccard": found.jaccard,
         "jsd_nats": found.jsd_nats,
@@ -104,7 +101,7 @@ def similarity_record(
 
 
 def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
-    """The JSON object of tables that cannot be compared."""
+    """Return the JSON object of tables that cannot be compared."""
     values: dict[str, Any] = dict.fromkeys(("jaccard", "jsd_nats", "jsd_similarity"))
     return {
         "schema": SCHEMA,
@@ -117,14 +114,14 @@ def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
 
 
 def run_record(run: Recording) -> dict[str, Any]:
-    """What the JSON object of runs says of one of them."""
+    """Return what the JSON object of runs says of one of them."""
     return {"run": str(run.path), "episodes": run.episodes, "distinct_pictures": run.pictures}
 
 
 def runs_record(
     runs: Sequence[dict[str, Any]], human: Path | None, unit: str, found: Sequence[GroupObjectives]
 ) -> dict[str, Any]:
-    """The JSON object of runs."""
+    """Return the JSON object of runs."""
     return {
         "schema": SCHEMA,
         "runs": runs,
@@ -136,7 +133,7 @@ def runs_record(
 
 
 def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
-    """One table for a reader: values with units, corrections beside them, reasons where there is none."""
+    """Yield the lines about one table: values with units and corrections, or why there is no value."""
     if titled:
         yield record["table"]
     corrected = record.get("bias_corrected", {})
@@ -159,7 +156,7 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
 
 
 def runs_lines(record: dict[str, Any]) -> Iterator[str]:
-    """Runs for a reader: a block for each agent on the same terms, with its stages side by side."""
+    """Yield the lines about runs: a block for each agent under the same conditions, its stages side by side."""
     for number, (title, block) in enumerate(groupby(record["groups"], _title)):
         stages = list(block)
         rows = [["", *(stage["stage"] for stage in stages)]]
@@ -171,7 +168,7 @@ def runs_lines(record: dict[str, Any]) -> Iterator[str]:
 
 
 def study_record(study: Study) -> dict[str, Any]:
-    """The JSON object of a study, with the paper's Table 1 beside the correlations."""
+    """Return the JSON object of a study, with the paper's Table 1 beside the correlations."""
     from openfield.objectives.study.manifest import published
 
     return {
@@ -185,7 +182,7 @@ def study_record(study: Study) -> dict[str, Any]:
 
 
 def study_lines(study: Study) -> Iterator[str]:
-    """A study for a reader: a row for each agent in each environment, and why there is no value where there is none."""
+    """Yield the lines about a study: a row for each agent in each environment, then why values are missing."""
     names = list(dict.fromkeys(name for row in study.rows for name in row.values))
     rows = [["environment", "agent", *names]]
     for row in study.rows:
@@ -197,13 +194,13 @@ def study_lines(study: Study) -> Iterator[str]:
 
 
 def similarity_lines(record: dict[str, Any]) -> Iterator[str]:
-    """A comparison for a reader."""
+    """Yield the lines about a comparison."""
     for name, value in record["values"].items():
         yield f"{name:<24}{_number(value, record['reasons'].get(name))}"
 
 
 def compat_lines(record: dict[str, Any], titled: bool = False) -> Iterator[str]:
-    """What the original's scripts print, one after the other; where they would need an argument, what is missing."""
+    """Yield what the original's scripts print, or what is missing where they need an argument."""
     if titled:
         yield record["table"]
     for name, value in record["values"].items():
@@ -215,7 +212,7 @@ def compat_lines(record: dict[str, Any], titled: bool = False) -> Iterator[str]:
 
 
 def compat_similarity_lines(record: dict[str, Any]) -> Iterator[str]:
-    """What the original's two similarity scripts print."""
+    """Yield what the original's two similarity scripts print."""
     first, second = (Path(path).stem for path in record["tables"])
     values = record["values"]
     jaccard = values["jaccard"]

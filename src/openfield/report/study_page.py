@@ -1,7 +1,4 @@
-"""A study as one HTML page and a folder of SVG drawings, nothing fetched from anywhere.
-
-The end of `study`; the page has the look of the run report.
-"""
+"""A study of objectives as one HTML page and a folder of SVG drawings. The page loads nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from openfield.atomic import replacing
 from openfield.objectives.evaluation import NAMES
 from openfield.objectives.measures.correlations import Correlation
 from openfield.objectives.study.manifest import published
-from openfield.objectives.study.study import REWARD, SIMILARITY, Row, Study
+from openfield.objectives.study.study import REWARD, SIMILARITY, Study, StudyRow
 from openfield.report.objectives import study_record
 from openfield.report.study_plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
 
@@ -64,7 +61,7 @@ def write_study(study: Study, folder: Path, title: str) -> Path:
 
 
 def render_study(study: Study, title: str, drawings: Sequence[Drawing] | None = None) -> str:
-    """The page as text."""
+    """Return the page as text."""
     shown = list(draw_study(study)) if drawings is None else drawings
     environments = sorted({row.environment for row in study.rows})
     facts = {"environments": len(environments), "rows": len(study.rows), "correlations": len(study.correlations)}
@@ -81,7 +78,7 @@ def render_study(study: Study, title: str, drawings: Sequence[Drawing] | None = 
 
 
 def draw_study(study: Study) -> Iterator[Drawing]:
-    """The drawings of a study: a heat map, bars against both yardsticks, a scatter per objective."""
+    """Draw a study: a heat map, bars against reward and human similarity, a scatter plot per objective."""
     title = "Correlations, z-scored within environments"
     yield Drawing("correlations", title, draw_heat_map(title, _words(COLUMNS), _matrix(study)))
     for yardstick in (REWARD, SIMILARITY):
@@ -97,7 +94,7 @@ def draw_study(study: Study) -> Iterator[Drawing]:
 
 
 def find(study: Study, x: str, y: str, kind: str = "pearson", pooling: str = "z-scored") -> Correlation | None:
-    """One correlation of the study."""
+    """Return one correlation of the study."""
     for line in study.correlations:
         if {line.x, line.y} == {x, y} and line.kind == kind and line.pooling == pooling:
             return line
@@ -105,7 +102,7 @@ def find(study: Study, x: str, y: str, kind: str = "pearson", pooling: str = "z-
 
 
 def interval_of(line: Correlation) -> tuple[float, float] | None:
-    """Fisher's interval, or the bootstrap's."""
+    """Return Fisher's interval, or the bootstrap's."""
     return line.fisher or line.bootstrap
 
 
@@ -158,7 +155,7 @@ def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
     yield f'<section><h2>Drawings</h2><div class="panels">{figures}</div></section>'
 
 
-def _rows_table(rows: Sequence[Row]) -> str:
+def _rows_table(rows: Sequence[StudyRow]) -> str:
     head = ("environment", "agent", *_words(COLUMNS), "rarefied", "coverage")
     body = [
         (

@@ -1,6 +1,6 @@
-"""Drawings of a study as SVG: scatter, heat map, bars with intervals.
+"""Drawings of a study as SVG: scatter plot, heat map, bars with intervals.
 
-Between `study` and its page; every drawing is a file of its own as well, so it carries its colours with it.
+Every drawing is also a file of its own, so it carries its colours with it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 def draw_scatter(title: str, x: str, y: str, dots: Sequence[Dot]) -> str:
-    """Agents as points, one colour per environment."""
+    """Draw agents as points, one colour per environment."""
     width, height, left, bottom, top, right = 360, 270, 52, 40, 14, 96
     groups = sorted({dot.group for dot in dots})
     across = _Scale([dot.x for dot in dots], left, width - right)
@@ -56,7 +56,7 @@ def draw_scatter(title: str, x: str, y: str, dots: Sequence[Dot]) -> str:
 
 
 def draw_heat_map(title: str, names: Sequence[str], values: Sequence[Sequence[float | None]]) -> str:
-    """Correlations as coloured cells: blue below zero, orange above, empty where not defined."""
+    """Draw correlations as coloured cells: blue below zero, orange above, grey where not defined."""
     cell, left, top = 46, 150, 100
     width, height = left + cell * len(names) + 50, top + cell * len(names) + 10  # the last name leans to the right
     parts = []
@@ -73,7 +73,7 @@ def draw_heat_map(title: str, names: Sequence[str], values: Sequence[Sequence[fl
 
 
 def draw_bars(title: str, bars: Sequence[Bar], low: float = -1.0, high: float = 1.0) -> str:
-    """Values from `low` to `high` with intervals; a diamond marks what the paper found."""
+    """Draw values from `low` to `high` with intervals; a diamond marks what the paper found."""
     width, left, right, line = 460, 150, 20, 26
     height = 30 + line * len(bars)
     scale = _Scale([low, high], left, width - right, tight=True)

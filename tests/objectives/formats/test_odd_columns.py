@@ -9,7 +9,7 @@ import pytest
 from openfield.errors import InvalidInput
 from openfield.objectives import evaluate, evaluate_file, info_gain_dirichlet, transitions
 from openfield.objectives.formats.npz import read_stretches
-from openfield.objectives.study.study import Row, Study
+from openfield.objectives.study.study import Study, StudyRow
 from openfield.report.study_page import render_study
 from support.objectives.parquet import write_parquet
 
@@ -68,5 +68,7 @@ def test_what_is_wrong_with_an_array_is_said_in_one_line(tmp_path, damage):
 
 
 def test_a_page_says_why_nothing_could_be_drawn_from_a_table():
-    row = Row(environment="maze", agent="ppo", reasons={"rarefied": "a.pkl: Drawing transitions needs whole counts."})
+    row = StudyRow(
+        environment="maze", agent="ppo", reasons={"rarefied": "a.pkl: Drawing transitions needs whole counts."}
+    )
     assert "rarefied similarity a.pkl: Drawing" in render_study(Study(rows=[row], correlations=[]), "A study")

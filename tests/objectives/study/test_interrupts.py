@@ -14,10 +14,10 @@ import pytest
 STUDY = """
 import sys
 from pathlib import Path
-from openfield.objectives.study.study import Task, _run_missing
+from openfield.objectives.study.study import StudyTask, _run_missing
 if __name__ == "__main__":
     try:
-        list(_run_missing([Task("evaluate", (Path(name),)) for name in sys.argv[1:]], 2))
+        list(_run_missing([StudyTask("evaluate", (Path(name),)) for name in sys.argv[1:]], 2))
     except KeyboardInterrupt:
         sys.exit(130)
 """

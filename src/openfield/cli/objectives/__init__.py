@@ -242,7 +242,7 @@ def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on the error stream while a study runs; nothing where nobody watches."""
+    """Show a bar on the error stream while a study runs, if that is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

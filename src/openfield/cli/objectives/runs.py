@@ -27,7 +27,7 @@ class RunFiles(NamedTuple):
 
 
 def evaluate_run_files(files: RunFiles, **options: Any) -> dict[str, Any]:
-    """The JSON object of runs; a file that cannot be used is reported in its entry.
+    """Evaluate run files and return their JSON object. The entry of a file that cannot be used says why.
 
     Args:
         files: The runs.

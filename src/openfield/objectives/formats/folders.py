@@ -21,7 +21,7 @@ IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
 
 
 def find_images(path: Path) -> list[Path]:
-    """The images of a folder in the order of the numbers in their names.
+    """Return the images of a folder in the order of the numbers in their names.
 
     Raises:
         InvalidInput: There are none.
@@ -38,7 +38,7 @@ def _in_sequence(file: Path) -> list[tuple[int, str]]:
 
 
 def read_actions(folder: Path) -> Array:
-    """The actions in `actions.npy` or `actions.txt`."""
+    """Read the actions in `actions.npy` or `actions.txt`."""
     array, text = folder / "actions.npy", folder / "actions.txt"
     file = array if array.exists() else text
     try:
@@ -52,7 +52,7 @@ def read_actions(folder: Path) -> Array:
 
 
 def read_images(files: Sequence[Path], length: int) -> Iterator[Array]:
-    """Images in grey, so many at a time."""
+    """Yield images in grey, so many at a time."""
     try:
         from PIL import Image
     except ImportError:

@@ -18,16 +18,16 @@ import numpy as np
 from openfield.errors import InvalidInput
 from openfield.objectives.tables.histograms import Array
 
-LARGEST = 1 << 29
+MAX_ARRAY = 1 << 29
 """Bytes an array may unpack to if it is packed unusually tight; anything larger must earn its size."""
-LARGEST_ROW = 1 << 26
+MAX_ROW = 1 << 26
 """Bytes of one frame; a picture of 8,000 x 8,000 pixels has as many."""
 TIGHTEST = 100
 """How many times smaller than its content a large member may be; recorded frames reach about 20."""
 
 
 def member_names(path: Path) -> list[str]:
-    """The arrays in the file.
+    """Return the names of the arrays in a file.
 
     Raises:
         InvalidInput: The file is no NPZ file.
@@ -40,12 +40,12 @@ def member_names(path: Path) -> list[str]:
 
 
 def read_array(path: Path, name: str) -> Array:
-    """A whole array; for those with one number per step."""
+    """Read a whole array, which has one number per step."""
     return np.concatenate(list(read_stretches(path, name, 1 << 20)))
 
 
 def read_length(path: Path, name: str) -> int:
-    """How many rows an array says it has; nothing of it is unpacked but its head.
+    """Read how many rows an array says it has. Only its head is unpacked.
 
     Raises:
         InvalidInput: As for `read_stretches`.
@@ -56,12 +56,12 @@ def read_length(path: Path, name: str) -> int:
 
 
 def listed(names: Sequence[str]) -> str:
-    """A few names for a message."""
+    """Return a few names for a message."""
     return ", ".join([*names[:10], *(["..."] if len(names) > 10 else [])]) or "none"
 
 
 def read_stretches(path: Path, name: str, length: int) -> Iterator[Array]:
-    """An array in stretches of so many rows; an empty one in one stretch.
+    """Yield an array in stretches of so many rows; an empty one in one stretch.
 
     Raises:
         InvalidInput: The member is missing, damaged, not of numbers, or unpacks to more than is plausible.
@@ -87,7 +87,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _check_size(path: Path, info: zipfile.ZipInfo) -> None:
-    if info.file_size > LARGEST and info.file_size > TIGHTEST * max(info.compress_size, 1):
+    if info.file_size > MAX_ARRAY and info.file_size > TIGHTEST * max(info.compress_size, 1):
         raise InvalidInput(
             f"{path}: array '{info.filename}' would unpack {info.compress_size:,} bytes to {info.file_size:,}; refused."
         )
@@ -98,7 +98,7 @@ def _stretches(path: Path, name: str, file: IO[bytes], size: int, length: int) -
     if kind.hasobject or kind.kind not in "biuf":
         raise InvalidInput(f"{path}: array '{name}' holds {kind}, not numbers.")
     row = int(np.prod(shape[1:], dtype=object)) * kind.itemsize if shape else kind.itemsize
-    if row > LARGEST_ROW:
+    if row > MAX_ROW:
         raise InvalidInput(f"{path}: array '{name}' of shape {shape} has frames of {row:,} bytes; refused.")
     if not shape or row == 0 or shape[0] * row > size:
         raise InvalidInput(f"{path}: array '{name}' of shape {shape} does not fit its {size:,} bytes.")

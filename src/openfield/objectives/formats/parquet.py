@@ -15,7 +15,7 @@ import numpy as np
 
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.database import Database, quoted, reading
-from openfield.objectives.tables.checks import BEYOND_64_BITS, FRACTIONS, LARGEST, wrong_count
+from openfield.objectives.tables.checks import BEYOND_64_BITS, FRACTIONS, MAX_INT64, wrong_count
 from openfield.objectives.tables.codes import CodeBook
 from openfield.objectives.tables.rows import Array, Columns, Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
@@ -140,8 +140,8 @@ def open_rows(base: Database, number: int, table: Path, name: Path) -> RowFacts:
     check_sums(header, [int(value or 0) for value in (whole if fractions else (*whole, total))], name)
     if header.ordered:
         _check_rows_follow(base, number, name, header)
-    notes = (FRACTIONS,) if fractions else (BEYOND_64_BITS,) if (total or 0) > LARGEST else ()
-    huge = header.ids is not None or any((top or 0) > LARGEST for top in tops[:3])
+    notes = (FRACTIONS,) if fractions else (BEYOND_64_BITS,) if (total or 0) > MAX_INT64 else ()
+    huge = header.ids is not None or any((top or 0) > MAX_INT64 for top in tops[:3])
     return RowFacts(header, size, zeros, notes, huge)
 
 
@@ -310,5 +310,5 @@ def _whole(array: Any, name: str, path: Path) -> Array:
         raise _wrong_column(path, name, str(array.dtype))
     column: Array = np.asarray(array)
     if column.dtype == np.uint64:  # the rest are brought to one type with a sign: NumPy mixes the two as fractions
-        return column.astype(object if len(column) and column.max() > LARGEST else np.int64)
+        return column.astype(object if len(column) and column.max() > MAX_INT64 else np.int64)
     return column

@@ -25,7 +25,7 @@ from openfield.objectives.frames.encode import (
     index_words,
 )
 from openfield.objectives.frames.thresholds import PixelValues
-from openfield.objectives.tables.checks import LARGEST
+from openfield.objectives.tables.checks import MAX_INT64
 from openfield.objectives.tables.codes import CodeBook, integers_of, make_book
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
@@ -256,7 +256,7 @@ def _first_of(path: Path, names: Sequence[str], wanted: Sequence[str]) -> str:
 def _whole(actions: Array, path: Path) -> Array:
     if actions.ndim != 1 or actions.dtype.kind not in "iu":
         raise InvalidInput(f"{path}: actions must be whole numbers, one per frame; these are {actions.dtype}.")
-    if len(actions) and int(actions.max()) > LARGEST:
+    if len(actions) and int(actions.max()) > MAX_INT64:
         raise InvalidInput(f"{path}: action {actions.max()} is beyond 64 bits.")
     return actions.astype(np.int64)
 

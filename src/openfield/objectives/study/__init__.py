@@ -1,4 +1,5 @@
 """A study: the objectives of many agents in several environments, and how they correlate.
 
-Start at `study`, which evaluates all tables. `manifest` finds the tables, `page` and `plots` draw the results.
+Start at `study`, which evaluates all tables. `manifest` finds the tables. `report.study_page` draws the
+results.
 """

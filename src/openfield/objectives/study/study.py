@@ -35,7 +35,7 @@ CACHE_VERSION = 4
 REWARD, SIMILARITY = "task_reward", "human_similarity"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class StudyRow(msgspec.Struct, frozen=True, kw_only=True):
     """One agent in one environment."""
 
     environment: str
@@ -57,11 +57,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Study(msgspec.Struct, frozen=True, kw_only=True):
     """All rows, and the correlations over the agents among them."""
 
-    rows: list[Row]
+    rows: list[StudyRow]
     correlations: list[Correlation]
 
 
-class Task(msgspec.Struct, frozen=True):
+class StudyTask(msgspec.Struct, frozen=True):
     """What one process does: evaluate a table, or compare it with the human's."""
 
     kind: str
@@ -88,7 +88,7 @@ def run_study(
         draws: Of bootstrap and permutations.
     """
     tasks = {task: None for entry in entries for task in _tasks(entry)}
-    results: dict[Task, dict[str, Any]] = {}
+    results: dict[StudyTask, dict[str, Any]] = {}
     for task, result in _run_all(list(tasks), cache, workers):
         results[task] = result
         if progress is not None:
@@ -97,8 +97,8 @@ def run_study(
     return Study(rows=rows, correlations=correlate_rows(rows, draws))
 
 
-def correlate_rows(rows: Sequence[Row], draws: int = 1000) -> list[Correlation]:
-    """Correlations between all pairs of values, Pearson and Spearman; the human is the yardstick and no agent."""
+def correlate_rows(rows: Sequence[StudyRow], draws: int = 1000) -> list[Correlation]:
+    """Correlate all pairs of values over the agents, by Pearson and Spearman. The human is not among them."""
     agents = [row for row in rows if row.agent != HUMAN]
     found: list[Correlation] = []
     for x, y in combinations((*NAMES, REWARD, SIMILARITY), 2):
@@ -114,7 +114,7 @@ def correlate_rows(rows: Sequence[Row], draws: int = 1000) -> list[Correlation]:
     return found
 
 
-def work(task: Task) -> dict[str, Any]:
+def work(task: StudyTask) -> dict[str, Any]:
     """Do one task; what goes wrong is part of the result."""
     try:
         return _evaluate(task) if task.kind == "evaluate" else _compare(task)
@@ -124,11 +124,11 @@ def work(task: Task) -> dict[str, Any]:
         return {"problem": f"{_named(task)}: not enough memory; fewer --workers need less."}
 
 
-def _tasks(entry: Entry) -> Iterator[Task]:
+def _tasks(entry: Entry) -> Iterator[StudyTask]:
     if entry.shared:
-        yield Task("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions)
+        yield StudyTask("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions)
     if entry.human and entry.reference and entry.human != entry.reference:
-        yield Task("compare", (entry.reference, entry.human))
+        yield StudyTask("compare", (entry.reference, entry.human))
 
 
 def _lacks_reference(entry: Entry) -> bool:
@@ -136,7 +136,7 @@ def _lacks_reference(entry: Entry) -> bool:
     return entry.human is not None and entry.reference is None
 
 
-def _run_all(tasks: Sequence[Task], cache: Path, workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+def _run_all(tasks: Sequence[StudyTask], cache: Path, workers: int) -> Iterator[tuple[StudyTask, dict[str, Any]]]:
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -158,7 +158,7 @@ def _run_all(tasks: Sequence[Task], cache: Path, workers: int) -> Iterator[tuple
         yield task, result
 
 
-def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+def _run_missing(tasks: Sequence[StudyTask], workers: int) -> Iterator[tuple[StudyTask, dict[str, Any]]]:
     if workers <= 1 or len(tasks) <= 1:
         yield from ((task, work(task)) for task in tasks)
         return
@@ -174,13 +174,13 @@ def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
             yield task, {"problem": f"{_named(task)}: the process that read it died, perhaps for lack of memory."}
 
 
-def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+def _run_in_pool(tasks: Sequence[StudyTask], workers: int) -> Iterator[tuple[StudyTask, dict[str, Any]]]:
     spawn = multiprocessing.get_context("spawn")
     others = multiprocessing.active_children()
     with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_with_the_study) as pool:
         try:
             with undisturbed():
-                running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
+                running: Mapping[Future[dict[str, Any]], StudyTask] = {pool.submit(work, task): task for task in tasks}
             for done in as_completed(running):
                 yield running[done], done.result()
         except BaseException:
@@ -200,11 +200,11 @@ def _die_with_the_study() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _named(task: Task) -> str:
+def _named(task: StudyTask) -> str:
     return " and ".join(map(str, task.paths))
 
 
-def _place(task: Task, cache: Path, hashes: Callable[[Path], str]) -> Path | None:
+def _place(task: StudyTask, cache: Path, hashes: Callable[[Path], str]) -> Path | None:
     """Where the result is kept: named by the content of the files and the settings."""
     try:
         parts = [hashes(path) for path in task.paths]
@@ -221,12 +221,12 @@ def _read_cached(place: Path | None) -> dict[str, Any] | None:
         return None
 
 
-def _evaluate(task: Task) -> dict[str, Any]:
+def _evaluate(task: StudyTask) -> dict[str, Any]:
     found = evaluate_file(task.paths[0], num_obs=task.num_obs, num_actions=task.num_actions)
     return {"values": found.values, "transitions": found.n, "reasons": found.reasons, "faults": found.faults}
 
 
-def _compare(task: Task) -> dict[str, Any]:
+def _compare(task: StudyTask) -> dict[str, Any]:
     pairs = pair_files(*task.paths)
     found = similarity_of(pairs)
     try:
@@ -242,7 +242,7 @@ def _compare(task: Task) -> dict[str, Any]:
     }
 
 
-def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
+def _row(entry: Entry, results: Mapping[StudyTask, dict[str, Any]]) -> StudyRow:
     parts = {task.kind: results[task] for task in _tasks(entry)}
     evaluated, compared = parts.get("evaluate", {}), parts.get("compare", {})
     values: dict[str, float | None] = dict.fromkeys(NAMES) | evaluated.get("values", {})
@@ -252,7 +252,7 @@ def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
     reasons = evaluated.get("reasons", {}) | compared.get("reasons", {})
     if _lacks_reference(entry):
         reasons |= {SIMILARITY: f"needs the human's own table, {entry.environment}_human_human_disc"}
-    return Row(
+    return StudyRow(
         environment=entry.environment,
         agent=entry.agent,
         values=values,

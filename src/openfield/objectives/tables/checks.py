@@ -15,7 +15,7 @@ from openfield.errors import InvalidInput
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
 
-LARGEST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 FRACTIONS = "fractional counts: sums are rounded and may depend on the order of rows"
 BEYOND_64_BITS = "counts beyond 64 bits: computed as float64"
 
@@ -108,7 +108,7 @@ def wrong_count(key: tuple[int, ...], count: float, name: str) -> InvalidInput:
 
 def _overflows(counts: Array) -> bool:
     """Return True if the sum is beyond 64 bits. Only a sum near that is added up in Python's integers."""
-    return float(counts.sum(dtype=np.float64)) > LARGEST / 2 and sum(counts.tolist()) > LARGEST
+    return float(counts.sum(dtype=np.float64)) > MAX_INT64 / 2 and sum(counts.tolist()) > MAX_INT64
 
 
 def _rounded(counts: Array, name: str) -> Array:

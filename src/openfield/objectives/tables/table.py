@@ -109,7 +109,7 @@ class Table(msgspec.Struct, frozen=True, eq=False, kw_only=True, dict=True):
         return distinct(self.action)
 
     def id_of(self, number: int) -> int:
-        """The id the file gives to an input."""
+        """Return the id the file gives to an input."""
         return self.ids[number] if self.ids else number
 
 
@@ -117,7 +117,7 @@ TableLike: TypeAlias = Table | Mapping[tuple[int, int, int], float] | tuple[Mapp
 
 
 def as_table(source: TableLike) -> Table:
-    """A table from a table, a mapping of (input, action, next input) to counts, or a pair of such and its code book."""
+    """Return a table as it is, or make one of a mapping of keys to counts, alone or in a pair with its code book."""
     if isinstance(source, Table):
         return source
     mapping, book = source if isinstance(source, tuple) else (source, None)
@@ -139,7 +139,7 @@ def make_table(
     single: bool = True,
     ordered: bool = False,
 ) -> Table:
-    """A checked table from stretches of rows.
+    """Make a checked table from pieces of rows.
 
     Raises:
         InvalidInput: A count is negative or not a number; the message names the key.
@@ -169,7 +169,7 @@ def make_table(
 
 
 def distinct(*columns: Array) -> int:
-    """How many different numbers there are in all columns together."""
+    """Count the different numbers in all columns together."""
     if not len(columns[0]):
         return 0
     low, high = min(int(column.min()) for column in columns), max(int(column.max()) for column in columns)
@@ -183,7 +183,7 @@ def distinct(*columns: Array) -> int:
 
 
 def meta_of_name(name: str) -> Meta:
-    """What a published file name says: `{env}_{agent}[_{reward|noreward}]_{human|shared}_disc`."""
+    """Return what a published file name says: `{env}_{agent}[_{reward|noreward}]_{human|shared}_disc`."""
     parts = name.split(".")[0].split("_")
     if len(parts) < 4 or parts[-1] != "disc" or parts[-2] not in ("human", "shared"):
         return Meta()
