@@ -14,7 +14,6 @@ from openfield.settings import Settings
 Alphabet = Literal["", "shifted", "foreign"]
 Feedback = Literal["", "swapped", "reworded", "withheld"]
 SchedulerName = Literal["random", "sequential", "incremental", "consecutive", "dependencies"]
-Scramble = Literal["", "readable", "unreadable"]
 
 STRICT_MINI_THRESHOLD = 20
 """A learner that always says `true.` gets five right in a row after about 62 instances, twenty after two million."""
@@ -48,7 +47,8 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
     max_steps: Annotated[int, Meta(ge=1, description="The maximum number of steps of a trial.")] = 100_000
     bit_mode: Annotated[bool, Meta(description="Whether a step carries a bit instead of a byte.")] = False
     scramble: Annotated[
-        Scramble, Meta(description="Whether every word is replaced by a made-up one: pronounceable (readable) or not.")
+        Literal["", "readable", "unreadable"],
+        Meta(description="Whether every word is replaced by a made-up one: pronounceable (readable) or not."),
     ] = ""
     compat: Annotated[
         Literal["", "round1"], Meta(description="`round1` restores quirks of the original that are otherwise repaired.")

@@ -45,14 +45,14 @@ def test_turning_goes_round(world):
 
 
 def test_moving_is_blocked_by_what_cannot_be_crossed(world):
-    world.put((0, -1), GridObject("rug", traversable=True))
-    world.put((0, -2), GridObject("wall", pickable=False))
+    world.things[(0, -1)] = GridObject("rug", traversable=True)
+    world.things[(0, -2)] = GridObject("wall", pickable=False)
     assert tell(world, "I move forward.I move forward.") == ["You moved.", "You can't move."]
     assert world.position == (0, -1)
 
 
 def test_looking_and_picking_up(world):
-    world.put((0, -1), GridObject("apple"))
+    world.things[(0, -1)] = GridObject("apple")
     assert tell(world, "I look.I pick up the pear.I pick up the apple.I look.") == [
         "There is an apple.",
         "There is no pear here.",
@@ -63,7 +63,7 @@ def test_looking_and_picking_up(world):
 
 
 def test_what_is_fixed_stays(world):
-    world.put((0, -1), GridObject("wall", pickable=False))
+    world.things[(0, -1)] = GridObject("wall", pickable=False)
     assert tell(world, "I pick up the wall.") == ["You can't pick up the wall."]
 
 
@@ -89,9 +89,9 @@ def test_what_is_said_while_the_teacher_talks_is_lost(world):
 
 
 def test_the_map_shows_five_by_five_cells(world):
-    world.put((1, -2), GridObject("apple"))
-    world.put((-2, 2), GridObject("pear"))
-    world.put((3, 0), GridObject("far"))
+    world.things[(1, -2)] = GridObject("apple")
+    world.things[(-2, 2)] = GridObject("pear")
+    world.things[(3, 0)] = GridObject("far")
     assert world.map() == "...A.\n.....\n..^..\n.....\nP...."
 
 

@@ -16,7 +16,7 @@ from openfield.domains.commai.environment.schedulers import Scheduler
 from openfield.domains.commai.environment.serializers import (
     SPACE_BITS,
     BitReader,
-    Serializer,
+    Scrambler,
     next_character,
     strip_spaces,
     to_bits,
@@ -58,7 +58,7 @@ class Environment:
         scheduler: Scheduler,
         settings: CommaiSettings | None = None,
         seed: int = 0,
-        serializer: Serializer | None = None,
+        serializer: Scrambler | None = None,
         learner: str = "the learner",
     ) -> None:
         self.settings = settings or CommaiSettings()

@@ -87,10 +87,6 @@ class GridWorld:
         """The cell in front of the learner."""
         return step(self.position, self.facing)
 
-    def put(self, place: Place, thing: GridObject) -> None:
-        """Put an object on a cell."""
-        self.things[place] = thing
-
     def map(self) -> str:
         """Return the cells around the learner as five lines of five characters."""
         x, y = self.position

@@ -9,10 +9,9 @@ from __future__ import annotations
 import random
 import re
 import string
-from typing import Protocol
 
 from openfield.core import Spec
-from openfield.domains.commai.settings import CommaiSettings, Scramble
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.spaces import Discrete
 
 SPACE_BITS = "00100000"
@@ -22,23 +21,12 @@ _LETTERS = _VOWELS + _CONSONANTS
 _TRIES = 200
 
 
-class Serializer(Protocol):
-    """Changes the words between teacher and learner."""
-
-    def encode(self, text: str) -> str:
-        """Return the teacher's text as the learner gets it."""
-        ...
-
-    def decode(self, text: str) -> str:
-        """Return the learner's text as the teacher understands it."""
-        ...
-
-
 class Scrambler:
     """Swaps every alphabetic word for a made-up one of equal length, always the same one.
 
-    Words come in pairs, so encoding and decoding are one bijection: saying the real word yields its made-up one. Case
-    is kept letter by letter; digits, punctuation and spaces stay.
+    The environment encodes the teacher's text with it and decodes the learner's. Words come in pairs, so both are one
+    bijection: saying the real word yields its made-up one. Case is kept letter by letter; digits, punctuation and
+    spaces stay.
     """
 
     def __init__(self, rng: random.Random, readable: bool = True) -> None:
@@ -81,12 +69,11 @@ class Scrambler:
         return "".join(pick((_VOWELS, _CONSONANTS)[(first + index) % 2]) for index in range(length))
 
 
-def make_serializer(settings: CommaiSettings, seed: int) -> Serializer | None:
+def make_serializer(settings: CommaiSettings, seed: int) -> Scrambler | None:
     """Make the serializer of these settings. It has its own generator, so tasks draw the same with and without it."""
-    kind: Scramble = settings.scramble
-    if not kind:
+    if not settings.scramble:
         return None
-    return Scrambler(random.Random(f"scramble {seed}"), readable=kind == "readable")
+    return Scrambler(random.Random(f"scramble {seed}"), readable=settings.scramble == "readable")
 
 
 def speaks_bits(spec: Spec) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from openfield.domains.commai.environment.grid_world import GridWorld
-from openfield.domains.commai.environment.serializers import Serializer
+from openfield.domains.commai.environment.serializers import Scrambler
 from openfield.domains.commai.settings import CommaiSettings
 
 SILENCE = " "
@@ -32,7 +32,7 @@ class Stage(Protocol):
 
     rng: random.Random
     settings: CommaiSettings
-    serializer: Serializer | None
+    serializer: Scrambler | None
     """Encodes what the teacher says; an answer must be decoded before it is judged."""
     penalties: int
     """Interruptions so far that had a price."""

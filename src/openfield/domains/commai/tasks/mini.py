@@ -13,7 +13,7 @@ from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Stag
 from openfield.domains.commai.settings import STRICT_MINI_THRESHOLD
 from openfield.domains.commai.tasks.description import LETTERS, Description, draw_member, draw_nonmember
 from openfield.domains.commai.tasks.draws import between, pick, praise
-from openfield.domains.commai.tasks.rewording import reword
+from openfield.domains.commai.tasks.micro import reword
 
 MAX_GROUPS = 3
 MAX_NGRAM = 3

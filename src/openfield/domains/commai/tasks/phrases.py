@@ -15,8 +15,7 @@ from openfield.domains.commai.environment.rounds import Round, RoundSource
 from openfield.domains.commai.environment.task import Stage
 from openfield.domains.commai.tasks.draws import between, load_words, load_words_without, pick, sample
 from openfield.domains.commai.tasks.mapping import make_round
-from openfield.domains.commai.tasks.micro import MicroTask
-from openfield.domains.commai.tasks.rewording import KEYWORD, SYNONYMS, ask_otherwise, with_synonyms
+from openfield.domains.commai.tasks.micro import KEYWORD, SYNONYMS, MicroTask, ask_otherwise, with_synonyms
 
 LETTERS = string.ascii_lowercase
 PAIRS = ("ab", "ac", "ad", "bc", "bd", "cd")

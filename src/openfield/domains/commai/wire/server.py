@@ -77,11 +77,6 @@ def hello_token(message: Sequence[bytes]) -> str | None:
     return message[0].partition(b" ")[2].decode(errors="replace") or None
 
 
-def is_belated(message: Sequence[bytes]) -> bool:
-    """Return whether a message answers a conversation that is over: ZeroMQ sends it after reconnecting."""
-    return len(message) == 1 and len(message[0].decode(errors="replace")) == 1
-
-
 async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
     """Play a learner that says these replies, and leave when the turn after the last one is shown."""
     reader, writer = await asyncio.open_connection(host, port)
@@ -254,7 +249,7 @@ class PairListener:
             self.drop(next(iter(self._peers.values())))
 
     def _listen(self, peer: Peer) -> Handshake | None:
-        """Return the first messages of a peer, without answers to a conversation that is over."""
+        """Return the first messages of a peer, without answers to a past conversation, sent after reconnecting."""
         try:
             data = peer.socket.recv(4096)
             messages = list(peer.feed(data))
@@ -262,7 +257,7 @@ class PairListener:
             data, messages = b"", []
         if not data:
             self.drop(peer)
-        while messages and is_belated(messages[0]):
+        while messages and len(messages[0]) == 1 and len(messages[0][0].decode(errors="replace")) == 1:
             messages.pop(0)
         return Handshake(peer, messages[0], messages[1:]) if messages else None
 

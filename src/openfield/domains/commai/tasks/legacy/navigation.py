@@ -105,7 +105,7 @@ class Fetching(Going):
         text = super().instruct()
         name = self._name = self.any_thing()
         self._had = self.world.inventory[name]
-        self.world.put(self._goal, GridObject(name))
+        self.world.things[self._goal] = GridObject(name)
         return text.format(thing=with_article(name), name=name)
 
     def done(self) -> bool:
@@ -184,7 +184,7 @@ class Looking(GridDialogue):
 
     def instruct(self) -> str:
         """Put an object there to see."""
-        self.world.put(self.world.ahead, GridObject(self.any_thing()))
+        self.world.things[self.world.ahead] = GridObject(self.any_thing())
         return "Look."
 
     def read(self, sentence: str) -> None:

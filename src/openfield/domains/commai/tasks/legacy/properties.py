@@ -105,13 +105,8 @@ def who_has(rng: Random) -> Round:
 def properties_of_one(rng: Random) -> Round:
     """Draw a question: the properties an object has in one basket only."""
     owner, thing, properties = _thing(rng)
-    others = {
-        quality
-        for name, things in load_phrasebook().baskets.items()
-        if name != owner
-        for quality in things.get(thing, ())
-    }
-    only = [quality for quality in properties if quality not in others]
+    baskets = [things for name, things in load_phrasebook().baskets.items() if name != owner]
+    only = [quality for quality in properties if not any(quality in things.get(thing, ()) for things in baskets)]
     return _listing(rng, f"which properties does {thing} have in {owner}'s basket only?", only or ["none"])
 
 
@@ -178,14 +173,8 @@ def _thing(rng: Random) -> tuple[str, str, tuple[str, ...]]:
 
 def _all_properties() -> list[str]:
     """Return every property, sorted."""
-    return sorted(
-        {
-            quality
-            for things in load_phrasebook().baskets.values()
-            for qualities in things.values()
-            for quality in qualities
-        }
-    )
+    baskets = load_phrasebook().baskets.values()
+    return sorted({quality for things in baskets for qualities in things.values() for quality in qualities})
 
 
 def _having(things: dict[str, tuple[str, ...]], asked: str) -> list[str]:
