@@ -68,13 +68,10 @@ def total_tasks(run: Run, cell: CellRecord) -> dict[str, TaskTotals]:
 def _lines(run: Run, cell: CellRecord) -> Iterator[str]:
     totals = total_tasks(run, cell)
     steps, reward = sum(task.steps for task in totals.values()), sum(task.reward for task in totals.values())
-    yield from _section(
-        "General results",
-        [("Average reward", _ratio(reward, steps)), ("Total time", steps), ("Total reward", int(reward))],
-    )
-    yield from _section(
-        "Average reward per task", [(name, _ratio(task.reward, task.steps)) for name, task in totals.items()]
-    )
+    general = [("Average reward", _ratio(reward, steps)), ("Total time", steps), ("Total reward", int(reward))]
+    averages = [(name, _ratio(task.reward, task.steps)) for name, task in totals.items()]
+    yield from _section("General results", general)
+    yield from _section("Average reward per task", averages)
     yield from _section("Total reward per task", [(name, int(task.reward)) for name, task in totals.items()])
     yield from _section("Total time per task", [(name, task.steps) for name, task in totals.items()])
     yield from _section("Number of trials per task", [(name, task.instances) for name, task in totals.items()])

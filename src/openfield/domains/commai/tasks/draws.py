@@ -8,6 +8,7 @@ most common first: micro6 and micro20 draw from the first 400. The texts come fr
 from __future__ import annotations
 
 import functools
+import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from random import Random
@@ -82,7 +83,7 @@ class Phrasebook(msgspec.Struct, frozen=True):
 @functools.cache
 def load_phrasebook() -> Phrasebook:
     """Read the table of the package."""
-    return msgspec.toml.decode((_DATA / "texts.toml").read_bytes(), type=Phrasebook)
+    return msgspec.convert(tomllib.loads((_DATA / "texts.toml").read_text()), Phrasebook)
 
 
 def praise(rng: Random) -> str:
