@@ -92,7 +92,7 @@ class Recorder:
             del buffer[size:]  # no half step stays
             raise
         self._steps += 1
-        self.due = took > COSTLY_REPLY or size > CHUNK_BYTES
+        self.due = took > COSTLY_REPLY or len(buffer) > CHUNK_BYTES
 
     def settle(self, took: int) -> None:
         """Emit the steps so far, because the chunk is full or the last reply was costly."""
