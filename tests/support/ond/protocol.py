@@ -17,7 +17,7 @@ from openfield.domains.ond.server.app import make_app
 from openfield.domains.ond.server.http import OndHttpProtocol, make_config
 from openfield.domains.ond.server.routes import Api
 from openfield.domains.ond.server.session_service import SessionService
-from openfield.domains.ond.testset.data_directory import METADATA_SUFFIX, TABLE_SUFFIX, DataDirectory, write_rows
+from openfield.domains.ond.testset.data_directory import METADATA_SUFFIX, TABLE_SUFFIX, DataDirectory
 from openfield.domains.ond.testset.test import Test
 from openfield.journal.writer import Journal
 from openfield.serving.sessions import SessionDispatcher
@@ -42,8 +42,8 @@ def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, on
     place = root / "OND" / "image_classification"
     place.mkdir(parents=True, exist_ok=True)
     novel = [int(at >= onset and (at - onset) % 2 == 0) for at in range(count)]
-    rows = [(f"{name}-{at}.png", new, 0 if new else 1 + at % KNOWN) for at, new in enumerate(novel)]
-    (place / f"{name}{TABLE_SUFFIX}").write_bytes(write_rows(("id", "novel", "class"), rows))
+    rows = [f"{name}-{at}.png,{new},{0 if new else 1 + at % KNOWN}\n" for at, new in enumerate(novel)]
+    (place / f"{name}{TABLE_SUFFIX}").write_text("id,novel,class\n" + "".join(rows))
     metadata = {"protocol": "OND", "known_classes": KNOWN, "round_size": size, "feedback_max_ids": 3} | facts
     metadata = {"threshold": 0.5} | metadata | {"red_light": f"{name}-{onset}.png", "difficulty": "secret"}
     (place / f"{name}{METADATA_SUFFIX}").write_bytes(

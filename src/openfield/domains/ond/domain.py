@@ -63,9 +63,8 @@ class OndDomain(Domain[OndSettings]):
 
     def phases(self, settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
         """Return training, the batches before the onset, and those from it on."""
-        from openfield.domains.ond.trials import make_phases
-
-        return make_phases(settings, novelty)
+        trains = (Phase("training", 1),) if settings.training else ()
+        return (*trains, Phase("test", settings.before), Phase("test", settings.after, novelty))
 
     def trials(
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any

@@ -16,14 +16,7 @@ class Refusal(OpenfieldError):
     """A request that the protocol refuses. Clients know the statuses 400 (their fault) and 500 (ours) and no others."""
 
     def __init__(self, reason: str, message: str, status: int = 400, headers: Mapping[str, str] | None = None) -> None:
-        """Make a refusal.
-
-        Args:
-            reason: The word that clients compare.
-            message: The sentence for a person.
-            status: The HTTP status of the response.
-            headers: Further headers of the response.
-        """
+        """Make a refusal: `reason` is the word that clients compare, `message` the sentence for a person."""
         super().__init__(message)
         self.reason, self.status, self.headers = reason, status, headers
 

@@ -13,6 +13,8 @@ import msgspec
 from openfield.domains.ond.settings import OndSettings
 from openfield.novelty import Novelty
 
+RECORDED = "the novelty that a test's own files have; in built tests, unknown classes"
+
 
 def _with(**changes: Any) -> Callable[[OndSettings], OndSettings]:
     return lambda settings: msgspec.structs.replace(settings, **changes)
@@ -30,11 +32,5 @@ NOVELTIES: tuple[Novelty[OndSettings], ...] = (
     Novelty("contrast", 3, "environments", "samples that have lost most of their contrast", _with(contrast=0.3)),
     Novelty("background", 3, "environments", "samples before a bright slope", _with(background=0.7)),
     Novelty("prior", 4, "events", "known classes occur unevenly", _with(skew=2.0)),
-    Novelty(
-        "recorded",
-        1,
-        "objects",
-        "the novelty that a test's own files have; in built tests, unknown classes",
-        _with(new_classes=True),
-    ),
+    Novelty("recorded", 1, "objects", RECORDED, _with(new_classes=True)),
 )

@@ -16,8 +16,7 @@ class OndSettings(Settings, frozen=True):
     """The source of samples, the length of a test, what agents are granted, and what may become novel."""
 
     data: Annotated[
-        str,
-        Meta(description="`digits`, `glyphs`, an .npz file, a folder of class folders, or a data directory."),
+        str, Meta(description="`digits`, `glyphs`, an .npz file, a folder of class folders, or a data directory.")
     ] = "digits"
     test: Annotated[str, Meta(description="The name of a test in a data directory; empty to build one.")] = ""
     protocol: Annotated[Literal["OND", "CONDDA"], Meta(description="K+1 classes, or clusters of novelty as well.")] = (

@@ -50,12 +50,6 @@ def named_test(trial: Trial, settings: OndSettings) -> Test | None:
     return test
 
 
-def make_phases(settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-    """Return the phases of a trial: training, the batches before the onset, and those from it on."""
-    trains = (Phase("training", 1),) if settings.training else ()
-    return (*trains, Phase("test", settings.before), Phase("test", settings.after, novelty))
-
-
 def budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
     """Return the budget that a hint of a session asks for, if it is lower; hints can change nothing else."""
     for hint in hints:

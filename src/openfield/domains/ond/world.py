@@ -20,13 +20,7 @@ from openfield.domains.ond.testset.builder import Built
 from openfield.domains.ond.testset.evaluation import describe_round
 from openfield.domains.ond.testset.feedback import buy, quote
 from openfield.domains.ond.testset.results import ResultTable, check_columns, read_results
-from openfield.domains.ond.testset.unknown_column import (
-    LABELLED,
-    number_from_one,
-    put_unknown_last,
-    read_beliefs,
-    read_table,
-)
+from openfield.domains.ond.testset.unknown_column import number_from_one, put_unknown_last, read_beliefs, read_table
 from openfield.errors import AgentProtocol, OpenfieldError
 
 
@@ -81,24 +75,14 @@ class TestWorld:
         """Do nothing: there is nothing to free."""
 
     def read(self, post: Post) -> dict[str, ResultTable]:
-        """Read posted results and check them against the test; earlier answers are neither used nor changed.
-
-        Raises:
-            Refusal: A part cannot be used.
-        """
+        """Read posted results and refuse those that do not fit the test; earlier answers are not looked at."""
         compat = post.old or self._settings.level == "compat"
         return {kind: read_results(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
 
     def prepare(self, post: Post, tables: dict[str, ResultTable], then: Sequence[Buy] = ()) -> None:
-        """Check results before they are taken, so that a bad post is refused and leaves no trace.
+        """Refuse results that differ in their columns from earlier ones, or after which a purchase would be refused.
 
-        Args:
-            post: The results as they came.
-            tables: The same, read.
-            then: What is to be bought after it.
-
-        Raises:
-            Refusal: They differ in their columns from what was posted before, or a purchase would be refused.
+        So a bad post leaves no trace. `tables` are the results as they were read.
         """
         if not post.old:
             self._check_widths(tables)
@@ -154,23 +138,23 @@ class TestWorld:
 
     def _answer(self, action: Any, belief: Belief | None) -> Turn:
         """Do what a local agent asks for with the batch it was shown."""
+        feedback: Any = None
         match action:
             case Scores() if not self._answered:
                 self._take_scores(action.p, belief)
                 self._answered = True
-                return self._turn({"round": self._number, "answered": True}, self._round_scores())
+                feedback = self._round_scores()
             case Buy() if self._answered:
-                return self._turn({"round": self._number, "answered": True}, self._sell_here(action))
+                feedback = self._sell(action)
             case Clusters() if self._answered:
                 at = np.arange(len(self.test.ids))
                 self._take(0, {"characterization": ResultTable(at, read_table(action.p, len(at)))})
-                return self._turn({"round": self._number, "answered": True})
-            case NextBatch() if self._answered:
+            case NextBatch() | Scores() if self._answered:  # a bare table again: from an agent that knows nothing else
                 return self._end_batch()
-            case Scores():  # a bare table again, as from an agent that knows nothing else
-                return self._end_batch()
-        wanted = "Buy, Clusters or NextBatch" if self._answered else "Scores"
-        raise AgentProtocol(f"batch {self._number} waits for {wanted}, not for {type(action).__name__}")
+            case _:
+                wanted = "Buy, Clusters or NextBatch" if self._answered else "Scores"
+                raise AgentProtocol(f"batch {self._number} waits for {wanted}, not for {type(action).__name__}")
+        return self._turn({"round": self._number, "answered": True}, feedback)
 
     def _take_scores(self, p: list[list[float]], belief: Belief | None) -> None:
         at = np.array(self.test.span(self._number))
@@ -189,18 +173,15 @@ class TestWorld:
             raise AgentProtocol(str(error)) from None
         self.answers.post(number, tables)
 
-    def _sell_here(self, action: Buy) -> dict[str, Any]:
-        """Sell feedback to a local agent, with classes as it numbers them."""
-        sold = self._sell(action)
-        if self.test.unknown_index and action.type in LABELLED and "lines" in sold:
-            sold["lines"] = number_from_one(sold["lines"], self.test.known)
-        return sold
-
     def _sell(self, action: Buy) -> dict[str, Any]:
+        """Sell feedback, to a local agent with classes as it numbers them."""
         try:
-            return {"type": action.type, "lines": buy(self.answers, action.type, action.ids).lines}
+            lines = buy(self.answers, action.type, action.ids).lines
         except Refusal as error:
             return {"type": action.type, "refused": error.reason, "message": str(error)}
+        if self._number >= 0 and self.test.unknown_index:
+            lines = number_from_one(action.type, lines, self.test.known)
+        return {"type": action.type, "lines": lines}
 
     def _round_scores(self) -> dict[str, float] | None:
         if not self._settings.scores:

@@ -39,7 +39,8 @@ def calm() -> list[tuple[np.ndarray, list[np.ndarray]]]:
         built = DOMAIN.world(trial)._built
         agent = NearestAgent(DOMAIN.spec(trial), number)
         agent.learn({"images": built.images, "labels": built.labels, "metadata": {"known_classes": 6}})
-        seen = agent._rarity(agent._detector.score(*agent._read(built.test.images)))
+        flat = built.test.images.reshape(len(built.test.images), -1)
+        seen = agent._rarity(agent._detector.score(*agent._model.read(flat)))
         found.append((agent._rarity(agent._rarity._sorted), np.split(seen, 2)))
     return found
 

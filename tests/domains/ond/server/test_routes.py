@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from openfield.domains.ond.server.status import finished_tests
+from openfield.domains.ond.server.archive import finished_tests
 from openfield.serving.sessions import Session
 from support.ond.protocol import OTHER, REQUESTS, TEST, Client, answers, known, refused, write_test
 

@@ -58,12 +58,16 @@ class DetectorAgent:
         self._model.fit(x[rest], y[rest])
         self._detector = DETECTORS[self.detector]()
         self._detector.fit(*self._model.read(x[rest]), y[rest])
-        self._calibrate(self._detector.score(*self._model.read(x[held])))
+        scores = self._detector.score(*self._model.read(x[held]))
+        self._rarity, self._watch = Rarity(scores), CHANGE_DETECTORS[self.stream]()
+        self._threshold = calibrate(self.stream, self._rarity(scores), STREAM_LENGTH, FALSE_ALARM_RATE, self._seed)
 
     def answer(self, turn: Turn) -> Reply:
         """Return the scores of K+1 classes and the belief after each sample of a batch."""
         self._ids = list(turn.observation["ids"])
-        self._features, logits = self._read(turn.observation["images"])
+        if self._model is None:
+            raise InvalidInput("This agent has learned nothing yet.")
+        self._features, logits = self._model.read(_flat(turn.observation["images"]))
         rarity = self._rarity(self._detector.score(self._features, logits))
         beliefs = []
         for value in rarity.tolist():
@@ -81,16 +85,6 @@ class DetectorAgent:
     def after_batch(self, turn: Turn) -> Reply:
         """Ask for the next batch."""
         return Reply(NextBatch())
-
-    def _read(self, images: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        if self._model is None:
-            raise InvalidInput("This agent has learned nothing yet.")
-        return self._model.read(_flat(images))
-
-    def _calibrate(self, scores: NDArray[Any]) -> None:
-        self._rarity = Rarity(scores)
-        self._watch = CHANGE_DETECTORS[self.stream]()
-        self._threshold = calibrate(self.stream, self._rarity(scores), STREAM_LENGTH, FALSE_ALARM_RATE, self._seed)
 
 
 class NearestAgent(DetectorAgent):

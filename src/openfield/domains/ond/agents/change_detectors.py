@@ -84,15 +84,9 @@ CHANGE_DETECTORS: dict[str, type[ChangeDetector]] = {"cusum": Cusum, "page-hinkl
 
 
 def calibrate(kind: str, rarities: Floats, length: int, rate: float, seed: int, streams: int = 400) -> float:
-    """Return the threshold of a change detector that gives a stated rate of false alarms.
+    """Return the threshold at which a change detector gives a false alarm in this share of streams of this length.
 
-    Args:
-        kind: One of `CHANGE_DETECTORS`.
-        rarities: Rarities of held-out known samples, each ranked against the others.
-        length: The length of the streams.
-        rate: The share of streams that may give a false alarm.
-        seed: The seed of the draws.
-        streams: How many streams are drawn.
+    Streams are drawn from the rarities of held-out known samples, each ranked against the others.
     """
     rng = np.random.default_rng(seed)
     highest = []

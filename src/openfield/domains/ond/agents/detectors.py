@@ -46,16 +46,6 @@ class LogitDetector:
         return np.asarray(self._function(logits))
 
 
-def max_softmax(logits: Array) -> Array:
-    """Return the highest class probability."""
-    return np.asarray(softmax(logits).max(axis=1))
-
-
-def max_logit(logits: Array) -> Array:
-    """Return the highest logit."""
-    return np.asarray(logits.max(axis=1))
-
-
 def energy(logits: Array) -> Array:
     """Return the logarithm of the summed exponentials of the logits."""
     top = logits.max(axis=1)
@@ -151,8 +141,8 @@ class OpenMax:
 
 
 DETECTORS: dict[str, Callable[[], OpenSetDetector]] = {
-    "msp": partial(LogitDetector, max_softmax),
-    "maxlogit": partial(LogitDetector, max_logit),
+    "msp": partial(LogitDetector, lambda logits: softmax(logits).max(axis=1)),
+    "maxlogit": partial(LogitDetector, lambda logits: logits.max(axis=1)),
     "energy": partial(LogitDetector, energy),
     "entropy": partial(LogitDetector, negative_entropy),
     "mahalanobis": Mahalanobis,

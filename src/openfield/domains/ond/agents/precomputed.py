@@ -22,19 +22,15 @@ class PrecomputedAgent:
 
     def execute(self, toolset: dict[str, Any], step: str) -> Any:
         """Return the results of a step."""
-        match step:
-            case "FeatureExtraction":
-                return {}, {}
-            case "WorldDetection":
-                return self._slice(toolset, "detection")
-            case "NoveltyClassification":
-                return self._slice(toolset, "classification")
-            case "NoveltyCharacterization" if toolset["metadata"].get("protocol") == "CONDDA":
-                return self._slice(toolset, "characterization")
-            case "NoveltyCharacterization":
-                path = self._path(toolset["test_id"], "characterization")
-                return str(path) if path.is_file() else None
-        return None
+        kinds = {"WorldDetection": "detection", "NoveltyClassification": "classification"}
+        if toolset["metadata"].get("protocol") == "CONDDA":
+            kinds["NoveltyCharacterization"] = "characterization"
+        if step in kinds:
+            return self._slice(toolset, kinds[step])
+        path = self._path(toolset["test_id"], "characterization")
+        if step == "NoveltyCharacterization" and path.is_file():
+            return str(path)
+        return ({}, {}) if step == "FeatureExtraction" else None
 
     def _slice(self, toolset: dict[str, Any], kind: str) -> str:
         """Return a file with the rows of this round's samples, or the file for this round alone if there is one."""

@@ -31,14 +31,9 @@ class LocalClient(RestClient):
     """Answer the requests of a client from a data directory, or from tests built for it."""
 
     def __init__(self, domain: Domain[Any], run: Path, data: str = "", trials: int = 5, seed: int = 0) -> None:
-        """Open a run file and the tests.
+        """Open the run file that records everything, and a data directory.
 
-        Args:
-            domain: The domain.
-            run: The file that records everything.
-            data: A data directory. Without one, tests are built and written beside the run file.
-            trials: How many tests are built.
-            seed: The seed of the tests that are built.
+        Without one, so many tests are built from the seed and written beside the run file.
         """
         with ExitStack() as stack:
             begun = stack.enter_context(holding(run))

@@ -123,16 +123,9 @@ class FeedbackAccount:
     def get_feedback(self, round_id: int, images_id_list: Sequence[int], image_names: Sequence[str]) -> Any:
         """Return labels of some samples of a round, or None if the round was asked about before.
 
-        After an interruption the server may count less budget than this account. An order that the server refuses for
-        that reason returns no labels.
-
-        Args:
-            round_id: The round.
-            images_id_list: Positions in `image_names`.
-            image_names: The samples of the round.
-
-        Raises:
-            ValueError: The budget is too small. Agents of the original client expect this error.
+        The list has positions in the names of the round's samples. After an interruption the server may count less
+        budget than this account. An order that the server refuses for that reason returns no labels. An order beyond
+        this account is a `ValueError`, as agents of the original client expect.
         """
         if round_id <= self.current_round:
             return None
@@ -165,12 +158,7 @@ class FeedbackAccount:
 
 
 def as_table(parts: Sequence[list[dict[str, Any]]], columns: Sequence[str] = ()) -> Any:
-    """Join rows by their ids: into a pandas table, or into a list of rows if pandas is not installed.
-
-    Args:
-        parts: The rows of each kind of feedback.
-        columns: The columns of a table without rows.
-    """
+    """Join rows by their ids: into a pandas table, or into a list of rows if pandas is not installed."""
     joined: dict[Any, dict[str, Any]] = {}
     for rows in parts:
         for number, row in enumerate(rows):

@@ -22,18 +22,9 @@ Features = tuple[dict[str, Any], dict[str, Any]]
 """Features and logits by sample id."""
 PARTS = ("features_dict", "logit_dict")
 MAX_PICKLE_BYTES = 4 << 30
-PICKLE_NAMES = {
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy.core.multiarray", "scalar"),
-    ("numpy.core.numeric", "_frombuffer"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "scalar"),
-    ("numpy._core.numeric", "_frombuffer"),
-    ("collections", "OrderedDict"),
-    ("_codecs", "encode"),
-}
+REBUILDERS = (("multiarray", "_reconstruct"), ("multiarray", "scalar"), ("numeric", "_frombuffer"))
+PICKLE_NAMES = {("numpy", "ndarray"), ("numpy", "dtype"), ("collections", "OrderedDict"), ("_codecs", "encode")}
+PICKLE_NAMES |= {(f"numpy.{core}.{module}", name) for core in ("core", "_core") for module, name in REBUILDERS}
 """What arrays and ordered mappings are rebuilt by, in old and new versions of NumPy."""
 
 
@@ -220,11 +211,7 @@ def _build(value: Any, arrays: Any) -> Any:
 
 
 def read_pickle(path: Path) -> Any:
-    """Read a pickle of plain values and arrays.
-
-    Raises:
-        InvalidInput: It names anything else, is cut short, or is no pickle.
-    """
+    """Read a pickle of plain values and arrays; refuse one that names anything else or is damaged."""
     try:
         if path.stat().st_size > MAX_PICKLE_BYTES:
             raise InvalidInput(f"{path} is larger than {MAX_PICKLE_BYTES >> 30} GB.")

@@ -66,10 +66,6 @@ class StepOptions(msgspec.Struct, frozen=True, kw_only=True):
         stem = agent if self.consolidated else f"{test}_{agent}"
         return Path(self.features) / f"{stem}_features.npz"
 
-    def make_store(self) -> AttributeStore | None:
-        """Make the store of attributes, if any are to be saved or restored."""
-        return AttributeStore(self.attributes, self.keep, self.pickles) if self.attributes and self.keep else None
-
 
 class StepPlayer:
     """Calls an agent's steps in the order of the protocol, each with everything known so far."""
@@ -82,18 +78,12 @@ class StepPlayer:
         config: Mapping[str, Any] | None = None,
         options: StepOptions | None = None,
     ) -> None:
-        """Prepare to play with an agent.
-
-        Args:
-            name: The name of its results.
-            agent: An object with `execute(toolset, step)` or methods named for the steps.
-            root: The folder of the samples that ids name.
-            config: What the agent gets with `Initialize`.
-            options: What is skipped and what is saved.
-        """
+        """Prepare an agent, which gets `config` with `Initialize`; ids name samples in the folder `root`."""
         self.name, self._agent, self._root = name, agent, root
         self._config, self._options = dict(config or {}), options or StepOptions()
-        self._skip, self._store = self._options.skipped(), self._options.make_store()
+        self._skip, own = self._options.skipped(), self._options
+        saves = own.attributes and own.keep
+        self._store = AttributeStore(own.attributes or "", own.keep, own.pickles) if saves else None
         self._warned = False
         self.threshold = float(self._config.get("detection_threshold", 0.5))
 

@@ -19,13 +19,7 @@ from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.data_directory import load_arrays
 from openfield.domains.ond.testset.results import quote_id, read_ids
 from openfield.domains.ond.testset.test import read_count
-from openfield.domains.ond.testset.unknown_column import (
-    LABELLED,
-    number_from_one,
-    put_unknown_last,
-    read_beliefs,
-    read_table,
-)
+from openfield.domains.ond.testset.unknown_column import number_from_one, put_unknown_last, read_beliefs, read_table
 from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError
 
 
@@ -41,7 +35,7 @@ class TurnPlayer:
         detects: bool = True,
         unknown_last: bool = False,
     ) -> None:
-        """Load the images of a data directory.
+        """Load the images of the data directory `root`.
 
         Args:
             name: The name of the agent's results.
@@ -49,8 +43,7 @@ class TurnPlayer:
             root: A data directory with images.
             threshold: A belief above this declares that the world has changed.
             detects: Whether beliefs are posted; those of a reaction baseline are not.
-            unknown_last: Whether the unknown class is last in tests whose metadata do not say. Openfield agents always
-                have it first.
+            unknown_last: Whether the unknown class is last in tests whose metadata do not say; for agents it is first.
         """
         self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
         self._unknown_last = unknown_last
@@ -151,8 +144,7 @@ class TurnPlayer:
     def _buy(self, action: Buy) -> dict[str, Any]:
         try:
             lines = self._feedback(action.type, action.ids)
-            if self._last and action.type in LABELLED:
-                lines = number_from_one(lines, self._known)
+            lines = number_from_one(action.type, lines, self._known) if self._last else lines
             return {"type": action.type, "lines": lines}
         except Refusal as error:
             return {"type": action.type, "refused": error.reason, "message": str(error)}

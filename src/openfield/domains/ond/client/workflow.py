@@ -23,6 +23,9 @@ ServerScores = dict[str, dict[str, Any]]
 """The server's scores by test."""
 REPOSTS = ("DetectionRepost", "ResultsRepost")
 """The reasons of a refusal that say that the server has these results."""
+BASELINE_NOTE = (
+    "A reaction baseline is not scored itself. Score other sessions against it with this baseline_session_id."
+)
 GONE = ("SessionEnded", "session_id_invalid")
 """The reasons of a refusal that say that the session has ended or never existed."""
 
@@ -106,10 +109,13 @@ def play_sessions(client: RestClient, players: Sequence[OndPlayer], options: Ses
         for name, session in sessions.items()
         if name != options.baseline
     }
-    for name, scores in found.items():
-        _save(options.save, name, scores)
+    if options.save is not None:
+        _save(Path(options.save), found)
     if not found:
-        found = {name: _describe_baseline(session, tests) for name, session in sessions.items()}
+        found = {
+            name: {test: {"baseline_session_id": session, "note": BASELINE_NOTE} for test in tests}
+            for name, session in sessions.items()
+        }
     for session in sessions.values():
         client.end(session)
     return found
@@ -123,7 +129,8 @@ def play_test(
     It begins with the round `first` if it was interrupted. The session's protocol is played, even if the metadata of
     the test name another.
     """
-    ids, number = _answered_ids(client, session, test, first), first
+    before = (client.dataset(session, test, number, resume=True) for number in range(first))
+    ids, number = [key for content in before if content is not None for key in read_ids(content)], first
 
     def feedback(kind: str, chosen: Sequence[str] | None) -> list[str]:
         return client.feedback(session, test, kind, chosen, number)
@@ -163,12 +170,6 @@ def _add_resume_hint(error: OpenfieldError, name: str, sessions: Mapping[str, st
         error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
 
 
-def _answered_ids(client: RestClient, session: str, test: str, first: int) -> list[str]:
-    """Return the samples of the rounds before the one at which a test is resumed."""
-    rounds = (client.dataset(session, test, number, resume=True) for number in range(first))
-    return [key for content in rounds if content is not None for key in read_ids(content)]
-
-
 def _post(client: RestClient, session: str, test: str, number: int, results: Mapping[str, str], resumed: bool) -> None:
     """Post results. In a resumed test they are posted type by type, and those that the server has are skipped."""
     for part in [{kind: text} for kind, text in results.items()] if resumed else [results]:
@@ -186,13 +187,8 @@ def _score(client: RestClient, session: str, test: str, rounds: bool, baseline: 
         return {"refused": str(error)}
 
 
-def _describe_baseline(session: str, tests: Sequence[str]) -> ServerScores:
-    """Return the session of a reaction baseline that played alone, in place of scores."""
-    note = "A reaction baseline is not scored itself. Score other sessions against it with this baseline_session_id."
-    return {test: {"baseline_session_id": session, "note": note} for test in tests}
-
-
-def _save(folder: str | None, name: str, scores: Mapping[str, Any]) -> None:
-    for test, numbers in scores.items() if folder is not None else ():
-        with replacing(Path(folder or "") / f"{test}_{name}.json") as draft:
-            draft.write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))
+def _save(folder: Path, found: Mapping[str, ServerScores]) -> None:
+    for name, scores in found.items():
+        for test, numbers in scores.items():
+            with replacing(folder / f"{test}_{name}.json") as draft:
+                draft.write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))

@@ -69,12 +69,7 @@ class FileInput:
     """The protocol of the tests [OND]."""
 
 
-def score(
-    *,
-    arrays: ArrayInput | None = None,
-    files: FileInput | None = None,
-    json: bool = False,
-) -> None:
+def score(*, arrays: ArrayInput | None = None, files: FileInput | None = None, json: bool = False) -> None:
     """Score open-set results that are on disk.
 
     Args:
@@ -101,11 +96,7 @@ def _score_folder(files: FileInput, folder: Path) -> dict[str, dict[str, Any]]:
     if files.data is None:
         raise InvalidInput("Scoring a folder of results needs --data, the directory of the tests.")
     tests = ResultTests(
-        data=files.data,
-        protocol=files.protocol,
-        area=files.area,
-        baseline=files.baseline,
-        red_light=files.redlight,
+        data=files.data, protocol=files.protocol, area=files.area, baseline=files.baseline, red_light=files.redlight
     )
     return score_folder(folder, tests)
 
@@ -121,25 +112,25 @@ def _score_test(files: FileInput) -> dict[str, Any]:
 
 def _score_arrays(given: ArrayInput) -> dict[str, Any]:
     """Compute the numbers of arrays by detector, and with `stream` those of the change detectors."""
-    from openfield.domains.ond.scoring.open_set import count_confusion, score_arrays, score_logits, score_stream
-    from openfield.domains.ond.testset.arrays import Arrays, read_array, read_labels, read_named
+    from openfield.domains.ond.scoring import open_set
+    from openfield.domains.ond.scoring.open_set import Arrays, read_array, score_arrays
 
     numbers: dict[str, Any] = {}
     if given.arrays is not None:
-        yours = read_named(given.arrays)
+        yours = open_set.read_named(given.arrays)
         probable = bool(yours.conf.size and yours.conf.min() >= 0 and yours.conf.max() <= 1)
         numbers["yours"] = score_arrays(yours, probable)
     elif given.logits is None or given.labels is None:
         raise InvalidInput("Give --logits and --labels, or --arrays, or --detection and --classification.")
     else:
-        table, truth = read_array(given.logits), read_labels(given.labels)
-        numbers |= score_logits(table, truth, None if given.features is None else read_array(given.features))
+        table, truth = read_array(given.logits), open_set.make_labels(read_array(given.labels), given.labels)
+        numbers |= open_set.score_logits(table, truth, None if given.features is None else read_array(given.features))
         sign = 1.0 if given.higher == "known" else -1.0
         conf = table.max(axis=1) if given.scores is None else read_array(given.scores) * sign
         yours = Arrays(table.argmax(axis=1), conf.astype(float), truth)
         numbers |= {} if given.scores is None else {"yours": score_arrays(yours)}
-    numbers["confusion"] = count_confusion(yours)
-    return numbers | ({"stream": score_stream(yours)} if given.stream else {})
+    numbers["confusion"] = open_set.count_confusion(yours)
+    return numbers | ({"stream": open_set.score_stream(yours)} if given.stream else {})
 
 
 def _print_numbers(numbers: dict[str, Any]) -> None:

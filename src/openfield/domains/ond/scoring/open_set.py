@@ -1,18 +1,21 @@
 """Score arrays of an open-set experiment: confidences, logits, or streams made of them.
 
-Arrays in, named estimates out. Label -1 is unknown, and a confidence is higher if a sample looks known.
+Files or arrays in, named estimates out. Label -1 is unknown, and a confidence is higher if a sample looks known.
 """
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate, probability
 from openfield.domains.ond.agents.detectors import DETECTORS
-from openfield.domains.ond.testset.arrays import Arrays
 from openfield.errors import InvalidInput
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.measures import resample
@@ -24,12 +27,18 @@ ONSET, LENGTH = 200, 500
 """Samples of a stream before its onset, and in all."""
 
 
+class Arrays(msgspec.Struct, frozen=True):
+    """Predicted classes, the confidence that a sample is known, and true labels; label -1 is unknown."""
+
+    pred: NDArray[Any]
+    conf: NDArray[np.float64]
+    label: NDArray[np.int64]
+
+
 def score_arrays(arrays: Arrays, probable: bool = False) -> dict[str, Estimate]:
     """Compute the open-set measures of one set of samples, with intervals by resampling.
 
-    Args:
-        arrays: The samples.
-        probable: Whether `conf` is the probability of the named class; only then there is a calibration error.
+    There is a calibration error only if `conf` is the probability of the named class (`probable`).
     """
     pred, conf, label = arrays.pred, arrays.conf, arrays.label
     if not len(label) or not pred.shape == conf.shape == label.shape:
@@ -129,13 +138,7 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
     """Play seeded streams of 200 samples before and 300 after the onset with each change detector.
 
     Half of the known samples calibrate the thresholds for one false alarm in twenty streams; the streams are drawn from
-    the other half.
-
-    Args:
-        arrays: The samples.
-        tests: How many streams are played.
-        seed: The seed of the draws.
-        share: The probability that a sample after the onset is unknown.
+    the other half. A share of the samples after the onset is unknown.
     """
     known, unknown = np.flatnonzero(arrays.label >= 0), np.flatnonzero(arrays.label < 0)
     if len(known) < 40 or not len(unknown):
@@ -158,3 +161,57 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
             delays += [] if delay is None or alarm else [float(delay)]
         found[kind] = {"false_alarm_rate": estimate_rate(alarms), "delay": estimate_count(delays)}
     return found
+
+
+def read_named(path: Path) -> Arrays:
+    """Read an .npz file with `pred`, `conf` and `label`."""
+    found = read_arrays(path)
+    if not {"pred", "conf", "label"} <= found.keys():
+        raise InvalidInput(f"{path} must hold pred, conf and label; it holds {', '.join(found)}.")
+    pred, label = (make_labels(found[name], f"{path}, {name}") for name in ("pred", "label"))
+    return Arrays(pred, found["conf"].astype(float), label)
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """Read the array of an .npy file."""
+    found = read_arrays(path)
+    if "array" not in found:
+        raise InvalidInput(f"{path} holds {', '.join(found)}; an .npy file with one array is wanted.")
+    return found["array"]
+
+
+def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
+    """Read an .npy file as `array`, or the arrays of an .npz file; every number must be finite."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            found = {"array": loaded}
+        else:
+            with loaded:
+                found = {name: loaded[name] for name in loaded.files}
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'it is cut short'}.") from None
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise InvalidInput(f"{path} is no .npy or .npz file of numbers.") from None
+    for name, array in found.items():
+        _check_numbers(path if name == "array" else f"{path}, {name}", array)
+    return found
+
+
+def make_labels(found: NDArray[Any], where: object) -> NDArray[np.int64]:
+    """Return labels as whole numbers."""
+    labels = np.asarray(found)
+    odd = np.flatnonzero(labels != np.floor(labels))
+    if labels.ndim != 1 or odd.size:
+        flat = labels.ndim == 1
+        place = f"row {odd[0]} holds {labels[odd[0]]}" if flat else f"they have the shape {labels.shape}"
+        raise InvalidInput(f"{where}: labels must be a flat array of whole numbers, -1 for unknown; {place}.")
+    return labels.astype(np.int64)
+
+
+def _check_numbers(where: object, array: NDArray[Any]) -> None:
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"{where} holds no numbers.")
+    wrong = np.argwhere(~np.isfinite(np.atleast_1d(array)))
+    if wrong.size:
+        raise InvalidInput(f"{where}: row {wrong[0][0]} holds {np.atleast_1d(array)[tuple(wrong[0])]}.")

@@ -14,17 +14,10 @@ import msgspec
 import numpy as np
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.scoring.open_set import score_arrays
+from openfield.domains.ond.scoring.open_set import Arrays, score_arrays
+from openfield.domains.ond.testset import evaluation
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
-from openfield.domains.ond.testset.arrays import Arrays
 from openfield.domains.ond.testset.data_directory import DataDirectory
-from openfield.domains.ond.testset.evaluation import (
-    detection_threshold,
-    evaluate,
-    evaluate_more,
-    evaluate_reaction,
-    open_labels,
-)
 from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_results, text_encoding
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
@@ -56,10 +49,10 @@ def score_test(detection: Path, classification: Path, tests: ResultTests, name: 
     test, _ = DataDirectory(tests.data).load(tests.protocol, tests.area, name)
     kind = "labels" if tests.area == "nlt" else "classification"
     answers = read_files(test, {"detection": detection, kind: classification})
-    numbers = evaluate(answers) | evaluate_more(answers)
+    numbers = evaluation.evaluate(answers) | evaluation.evaluate_more(answers)
     if kind == "labels":
         return numbers
-    arrays = Arrays(answers.best_known, np.nan_to_num(answers.confidence), open_labels(answers))
+    arrays = Arrays(answers.best_known, np.nan_to_num(answers.confidence), evaluation.open_labels(answers))
     return numbers | {"openset": score_arrays(arrays)}
 
 
@@ -109,9 +102,9 @@ def _score(played: Mapping[str, AgentAnswers], bases: Mapping[str, AgentAnswers]
     numbers: dict[str, Any] = {"programme": program_measures(facts, tests.red_light)}
     for name, answers in played.items():
         try:
-            numbers[name] = evaluate(answers, condda) | evaluate_more(answers, condda)
+            numbers[name] = evaluation.evaluate(answers, condda) | evaluation.evaluate_more(answers, condda)
             if name in bases:
-                numbers[name] |= evaluate_reaction(answers, bases[name])
+                numbers[name] |= evaluation.evaluate_reaction(answers, bases[name])
         except Refusal as error:
             numbers[name] = {"refused": str(error)}
     return numbers
@@ -119,12 +112,12 @@ def _score(played: Mapping[str, AgentAnswers], bases: Mapping[str, AgentAnswers]
 
 def _make_facts(answers: AgentAnswers, base: AgentAnswers | None) -> TestFacts:
     """Make the facts of a test whose every sample has a detection; it has a performance if every sample has a class."""
-    theirs = None if base is None else _hits(base)
-    return make_facts(answers.test.novel, answers.p_world >= detection_threshold(answers.test), _hits(answers), theirs)
+    detected = answers.p_world >= evaluation.detection_threshold(answers.test)
+    return make_facts(answers.test.novel, detected, _hits(answers), _hits(base))
 
 
-def _hits(answers: AgentAnswers) -> Floats | None:
-    return (answers.ranks == 0).astype(float) if (answers.ranks >= 0).all() else None
+def _hits(answers: AgentAnswers | None) -> Floats | None:
+    return (answers.ranks == 0).astype(float) if answers is not None and (answers.ranks >= 0).all() else None
 
 
 def read_files(test: Test, files: Mapping[str, Path]) -> AgentAnswers:

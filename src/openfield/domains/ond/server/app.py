@@ -30,12 +30,7 @@ LOG = logging.getLogger("openfield.ond")
 
 
 def make_app(api: Api, check: Callable[[str | None], None]) -> Starlette:
-    """Return the application that serves an API.
-
-    Args:
-        api: The API.
-        check: Raises an error for a token that is not the right one.
-    """
+    """Return the application that serves an API; `check` raises an error for a token that is not the right one."""
     description = Response(msgspec.json.encode(describe()), media_type="application/json")
     page = resources.files("openfield.domains.ond.server").joinpath("docs.html").read_text("utf-8")
     docs = HTMLResponse(page, headers={"content-security-policy": "default-src 'self' 'unsafe-inline'"})

@@ -9,12 +9,12 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl
 
-import msgspec
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 from starlette.types import Scope
 
 from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.server.parameters import read_object
 
 MAX_BODY = 64 << 20
 """Bytes of a body; 100 rounds of 1,000 samples and 400 classes fit."""
@@ -30,11 +30,7 @@ def read_query(scope: Scope) -> dict[str, str]:
 
 
 async def read_parameters(request: Request) -> dict[str, Any]:
-    """Return form fields and file parts, then query arguments, then keys of a JSON body, whatever the method.
-
-    Raises:
-        Refusal: The body is too large or cannot be read.
-    """
+    """Return form fields and file parts, then query arguments, then keys of a JSON body, whatever the method."""
     query: dict[str, Any] = read_query(request.scope)
     body = await read_body(request)
     if not body:
@@ -42,7 +38,7 @@ async def read_parameters(request: Request) -> dict[str, Any]:
     content_type = request.headers.get("content-type", "")
     kind = content_type.split(";")[0].strip().lower()
     if kind == "application/json":
-        return _read_json(body) | query
+        return read_object(body, "The body") | query
     if kind == "multipart/form-data":
         return query | read_multipart(body, content_type)
     if kind == "application/x-www-form-urlencoded":
@@ -51,11 +47,7 @@ async def read_parameters(request: Request) -> dict[str, Any]:
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the body of a request.
-
-    Raises:
-        Refusal: It is too large.
-    """
+    """Return the body of a request; refuse one that is too large."""
     headers = request.headers
     if "content-length" not in headers and "transfer-encoding" not in headers:
         return b""
@@ -74,23 +66,10 @@ async def read_body(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-def _read_json(body: bytes) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Refusal("BadRequest", "The body is no JSON.") from None
-    if not isinstance(found, dict):
-        raise Refusal("BadRequest", "The body must be a JSON object.")
-    return found
-
-
 def read_multipart(body: bytes, content_type: str) -> dict[str, str]:
-    """Return the fields and file parts of a multipart body, as text.
+    """Return the fields and file parts of a multipart body as text; refuse one that is no form.
 
     The body is in memory, so that it is only cut at its border: 0.02 ms for 100 rows. A parser of pieces takes 0.25 ms.
-
-    Raises:
-        Refusal: It is no form, a part has no name, or a part is no text.
     """
     border = parse_options_header(content_type)[1].get(b"boundary")
     _, *parts = (b"\r\n" + body).split(b"\r\n--" + border) if border else [body]

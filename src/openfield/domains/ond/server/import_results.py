@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from openfield.core import Reply
-from openfield.domains.ond.actions import Buy, Carry, Complete, Post, Told
+from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.archive import LABELS, TOLD
 from openfield.domains.ond.server.session_service import wait_for_disk, world_of
@@ -37,12 +37,7 @@ def import_results(
 ) -> list[str]:
     """Import every session of a results directory that is not known yet, and return their ids.
 
-    Args:
-        folder: The results directory.
-        directory: The tests.
-        dispatcher: Gets the sessions.
-        version: The version of the domain.
-        compat: Whether later posts are accepted as old clients send them. What is in the files always is.
+    With `compat`, later posts are accepted as old clients send them. What is in the files always is.
     """
     if not folder.is_dir():
         raise InvalidInput(f"There is no directory {folder}.")
@@ -71,13 +66,6 @@ class _TestHistory(msgspec.Struct, frozen=True):
     """Whether the session lists it as completed."""
 
 
-class _LockedState(msgspec.Struct, frozen=True):
-    """Locked answers, as `archive.py` packs them."""
-
-    score: str = ""
-    answers: dict[str, list[Told]] = {}
-
-
 class _Import:
     """Imports one session."""
 
@@ -91,17 +79,13 @@ class _Import:
         """Import a session; all its files are read before anything is entered, so that no half of it is left."""
         said = _read_opening(facts)
         histories = self._read_tests(session_id, facts, said)
-        root, version, compat = self._directory.root, self._version, self._compat
-        trials = {
-            history.test.name: session_trial(history.test, history.digests, root, said, version, compat)
-            for history in histories
-        }
+        rest = self._directory.root, said, self._version, self._compat
+        trials = {one.test.name: session_trial(one.test, one.digests, *rest) for one in histories}
         detector = str(facts.get("created", {}).get("detector", "legacy"))[:MAX_NAME]
         session = await self._dispatcher.open(session_id, detector, trials, said)
         done = list(facts.get("tests", {}).get("completed_tests", []))
-        for history in sorted(
-            histories, key=lambda history: done.index(history.test.name) if history.listed else len(done)
-        ):
+        order = {name: at for at, name in enumerate(done)}
+        for history in sorted(histories, key=lambda history: order.get(history.test.name, len(done))):
             if history.state or history.posts or history.listed:
                 await self._play(session, history)
         if "termination" in facts:
@@ -110,12 +94,12 @@ class _Import:
     def _read_tests(self, session_id: str, facts: dict[str, Any], said: dict[str, Any]) -> list[_TestHistory]:
         """Read the tests of a session. The original keeps no list: any test can be played while the session is open."""
         place, told = (said["protocol"], said["domain"]), facts.get("tests", {})
-        done, begun = list(told.get("completed_tests", [])), self._begun(session_id)
+        begun = sorted(path.stem.removeprefix(f"{session_id}.") for path in self._folder.glob(f"{session_id}.*.json"))
+        done = list(told.get("completed_tests", []))
         others = () if "termination" in facts else self._directory.names(*place)
         names = told.get("test_ids") or dict.fromkeys([*begun, *done, *others])
-        found = [
-            self._read_test(session_id, said, name, name in done) for name in names if self._directory.has(*place, name)
-        ]
+        known = [name for name in names if self._directory.has(*place, name)]
+        found = [self._read_test(session_id, said, name, name in done) for name in known]
         if not found:
             raise InvalidInput(f"none of its tests is among those of {', '.join(place)}.")
         return found
@@ -164,10 +148,6 @@ class _Import:
         if "detection" not in paths and linked.is_file():
             paths["detection"] = linked
         return dict(sorted(paths.items(), key=lambda item: item[0] != "detection"))
-
-    def _begun(self, session_id: str) -> list[str]:
-        """Return the tests that a session has files of."""
-        return sorted(path.stem.removeprefix(f"{session_id}.") for path in self._folder.glob(f"{session_id}.*.json"))
 
 
 def _read_opening(facts: dict[str, Any]) -> dict[str, Any]:
@@ -220,9 +200,6 @@ def split_by_round(content: str, test: Test, stated: set[int]) -> dict[int, str]
 
     Files do not name rounds, but each sample belongs to one. Where the state says otherwise, as after a client that
     posted a whole test as round 0, all rows belong to the last round it names.
-
-    Raises:
-        Refusal: There are no rows.
     """
     size, found = test.round_size or len(test.ids), dict[int, str]()
     for key, rest in zip(*split_rows(content, test), strict=True):
@@ -266,14 +243,14 @@ def _used_feedback(state: dict[str, Any]) -> Carry | None:
     for number, bought in state.get("get_feedback", {}).get("rounds", {}).items():
         for kind, count in bought.items():
             if kind not in ("time", "feedback_budget"):
-                used[f"{number} {kind}"] = used[f"of {number} {kind}"] = (
-                    len(count) if isinstance(count, list) else int(count)
-                )
+                spent = len(count) if isinstance(count, list) else int(count)
+                used[f"{number} {kind}"] = used[f"of {number} {kind}"] = spent
     score = float(state.get("current_score", {}).get("score", 0.0))
     scored = sorted(int(account.split()[0]) for account in used if account.endswith(" score") and account[0].isdigit())
-    told = msgspec.convert(state.get(TOLD, {}), _LockedState)
-    found = Carry(used, score, scored, told.score, told.answers)
-    return found if used or score or told.score or told.answers else None
+    locked = state.get(TOLD, {})
+    told = {"told": locked.get("score", ""), "answers": locked.get("answers", {})}
+    found = msgspec.convert({"do": "carry", "used": used, "score": score, "scored": scored} | told, Carry)
+    return found if used or score or found.told or found.answers else None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -40,12 +40,10 @@ class Operation:
         self._names = [name for name in self.required if self.types[name] == Name]
 
     def bind(self, given: Parameters) -> dict[str, Any]:
-        """Return the arguments of the handler.
-
-        Raises:
-            Refusal: A parameter is missing or cannot be read.
-        """
-        need_texts(given, *self._names)
+        """Return the arguments of the handler; refuse if one is missing or cannot be read."""
+        need(given, *self._names)
+        if wrong := [name for name in self._names if not isinstance(given[name], str)]:
+            raise Refusal("BadRequest", f"{', '.join(wrong)} must be text.")
         found = {name: given[name] for name in self.types if given.get(name) is not None}
         for name in self.required:
             if self.types[name] != Name:
@@ -67,44 +65,17 @@ def read_round(value: Any) -> int:
 
 def need(given: Parameters, *names: str) -> list[Any]:
     """Return parameters that must be there."""
-    missing = [name for name in names if given.get(name) in (None, "")]
-    if missing:
+    if missing := [name for name in names if given.get(name) in (None, "")]:
         raise Refusal("MissingParamsError", f"Missing: {', '.join(missing)}.")
     return [given[name] for name in names]
 
 
-def need_texts(given: Parameters, *names: str) -> list[str]:
-    """Return parameters that must be there and be text."""
-    found = need(given, *names)
-    wrong = [name for name, value in zip(names, found, strict=True) if not isinstance(value, str)]
-    if wrong:
-        raise Refusal("BadRequest", f"{', '.join(wrong)} must be text.")
-    return found
-
-
 def read_object(value: Any, name: str) -> dict[str, Any]:
-    """Return a JSON object, given as text or already read."""
+    """Return a JSON object, given as text, as bytes or already read."""
     try:
-        found = msgspec.json.decode(value) if isinstance(value, str) else value
-    except (msgspec.DecodeError, RecursionError):
+        found = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise Refusal("BadRequest", f"{name} is no JSON.") from None
     if not isinstance(found, dict):
         raise Refusal("BadRequest", f"{name} must be a JSON object.")
     return found
-
-
-def split_list(value: Any) -> Any:
-    """Return a list that came as text: as JSON, or joined by bars."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return value.split("|")
-
-
-def read_list(value: Any, name: str) -> list[Any]:
-    """Return a list that came as one."""
-    if not isinstance(value, list):
-        raise Refusal("BadRequest", f"{name} must be a list.")
-    return value

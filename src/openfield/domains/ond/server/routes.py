@@ -14,19 +14,7 @@ import msgspec
 
 from openfield.domains.ond.actions import Buy
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.parameters import (
-    Name,
-    Object,
-    Operation,
-    Parameters,
-    Round,
-    Text,
-    need,
-    read_list,
-    read_object,
-    read_round,
-    split_list,
-)
+from openfield.domains.ond.server.parameters import Name, Object, Operation, Round, Text, need, read_object, read_round
 from openfield.domains.ond.server.session_service import SessionService
 
 IMAGES = "image_classification"
@@ -49,14 +37,10 @@ class Api:
     def __init__(self, service: SessionService) -> None:
         self._service = service
 
-    async def answer(self, method: str, path: str, given: Parameters) -> ApiResponse:
-        """Answer a request.
-
-        Raises:
-            Refusal: There is no such request, a parameter cannot be used, or what is asked for is not allowed.
-        """
+    async def answer(self, method: str, path: str, given: Mapping[str, Any]) -> ApiResponse:
+        """Answer a request; refuse one that does not exist, has bad parameters, or is not allowed now."""
         operation = find_operation(method, path)
-        await self._service.recover()
+        await self._service.dispatcher.recover()
         response: ApiResponse = await operation.handler(self, **operation.bind(given))
         return response
 
@@ -84,7 +68,7 @@ class Api:
         listed = configuration.get("test_ids", test_ids)
         if listed is None:
             raise Refusal("MissingParamsError", "test_ids is missing.")
-        lines = listed.split("\n") if isinstance(listed, str) else [str(line) for line in read_list(listed, "test_ids")]
+        lines = listed.split("\n") if isinstance(listed, str) else _read_texts(listed, "test_ids")
         tests = [name for name in (line.strip(" \t\r\n\"',") for line in lines) if name]
         if not tests:
             raise Refusal("EmptyFile", "The list of tests is empty.")
@@ -120,10 +104,10 @@ class Api:
         if isinstance(asked["result_types"], str):
             raise Refusal("MissingParamsError", "result_types must be a list.")
         wanted, ids = asked.get("feedback_types", feedback_types), asked.get("feedback_ids", feedback_ids)
-        kinds = read_list(split_list(wanted), "feedback_types") if wanted else []
-        chosen = [str(key) for key in read_list(split_list(ids), "feedback_ids")] if ids else None
-        posted = read_list(asked["result_types"], "result_types")
-        await self._post(asked, posted, files, [Buy(str(kind), chosen) for kind in kinds])
+        kinds = _read_texts(_split_list(wanted), "feedback_types") if wanted else []
+        chosen = _read_texts(_split_list(ids), "feedback_ids") if ids else None
+        posted = _read_texts(asked["result_types"], "result_types")
+        await self._post(asked, posted, files, [Buy(kind, chosen) for kind in kinds])
         if not kinds:
             return ApiResponse(b"OK")
         return await self._feedback(asked["session_id"], asked["test_id"], str(asked["round_id"]), kinds, chosen)
@@ -132,8 +116,8 @@ class Api:
         self, session_id: Name, test_id: Name, feedback_type: Name, feedback_ids: Text = None, round_id: Text = None
     ) -> ApiResponse:
         """Return feedback on answered samples. Lists of ids that are too long for an address come by POST."""
-        ids = feedback_ids
-        chosen = (read_list(ids, "feedback_ids") if isinstance(ids, list) else str(ids).split("|")) if ids else None
+        ids = feedback_ids if isinstance(feedback_ids, list) else str(feedback_ids).split("|")
+        chosen = _read_texts(ids, "feedback_ids") if feedback_ids else None
         return await self._feedback(session_id, test_id, str(round_id or "last"), feedback_type.split("|"), chosen)
 
     async def read_evaluation(
@@ -188,28 +172,24 @@ class Api:
         return _file(await self._service.zip(session_id, tests), f"{session_id}.zip", "attachment", "application/zip")
 
     async def _post(
-        self, asked: Mapping[str, Any], kinds: list[Any], files: Mapping[str, Any], then: Sequence[Buy] = ()
+        self, asked: Mapping[str, Any], kinds: list[str], files: Mapping[str, Any], then: Sequence[Buy] = ()
     ) -> None:
-        results: dict[str, str] = {}
-        for kind in kinds:
-            text = files.get(f"{kind}_file")
+        results: dict[str, Any] = {kind: files.get(f"{kind}_file") for kind in kinds}
+        for kind, text in results.items():
             if not isinstance(text, str):
-                raise Refusal("MissingParamsError", f"{str(kind)[:40]}_file is missing.")
-            results[str(kind)] = text
+                raise Refusal("MissingParamsError", f"{kind[:40]}_file is missing.")
         number = read_round(asked["round_id"])
         await self._service.post(asked["session_id"], asked["test_id"], number, results, then)
 
     async def _feedback(
-        self, session: str, test: str, number: str, kinds: list[Any], ids: list[Any] | None
+        self, session: str, test: str, number: str, kinds: list[str], ids: list[str] | None
     ) -> ApiResponse:
-        named = list(dict.fromkeys(str(kind) for kind in kinds))
-        bodies = await self._service.feedback(session, test, named, None if ids is None else [str(key) for key in ids])
-        parts = [
-            (kind, f"{session}.{test}.{number}_{kind}.csv", body) for kind, body in zip(named, bodies, strict=True)
-        ]
-        if len(parts) == 1:
-            return _file(parts[0][2], parts[0][1], "attachment")
-        return _multipart(parts)
+        named = list(dict.fromkeys(kinds))
+        bodies = await self._service.feedback(session, test, named, ids)
+        files = [f"{session}.{test}.{number}_{kind}.csv" for kind in named]
+        if len(named) == 1:
+            return _file(bodies[0], files[0], "attachment")
+        return _multipart(list(zip(named, files, bodies, strict=True)))
 
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
@@ -245,6 +225,22 @@ def _read_identification(asked: dict[str, Any]) -> dict[str, Any]:
     """Return what posted results are about, with the session and the test as text."""
     need(asked, "session_id", "test_id", "round_id", "result_types")
     return asked | {key: str(asked[key]) for key in ("session_id", "test_id")}
+
+
+def _read_texts(value: Any, name: str) -> list[str]:
+    if not isinstance(value, list):
+        raise Refusal("BadRequest", f"{name} must be a list.")
+    return [str(one) for one in value]
+
+
+def _split_list(value: Any) -> Any:
+    """Return a list that came as text: as JSON, or joined by bars."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return value.split("|")
 
 
 def _json(value: Any) -> ApiResponse:

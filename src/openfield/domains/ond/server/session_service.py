@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -18,8 +18,7 @@ from typing import Any
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.archive import has_purchases, pack
-from openfield.domains.ond.server.status import choose_sessions, done_tests, finished_tests, session_line, test_lines
+from openfield.domains.ond.server.archive import done_tests, finished_tests, has_purchases, pack
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
@@ -69,32 +68,19 @@ class SessionService:
         compat: bool = False,
         clock: Callable[[], str] = local_time,
     ) -> None:
-        """Serve the sessions of a dispatcher.
+        """Serve tests to the sessions of a dispatcher.
 
-        Args:
-            dispatcher: Keeps the sessions and their rollouts.
-            directory: The tests.
-            version: The version of the domain, for the trials of new sessions.
-            compat: Whether to accept what old clients post.
-            clock: Gives the time of what happens.
+        New sessions get trials of this version of the domain. With `compat`, what old clients post is accepted.
         """
-        self._dispatcher, self._directory, self._version = dispatcher, directory, version
+        self.dispatcher, self.directory, self._version = dispatcher, directory, version
         self._compat, self._clock = compat, clock
         self._closing: set[tuple[str, str]] = set()
-
-    async def recover(self) -> None:
-        """Go on after a full disk if there is room again."""
-        await self._dispatcher.recover()
-
-    def count_tests(self) -> int:
-        """Return how many tests there are now."""
-        return self._directory.count()
 
     def test_list(self, protocol: str, area: str) -> bytes:
         """Return the list of tests, as published or as found."""
         self._check_area(protocol, area)
-        published = self._directory.list_file(protocol, area)
-        return "\n".join(self._directory.names(protocol, area)).encode() if published is None else published
+        published = self.directory.list_file(protocol, area)
+        return "\n".join(self.directory.names(protocol, area)).encode() if published is None else published
 
     async def open(self, asked: Mapping[str, Any], tests: Sequence[str]) -> str:
         """Open a session and return its id."""
@@ -108,16 +94,16 @@ class SessionService:
         trials = {}
         for name in tests:
             test, digests = await asyncio.to_thread(self._load, protocol, area, name)
-            trials[name] = session_trial(test, digests, self._directory.root, facts, self._version, self._compat)
+            trials[name] = session_trial(test, digests, self.directory.root, facts, self._version, self._compat)
         session_id = str(uuid.uuid4())
         detector = _make_printable(str(asked["novelty_detector_version"])[:MAX_NAME])
-        await self._dispatcher.open(session_id, detector, trials, {"created": self._clock(), **facts})
+        await self.dispatcher.open(session_id, detector, trials, {"created": self._clock(), **facts})
         return session_id
 
     def metadata(self, session_id: str, test: str) -> dict[str, Any]:
         """Return what a client may know of a test."""
         session = self._find(session_id, test)
-        if not self._directory.has_metadata(*_place(session), test):
+        if not self.directory.has_metadata(*_place(session), test):
             raise Refusal("metadata_not_found", "The test has no metadata.", 500)
         known = self._load(*_place(session), test)[0]
         hinted = budget_hint(session.facts["hints"], known)
@@ -137,7 +123,7 @@ class SessionService:
         answers = await self._find_answers(session, test)  # fails if the files are no longer those it was begun with
         self._check_open(session, test)
         if number == 0 and not resume and answers.posted:
-            await self._dispatcher.restart(session, test, lambda remote: self._carry(session, test, remote))
+            await self.dispatcher.restart(session, test, lambda remote: self._carry(session, test, remote))
         span = known.span(number)
         if not span:
             return None
@@ -148,14 +134,9 @@ class SessionService:
     async def post(
         self, session_id: str, test: str, number: int, results: dict[str, str], then: Sequence[Buy] = ()
     ) -> None:
-        """Take the results of a round: all of them or none.
+        """Take the results of a round, as type -> rows: all of them or none.
 
-        Args:
-            session_id: The session.
-            test: The test.
-            number: The round.
-            results: Type of results -> rows.
-            then: What is to be bought afterwards; if that would be refused, so are the results.
+        If what is to be bought then would be refused, so are the results.
         """
         for kind in results:
             if kind not in TYPES and not kind.startswith("x_"):
@@ -192,10 +173,10 @@ class SessionService:
         try:
             remote = await self._find_remote(session, test)
             await wait_for_disk(await asyncio.to_thread(self._close, remote))  # a second for 1,000 rounds
-            self._dispatcher.finish(session, test, remote)
+            self.dispatcher.finish(session, test, remote)
             world = world_of(remote)
             facts = {"first": world.first_post, "completed": world.completed}
-            await self._dispatcher.note(session, f"test {test}", facts)
+            await self.dispatcher.note(session, f"test {test}", facts)
         finally:
             self._closing.discard(key)
 
@@ -203,23 +184,19 @@ class SessionService:
         """End a session, also one with unfinished tests."""
         session = self._find(session_id)
         session.facts["ended"] = at = self._clock()
-        await self._dispatcher.note(session, "ended", at)
-        await self._dispatcher.leave(session)
+        await self.dispatcher.note(session, "ended", at)
+        await self.dispatcher.leave(session)
 
     async def evaluate(
         self, session_id: str, test: str, devmode: bool, more: bool = False, baseline_id: str = ""
     ) -> dict[str, Any]:
-        """Return the scores of a completed test.
+        """Return the scores of a completed test, with `devmode` also of one in process, which marks the session.
 
-        Args:
-            session_id: The session.
-            test: The test.
-            devmode: Whether to score a test in process as well; this marks the session.
-            more: Whether to add the scores of the protocol's local harness, round by round ones included.
-            baseline_id: The session of a reaction baseline to compare with, or nothing.
+        With `more`, the scores of the protocol's local harness are added; with the session of a reaction baseline,
+        the comparison with it.
         """
         answers = await self._completed_answers(session_id, test, devmode)
-        condda = bool(self._dispatcher.groups[session_id].facts["protocol"] == "CONDDA")
+        condda = bool(self.dispatcher.groups[session_id].facts["protocol"] == "CONDDA")
         found = await asyncio.to_thread(evaluate, answers, condda)
         if more:
             found |= await asyncio.to_thread(evaluate_more, answers, condda)
@@ -233,19 +210,22 @@ class SessionService:
         return evaluate_round(await self._completed_answers(session_id, test, devmode), number)
 
     async def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
-        """Return a line for each session, or for each of its tests."""
-        chosen = choose_sessions(self._dispatcher.groups.values(), wanted)
+        """Return a line for each session (id, detector, when it was opened and when it ended), or for its tests."""
+        chosen = _choose_sessions(self.dispatcher.groups.values(), wanted)
         if not with_tests:
-            return [session_line(session) for session in chosen]
+            return [
+                f"{session.id},{session.agent},{session.facts['created']},{session.facts.get('ended') or 'Incomplete'}"
+                for session in chosen
+            ]
         lines: list[str] = []
         for session in chosen:
-            lines += test_lines(session, tests, await self._first_posts(session, tests or ()))
+            lines += _test_lines(session, tests, await self._first_posts(session, tests or ()))
         return lines
 
     async def latest(self, session_id: str) -> dict[str, Any]:
         """Return the finished tests in order, and the next round of the others."""
         session = self._find(session_id)
-        under_way = [test for test in await self._dispatcher.begun(session) if test not in finished_tests(session)]
+        under_way = [test for test in await self.dispatcher.begun(session) if test not in finished_tests(session)]
         rounds = {}
         for test in under_way:
             with suppress(Refusal):  # a test whose files are gone stops none of the others
@@ -256,7 +236,7 @@ class SessionService:
         """Return all that was posted in a session as a zip file."""
         session = self._find_any(session_id)
         chosen = [test for test in session.trials if tests is None or test in tests]
-        steps = {test: self._dispatcher.steps(session, test) for test in chosen}
+        steps = {test: self.dispatcher.steps(session, test) for test in chosen}
         told: dict[str, Carry] = {}
         stopped = threading.Event()
         try:
@@ -270,7 +250,7 @@ class SessionService:
 
     async def _first_posts(self, session: Session, tests: Sequence[str]) -> dict[str, str]:
         """Return when results of some tests were first posted, those under way included."""
-        under_way = set(await self._dispatcher.begun(session)) & set(tests) if tests else set()
+        under_way = set(await self.dispatcher.begun(session)) & set(tests) if tests else set()
         found = {}
         for test in under_way - {*finished_tests(session)}:
             with suppress(Refusal):
@@ -279,11 +259,11 @@ class SessionService:
 
     async def _completed_answers(self, session_id: str, test: str, devmode: bool) -> AgentAnswers:
         """Return the answers to a completed test, in devmode also to one in process."""
-        session = self._dispatcher.groups.get(session_id)
+        session = self.dispatcher.groups.get(session_id)
         if session is None or test not in session.trials or not (devmode or test in done_tests(session)):
             raise Refusal("TestInProcess", "The test is not completed.")
         if devmode and "devmode" not in session.facts:
-            await self._dispatcher.note(session, "devmode", True)
+            await self.dispatcher.note(session, "devmode", True)
         return await self._find_answers(session, test)
 
     async def _find_answers(self, session: Session, test: str) -> AgentAnswers:
@@ -292,13 +272,13 @@ class SessionService:
     async def _find_remote(self, session: Session, test: str) -> RemoteRollout:
         """Return the rollout of a test; refuse if its files are gone or have changed."""
         try:
-            return await self._dispatcher.take(session, test)
+            return await self.dispatcher.take(session, test)
         except InvalidInput as error:
             LOG.warning("%s: %s", session.id, error)
             raise Refusal("test_id_invalid", f"The test cannot be played: {error}", 500) from None
 
     def _find_any(self, session_id: str) -> Session:
-        session = self._dispatcher.groups.get(session_id)
+        session = self.dispatcher.groups.get(session_id)
         if session is None:
             raise Refusal("session_id_invalid", "There is no such session.")
         return session
@@ -309,7 +289,7 @@ class SessionService:
         if "ended" in session.facts:
             raise Refusal("SessionEnded", "The session has ended.")
         if test is not None and test not in session.trials:
-            there = self._directory.has(*_place(session), test)
+            there = self.directory.has(*_place(session), test)
             raise Refusal("test_id_invalid", "The session has no such test.", 400 if there else 500)
         return session
 
@@ -317,14 +297,14 @@ class SessionService:
         """Return the rollout of a test that is not completed, also if it took time to open it."""
         session = self._find(session_id, test)
         self._check_open(session, test)
-        remote = self._dispatcher.at_hand(session, test)
+        remote = self.dispatcher.at_hand(session, test)
         if remote is None:
             remote = await self._find_remote(session, test)
             self._check_open(self._find(session_id, test), test)
         return remote
 
     def _check_area(self, protocol: str, area: str) -> None:
-        if not self._directory.has_area(protocol, area):
+        if not self.directory.has_area(protocol, area):
             raise Refusal("BadDomain", "There are no tests of this protocol and domain.")
 
     def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str]) -> None:
@@ -342,16 +322,16 @@ class SessionService:
         return Reply(world_of(remote).answers.carry())
 
     def _check_open(self, session: Session, test: str) -> None:
-        remote = self._dispatcher.at_hand(session, test)
+        remote = self.dispatcher.at_hand(session, test)
         closing = (session.id, test) in self._closing
         if closing or f"test {test}" in session.facts or (remote is not None and world_of(remote).completed):
             raise Refusal("TestCompleted", "The test is completed.")
 
     def _load(self, protocol: str, area: str, test: str) -> tuple[Test, dict[str, str]]:
         try:
-            return self._directory.load(protocol, area, test)
+            return self.directory.load(protocol, area, test)
         except (OpenfieldError, OSError, UnicodeError) as error:
-            if self._directory.has(protocol, area, test):  # the owner of the files should know
+            if self.directory.has(protocol, area, test):  # the owner of the files should know
                 LOG.warning("%s", error)
             raise Refusal("test_id_invalid", "There is no such test, or it cannot be read.", 500) from None
 
@@ -392,3 +372,34 @@ def _encode_texts(test: Test, span: range) -> bytes:
     rows = (test.rows[at] for at in span)
     lines = (f"{row[0]},{row[2]},|{row[1].replace('|', '||')}|,{row[4]},{row[5]}\n" for row in rows)
     return "".join(lines).encode("utf-16")
+
+
+def _choose_sessions(sessions: Iterable[Session], wanted: Mapping[str, str]) -> list[Session]:
+    """Return the sessions that a request is about, sorted by detector and id.
+
+    `wanted` may name one session, a detector, or a time after which sessions ended.
+    """
+    after = _moment(wanted["after"]) if "after" in wanted else None
+    return [
+        session
+        for session in sorted(sessions, key=lambda session: (session.agent, session.id))
+        if wanted.get("session_id", session.id) == session.id
+        and wanted.get("detector", session.agent) == session.agent
+        and (after is None or ("ended" in session.facts and _moment(session.facts["ended"]) >= after))
+    ]
+
+
+def _test_lines(session: Session, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each of some tests, or of the completed ones, with the time of its first results."""
+    ended = session.facts.get("ended", "Incomplete")
+    for test in list(finished_tests(session)) if tests is None else tests:
+        yield f"{session.id},{session.agent},{test},{firsts.get(test) or 'N/A'},{ended}"
+    if tests is None and not finished_tests(session):
+        yield f"{session.id},{session.agent}, NA,N/A,{ended}"
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        raise Refusal("BadRequest", "after must be a time such as 2026-01-31 12:00:00.") from None

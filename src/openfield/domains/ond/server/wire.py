@@ -26,13 +26,7 @@ class OndWire:
     port = 3307
 
     def __init__(self, domain: Domain[Any], directory: DataDirectory | None = None, compat: bool = False) -> None:
-        """Make a wire.
-
-        Args:
-            domain: The domain whose tests are served.
-            directory: The tests; without them, the wire serves the one test of a cell.
-            compat: Whether to accept what old clients post.
-        """
+        """Make a wire. Without a directory of tests it serves the one test of a cell."""
         self._domain, self._directory, self._compat = domain, directory, compat
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
@@ -47,10 +41,10 @@ class OndWire:
             check = dispatcher.check
         else:
             service = serve_single(await dispatcher.join(), self._domain.version, self._compat)
-            check = _allow_all
+            check = _allow_all  # the program that was started for a cell is the only one that comes
 
         def listening(opened: int) -> None:
-            count = service.count_tests()
+            count = service.directory.count()
             self.offer = f"{count} {'test' if count == 1 else 'tests'} of {self._domain.name} on {host}:{opened}"
             ready(opened)
 
@@ -58,4 +52,4 @@ class OndWire:
 
 
 def _allow_all(token: str | None) -> None:
-    """Accept any token: the program that was started for a cell is the only one that comes."""
+    """Accept any token."""

@@ -16,16 +16,9 @@ from numpy.typing import NDArray
 from openfield.domain import Domain
 from openfield.domains.ond.areas import find_area
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.testset.data_directory import (
-    ARRAYS_NAME,
-    LIST_NAME,
-    METADATA_SUFFIX,
-    TABLE_SUFFIX,
-    write_rows,
-)
-from openfield.domains.ond.testset.images import change_images
+from openfield.domains.ond.testset import data_directory
 from openfield.domains.ond.testset.layouts import NEAREST, DrawnSamples, find_layout
-from openfield.domains.ond.testset.samples import Samples, load_samples
+from openfield.domains.ond.testset.samples import Samples, change_images, load_samples
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput
 from openfield.trial import Trial, derive
@@ -56,29 +49,7 @@ def build_test(
     samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
     printed_anew = changed.typeface != settings.typeface and changed.data == "glyphs"
     other = load_samples(changed, split).images if printed_anew else None
-    return build_from(samples, settings, changed, (seed, split), name, other)
-
-
-def build_from(
-    samples: Samples,
-    settings: OndSettings,
-    changed: OndSettings,
-    seeds: tuple[int, int],
-    name: str = "",
-    other: NDArray[np.float32] | None = None,
-) -> Built:
-    """Build a test from some samples.
-
-    Args:
-        samples: The samples.
-        settings: The world before the onset.
-        changed: The world from the onset on.
-        seeds: The seeds of the draws and of the split; see `build_test`.
-        name: The name of the test.
-        other: Other images of the same samples, for novel ones.
-    """
     _, lay_out = find_layout(settings.area)
-    seed, split = seeds
     drawer = _Drawer(samples, settings, np.random.default_rng(derive(split, "split")))
     training = drawer.draw_known(settings.training)
     rng = drawer.rng = np.random.default_rng(derive(seed, "test"))
@@ -111,18 +82,16 @@ def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings,
     place, (header, _) = Path(folder) / settings.protocol / settings.area, find_layout(settings.area)
     place.mkdir(parents=True, exist_ok=True)
     for one in built:
-        (place / (one.test.name + TABLE_SUFFIX)).write_bytes(write_rows(header, one.test.rows))
-        facts = one.test.metadata | {"red_light": one.test.red_light}
-        (place / (one.test.name + METADATA_SUFFIX)).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
+        data_directory.write_test(place, one.test, header)
     names = [one.test.name for one in built]
-    (place / LIST_NAME).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    (place / data_directory.LIST_NAME).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
     arrays: Mapping[str, Any] = {
         "ids": np.array([key for one in built for key in one.test.ids]),
         "images": np.concatenate([one.test.images for one in built if one.test.images is not None]),
         "train_images": built[0].images,
         "train_labels": built[0].labels,
     }
-    np.savez_compressed(Path(folder) / ARRAYS_NAME, **arrays)
+    np.savez_compressed(Path(folder) / data_directory.ARRAYS_NAME, **arrays)
     return names
 
 

@@ -9,10 +9,11 @@ import csv
 import functools
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -118,13 +119,12 @@ def read_rows(content: bytes, encoding: str) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows if row and row[0].strip("\n\t\r \"',.")]
 
 
-def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding: str = "utf-8") -> bytes:
-    """Return a table with these rows as the bytes of its file."""
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=",", quotechar="|", lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue().encode(encoding)
+def write_test(folder: Path, test: Test, header: Sequence[str]) -> None:
+    """Write the rows and the metadata of a test to a folder."""
+    with (folder / (test.name + TABLE_SUFFIX)).open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=",", quotechar="|", lineterminator="\n").writerows([header, *test.rows])
+    facts = test.metadata | {"red_light": test.red_light}
+    (folder / (test.name + METADATA_SUFFIX)).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
 
 
 def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:

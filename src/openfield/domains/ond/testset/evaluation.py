@@ -62,14 +62,8 @@ def open_labels(answers: AgentAnswers, at: slice = slice(None)) -> NDArray[np.in
 def evaluate(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
     """Return the eight families of scores that a client gets for a completed test; None is no value.
 
-    A class that has no column among the scores, as novel ones may, is never hit.
-
-    Args:
-        answers: The answers to the test.
-        condda: Whether novel samples are clustered instead; where nothing is classified, `m_clusters` tells how well.
-
-    Raises:
-        Refusal: Results are missing.
+    A class that has no column among the scores, as novel ones may, is never hit. In CONDDA novel samples are clustered
+    instead; where nothing is classified, `m_clusters` tells how well. Missing results are refused, here and below.
     """
     _check_said(answers, "detection", ~np.isnan(answers.p_world))
     if condda and "classification" not in answers.posted:
@@ -116,9 +110,6 @@ def evaluate_more(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]
     """Return the scores that the protocol's local harness adds: by the unknown class, on novel samples, by round.
 
     A test that was clustered and not classified has none.
-
-    Raises:
-        Refusal: Results are missing.
     """
     if condda and "classification" not in answers.posted:
         return {}
@@ -136,11 +127,7 @@ def evaluate_more(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]
 
 
 def evaluate_reaction(answers: AgentAnswers, baseline: AgentAnswers) -> dict[str, Any]:
-    """Return the accuracy after the onset in percent of a reaction baseline's before it.
-
-    Raises:
-        Refusal: Results are missing.
-    """
+    """Return the accuracy after the onset in percent of a reaction baseline's before it."""
     for one in (answers, baseline):
         _check_classified(one)
     ours, theirs = (compat.acc_of_ranks(one.test.novel, one.ranks) for one in (answers, baseline))
@@ -148,11 +135,7 @@ def evaluate_reaction(answers: AgentAnswers, baseline: AgentAnswers) -> dict[str
 
 
 def evaluate_round(answers: AgentAnswers, number: int) -> dict[str, Any]:
-    """Return the top-1 and top-3 accuracy of a round.
-
-    Raises:
-        Refusal: The round has not been classified.
-    """
+    """Return the top-1 and top-3 accuracy of a round that has been classified."""
     span = answers.test.span(number)
     ranks = answers.ranks[span.start : span.stop]
     if not len(ranks) or (ranks < 0).any():

@@ -12,8 +12,7 @@ import msgspec
 
 from openfield.domains.ond.areas import FeedbackOffer
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.testset.agent_answers import AgentAnswers
-from openfield.domains.ond.testset.locked_answers import UNSAID
+from openfield.domains.ond.testset.agent_answers import UNSAID, AgentAnswers
 from openfield.domains.ond.testset.results import quote_id
 
 TRUTHS = ("label", "columns")
@@ -29,11 +28,7 @@ class Purchase(msgspec.Struct, frozen=True):
 
 
 def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
-    """Buy feedback and return it.
-
-    Raises:
-        Refusal: The kind is not offered, nothing was posted, or the budget of the round is used up.
-    """
+    """Buy feedback and return it."""
     bought = quote(answers, kind, ids)
     if bought.cost:
         account = answers.account(kind)
@@ -44,7 +39,8 @@ def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase
     if offer.content in TRUTHS:
         answers.locked.lock(answers, offer.reads, bought.positions)
     if offer.content == "writers" and bought.lines:
-        _count_writers(answers)
+        answers.score += _writers(answers)
+        answers.scored.add(answers.rounds.get("labels", UNSAID))
     elif offer.content == "accuracy" and bought.lines:
         answers.tell_score()
     elif answers.test.area == "nlt" and kind == "labels":
@@ -53,13 +49,14 @@ def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase
 
 
 def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
-    """Return what a request would get, without buying it."""
+    """Return what a request would get, without buying it.
+
+    Refused are a kind that is not offered, any kind before results are posted, and one whose budget is used up.
+    """
     offer = answers.test.kind.feedback.get(kind)
     if offer is None:
-        offered = ", ".join(answers.test.kind.feedback)
-        raise Refusal(
-            "InvalidFeedbackType", f"'{kind[:40]}' is not offered for {answers.test.area}; offered: {offered}."
-        )
+        area, offered = answers.test.area, ", ".join(answers.test.kind.feedback)
+        raise Refusal("InvalidFeedbackType", f"'{kind[:40]}' is not offered for {area}; offered: {offered}.")
     if "detection" not in answers.posted:
         raise Refusal("DetectionPostRequired", "Post detection results before asking for feedback.")
     if not answers.declared and not offer.early:
@@ -106,8 +103,7 @@ def _choose(answers: AgentAnswers, kind: str, offer: FeedbackOffer, ids: Sequenc
 
 def _is_wrong(answers: AgentAnswers, kind: str, offer: FeedbackOffer, at: int) -> bool:
     if kind == "detection":
-        stated = answers.test.threshold
-        threshold = 0.5 if stated is None else stated
+        threshold = 0.5 if answers.test.threshold is None else answers.test.threshold
         return bool(answers.p_second[at] > threshold) != (_truth(answers, offer, at) not in ("0", "0.0"))
     if answers.test.area == "nlt":
         said = answers.texts.get(offer.reads, {}).get(at, [])
@@ -151,11 +147,6 @@ def _writer_score(answers: AgentAnswers, at: int, said: Sequence[str]) -> int:
     if len(said) < 2 or said[0].strip() not in ("0", "1"):
         raise Refusal("InvalidTuple", "A row of labels must say 0 (other writer) or 1 (same), then the writer.")
     return int((said[0].strip() == "1") == (reported == real)) + int(said[1].strip() == real)
-
-
-def _count_writers(answers: AgentAnswers) -> None:
-    answers.score += _writers(answers)
-    answers.scored.add(answers.rounds.get("labels", UNSAID))
 
 
 def _clean(text: str) -> str:

@@ -47,10 +47,6 @@ class DrawnSamples(msgspec.Struct, frozen=True):
         return np.maximum.accumulate(self.novel)
 
 
-def _make_images_rows(drawn: DrawnSamples) -> list[Row]:
-    return _rows(drawn.ids, drawn.novel, drawn.labels, drawn.strange)
-
-
 def _make_videos_rows(drawn: DrawnSamples) -> list[Row]:
     none = [""] * len(drawn.ids)
     named = [NOVEL_CLASS] * len(drawn.ids)
@@ -75,7 +71,10 @@ Layout = tuple[tuple[str, ...], Callable[[DrawnSamples], list[Row]]]
 _VIDEOS = ("id", "novel", "detection", "class", "spatial", "temporal", "near_1", "near_2", "near_3", "near_4", "near_5")
 _DOCUMENTS = ("id", "text", "novel", "representation", "detection", "writer", "pen_pressure", "letter_size")
 LAYOUTS: dict[str, Layout] = {
-    "image_classification": (("id", "novel", "class", NOVEL_CLASS), _make_images_rows),
+    "image_classification": (
+        ("id", "novel", "class", NOVEL_CLASS),
+        lambda drawn: _rows(drawn.ids, drawn.novel, drawn.labels, drawn.strange),
+    ),
     "activity_recognition": ((*_VIDEOS, "annotation", "value"), _make_videos_rows),
     "transcripts": ((*_DOCUMENTS, "word_spacing", "slant", "attribute", "annotation", "value"), _make_documents_rows),
 }

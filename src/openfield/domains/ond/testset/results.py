@@ -48,17 +48,9 @@ class ResultTable(msgspec.Struct, frozen=True):
 
 
 def read_results(kind: str, content: str, test: Test, number: int, compat: bool) -> ResultTable:
-    """Read the rows of a posted part.
+    """Read the rows that were posted for a round, CSV text without a header; refuse those that do not fit the test.
 
-    Args:
-        kind: The type of result.
-        content: CSV text without a header.
-        test: Whose samples they are about.
-        number: The round they were posted for.
-        compat: Whether to accept what old clients post: rows of other rounds, further columns, the last of duplicates.
-
-    Raises:
-        Refusal: A row is not about a sample of the test, or says what it may not.
+    With `compat`, what old clients post is accepted: rows of other rounds, further columns, the last of duplicates.
     """
     span = test.span(number)
     ids, rests = split_rows(content, test)
@@ -81,9 +73,6 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
 
     Novel labels may lie beyond K. They are never hit, and columns for them would tell how many there are. The number of
     clusters is free.
-
-    Raises:
-        Refusal: There are too few or too many.
     """
     known = test.stated_known
     if kind == "detection" and columns > 2:

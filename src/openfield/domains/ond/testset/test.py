@@ -27,16 +27,7 @@ SHOWN = (
 )
 """The metadata that reaches a client; `red_light` joins it where it is granted, and `unknown_index` where that is not
 what clients expect of the area."""
-COUNTS = (
-    "known_classes",
-    "nonnovel_classes",
-    "max_novel_classes",
-    "pre_novelty_batches",
-    "round_size",
-    "unknown_index",
-    "feedback_max_ids",
-    "max_detection_feedback_ids",
-)
+COUNTS = ("nonnovel_classes", "unknown_index", *SHOWN[1:6], "max_detection_feedback_ids")
 """The metadata that must be whole numbers where they are there."""
 
 
@@ -48,11 +39,7 @@ class Test:
     def __init__(
         self, name: str, area: str, rows: Sequence[Sequence[str]], metadata: Mapping[str, Any], images: Any = None
     ) -> None:
-        """Make a test from the rows of its table, ids first.
-
-        Raises:
-            InvalidInput: A row lacks a column or holds no number where one belongs.
-        """
+        """Make a test from the rows of its table, ids first; refuse a row without a number where one belongs."""
         self.name, self.area = name, area
         self.kind = find_area(area)
         self.metadata = {key.replace("-", "_"): value for key, value in metadata.items()}

@@ -20,11 +20,7 @@ LABELLED = ("classification", "labels")
 
 
 def read_table(p: Any, rows: int) -> NDArray[np.float64]:
-    """Read the scores of an agent as a table.
-
-    Raises:
-        AgentProtocol: It has not this many rows, or they differ in length, or hold no probabilities.
-    """
+    """Read the scores of an agent as a table: so many rows of equal length, all of them probabilities."""
     try:
         fits = len(p) == rows and len({len(row) for row in p}) == 1
         table = np.array(p, dtype=float) if fits else np.zeros(0)
@@ -38,11 +34,7 @@ def read_table(p: Any, rows: int) -> NDArray[np.float64]:
 
 
 def read_beliefs(belief: Belief | None, rows: int) -> NDArray[np.float64]:
-    """Return the belief of an agent for each sample.
-
-    Raises:
-        AgentProtocol: There is not one for each sample, or they are no probabilities.
-    """
+    """Return the belief of an agent for each sample; one probability is that of all."""
     said = belief.novel if belief is not None else 0.0
     worlds = np.array([said] * rows if isinstance(said, float | int) else said, dtype=float)
     if worlds.shape != (rows,) or not ((worlds >= 0) & (worlds <= 1)).all():
@@ -55,9 +47,12 @@ def put_unknown_last(scores: ArrayLike) -> NDArray[np.float64]:
     return np.roll(np.asarray(scores, dtype=float), -1, axis=1)
 
 
-def number_from_one(lines: Sequence[str], known: int) -> list[str]:
-    """Turn bought labels of such tests, 0 to K-1 and more, into those of agents: 1 to K, and 0 for unknown classes."""
-    return [_renumber(line, known) for line in lines]
+def number_from_one(kind: str, lines: Sequence[str], known: int) -> list[str]:
+    """Turn bought labels of such tests, 0 to K-1 and more, into those of agents: 1 to K, and 0 for unknown classes.
+
+    Feedback of a kind that tells no classes stays as it is.
+    """
+    return [_renumber(line, known) for line in lines] if kind in LABELLED else list(lines)
 
 
 def _renumber(line: str, known: int) -> str:
