@@ -31,8 +31,7 @@ from openfield.domains.birds.game.game import ITERATIONS, Game
 from openfield.domains.birds.game.ground_truth import ground_truth
 from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.game.physics import STEP
-from openfield.domains.birds.game.scene import see
-from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.wire.remote_agent import play
 from openfield.domains.birds.wire.server import BirdsWire

@@ -4,8 +4,7 @@ import pytest
 
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.scene import see
-from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.domains.birds.game.scene import see, zoomed_out
 from support.birds.worlds import LEVEL
 
 

@@ -10,8 +10,7 @@ from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.ground_truth import classify, ground_truth
 from openfield.domains.birds.game.level import Level, LevelObject
-from openfield.domains.birds.game.scene import load_palette, see
-from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.domains.birds.game.scene import load_palette, see, zoomed_out
 from openfield.domains.birds.novelty import CHANGES, NOVELTIES, change_level, family_of
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import UnknownName

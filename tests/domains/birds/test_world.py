@@ -203,7 +203,7 @@ def ask_state(conversation, opened, silent):
         if isinstance(step, WireCommand):
             opened.step(Reply(step.action, None, took=silent))
         else:
-            answer = opened.look(step.query)
+            answer = opened.look(step)
 
 
 def test_where_something_begins_any_reply_will_do():

@@ -70,7 +70,7 @@ def say(rollout, conversation, request, elapsed=0.1):
         except StopIteration as end:
             return end.value
         if not isinstance(step, WireCommand):
-            answer = rollout.world.look(step.query)
+            answer = rollout.world.look(step)
             continue
         if not rollout.over:
             rollout.reply(Reply(step.action, step.belief))

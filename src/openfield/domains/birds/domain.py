@@ -138,7 +138,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def film(self, trial: Trial) -> Film:
         """Return a film of the levels, ten pictures a second."""
-        from openfield.domains.birds.film import film_world
+        from openfield.domains.birds.world import film_world
 
         return film_world(self.world(trial))
 
@@ -202,7 +202,7 @@ DOMAIN = BirdsDomain()
 
 def _space(seen: str) -> Space | None:
     from openfield.domains.birds.game.ground_truth import FEATURE_ROWS, FEATURES
-    from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
+    from openfield.domains.birds.game.scene import HEIGHT, WIDTH
 
     if seen == "image":
         return Box(0, 255, (HEIGHT, WIDTH, 3), "uint8")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.birds.actions import Shot, SlingshotLaunch, read_action
 from openfield.domains.birds.game.ground_truth import CLASSES, classify
-from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
+from openfield.domains.birds.game.scene import HEIGHT, WIDTH
 
 SQUARE = HEIGHT / 8
 """Side, in pixels, of the squares into which the screen is divided."""

@@ -17,8 +17,7 @@ from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Level
 from openfield.domains.birds.game.physics import SECOND
-from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, see
-from openfield.domains.birds.game.viewport import Viewport, zoomed_in, zoomed_out
+from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, Viewport, see, zoomed_in, zoomed_out
 from openfield.domains.birds.novelty import SIGNS
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.trial import derive
@@ -34,16 +33,7 @@ class LevelInPlay:
     def __init__(
         self, level: Level, settings: BirdsSettings, seed: int, *, name: str = "", index: int = 0, testing: bool = False
     ) -> None:
-        """Build the level.
-
-        Args:
-            level: The level, with its changes applied.
-            settings: The settings of the trial.
-            seed: The seed of the observation noise.
-            name: The name in the script, with `#` and the changes behind it if there are any.
-            index: The index of the level in its set.
-            testing: Whether the set is a test set.
-        """
+        """Build the level; the seed is that of the noise, and the name is that of the script, with its changes."""
         self.name, self.index, self.testing = name, index, testing
         profile = None if settings.profile == "auto" else settings.profile
         self.game = Game(level, profile, settings.flight_seconds)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
+from openfield.domains.birds.game.scene import HEIGHT, WIDTH
 from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.novelty import describe_changes
 from openfield.errors import UnknownName

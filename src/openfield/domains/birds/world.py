@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from openfield.capabilities import Film
 from openfield.core import Ask, Ending, Reply, Truth, Turn
 from openfield.domains.birds.actions import (
     Action,
@@ -24,6 +25,9 @@ from openfield.domains.birds.actions import (
     read_action,
 )
 from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.game.drawing import pixels
+from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.harness import RESTING, EvaluationScript, Harness, HarnessState
 from openfield.domains.birds.level_in_play import LevelInPlay
 from openfield.domains.birds.novelty import change_level
@@ -38,6 +42,8 @@ BEGINS = {
     HarnessState.NEW_TEST_SET: "test set",
     HarnessState.RESUME_TRAINING: "training goes on",
 }
+FILM_STEPS = 5
+"""Engine steps between two pictures of a film: ten pictures a second."""
 PATIENCE = 1.0
 """Seconds that pass when a shot is refused while something moves; else an agent that only shoots would never go on."""
 STATUS = {"won": "Pass", "lost": "Fail", "playing": "Playing"}
@@ -131,7 +137,9 @@ class BirdsWorld:
             case "menu":
                 self._choose(action)
             case "end":
-                self._go_on()
+                wanted, self._wanted, self._ended = self._wanted, None, None
+                if wanted is not None:  # the last level was left for another one
+                    self._choose(wanted)
             case "level" if action is not None:
                 self._act(action)
 
@@ -186,12 +194,6 @@ class BirdsWorld:
                 in_play.watch(action.every, action.frames)
         self.harness.spend(in_play.game.seconds - start)
 
-    def _go_on(self) -> None:
-        """Load the level for which the last one was left."""
-        wanted, self._wanted, self._ended = self._wanted, None, None
-        if wanted is not None:
-            self._choose(wanted)
-
     def _start(self, index: int | None) -> None:
         if index is None:
             return
@@ -227,17 +229,19 @@ class BirdsWorld:
     def _turn(self, reward: float) -> Turn:
         harness = self.harness
         if harness.report_pending:
-            return self._show("belief", Ask.BELIEF, self._observation(), reward)
+            return self._show("belief", Ask.BELIEF, reward)
         if self._ended is not None or harness.over:
-            return self._show("end", Ask.NONE, self._observation(), reward)
+            return self._show("end", Ask.NONE, reward)
         if harness.stage in BEGINS:
-            return self._show("set", Ask.READY, {"begins": BEGINS[harness.stage], **harness.current.facts}, 0.0)
+            return self._show("set", Ask.READY, 0.0, {"begins": BEGINS[harness.stage], **harness.current.facts})
         if harness.stage in RESTING:
-            return self._show("menu", Ask.READY, {"begins": "level", **harness.current.menu}, 0.0)
-        return self._show("level", Ask.ACT, self._observation(), reward)
+            return self._show("menu", Ask.READY, 0.0, {"begins": "level", **harness.current.menu})
+        return self._show("level", Ask.ACT, reward)
 
-    def _show(self, shown: Shown, ask: Ask, observation: Any, reward: float) -> Turn:
+    def _show(self, shown: Shown, ask: Ask, reward: float, announced: dict[str, Any] | None = None) -> Turn:
+        """Make the next turn; it shows the level in play, or what is announced instead."""
         self._shown = shown
+        seen = announced if announced or self.in_play is None else self.in_play.observation()
         first, self._first = self._first, False
         cut_short_between = shown == "end" and self._ended is None  # the time ran out between levels
         shows_level = shown in ("level", "belief", "end") and not cut_short_between
@@ -255,7 +259,7 @@ class BirdsWorld:
         )
         self._latest = Turn(
             ask=ask,
-            observation=observation,
+            observation=seen,
             reward=reward,
             feedback=feedback,
             phase="test" if testing else "training",
@@ -265,15 +269,11 @@ class BirdsWorld:
         )
         return self._latest
 
-    def _observation(self) -> Any:
-        return None if self.in_play is None else self.in_play.observation()
-
     def _detail(self, level: LevelInPlay) -> dict[str, Any]:
         """Return what the record keeps of a level."""
         game = level.game
-        novel = {"novel": level.novel_ids} if level.novel else {}
         return {
-            **novel,
+            **({"novel": level.novel_ids} if level.novel else {}),
             "level": level.name,
             "index": level.index,
             "score": game.score,
@@ -282,3 +282,24 @@ class BirdsWorld:
             "pigs": [game.pigs, game.pigs_at_start],
             "interactions": self._interactions,
         }
+
+
+def film_world(world: BirdsWorld) -> Film:
+    """Make a film of a world, from the first call of `pictures` on."""
+    watched: Game | None = None
+    taken: list[Any] = []
+
+    def pictures() -> list[Any]:
+        nonlocal watched, taken
+        level, playing = world.in_play, world.harness.stage is HarnessState.PLAYING
+        if level is not None and playing and level.game is not watched:
+            watched = game = level.game
+            take(game)
+            game.watch(FILM_STEPS, lambda: take(game))
+        found, taken = taken, []
+        return found
+
+    def take(game: Game) -> None:
+        taken.append(pixels(see(game, zoomed_out(game.level.camera))))
+
+    return Film(world, pictures, 100)

@@ -10,9 +10,8 @@ from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.ground_truth import ground_truth
-from openfield.domains.birds.game.scene import see
+from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.game.solver import replay
-from openfield.domains.birds.game.viewport import zoomed_out
 from openfield.registry import find_agent
 from openfield.rollout import Rollout, drive
 from support.birds.worlds import trial

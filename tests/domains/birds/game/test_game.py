@@ -12,8 +12,7 @@ from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game import drawing
 from openfield.domains.birds.game.game import SECOND, Game
 from openfield.domains.birds.game.level import Camera, Level, LevelObject
-from openfield.domains.birds.game.scene import see
-from openfield.domains.birds.game.viewport import zoomed_in, zoomed_out
+from openfield.domains.birds.game.scene import see, zoomed_in, zoomed_out
 from openfield.errors import MissingExtra
 from openfield.installation import install_line
 

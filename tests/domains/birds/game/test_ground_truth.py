@@ -8,8 +8,7 @@ import pytest
 
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.ground_truth import Noise, classify, compact, ground_truth
-from openfield.domains.birds.game.scene import RANKS, load_palette, see
-from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.domains.birds.game.scene import RANKS, load_palette, see, zoomed_out
 from support.birds.worlds import LEVEL
 
 

@@ -132,7 +132,7 @@ def test_who_observes_takes_none_of_the_time_of_an_agent():
         say(rollout, conversation, Request(41, (0, 300, 0, 0)), 0.05)
         watching = conversation.observe(Request(62))
         with pytest.raises(StopIteration):
-            watching.send(rollout.world.look(next(watching).query))
+            watching.send(rollout.world.look(next(watching)))
     assert game.seconds == pytest.approx(before + 0.5)
 
 

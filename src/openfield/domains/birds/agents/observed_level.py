@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from openfield.domains.birds.game.ground_truth import classify
-from openfield.domains.birds.game.viewport import bounds
+from openfield.domains.birds.game.scene import bounds
 
 Point = tuple[float, float]
 SPEED, GRAVITY = 10.0, 0.48 * 9.81

@@ -169,11 +169,6 @@ class BodyBuilder:
         self._weigh(physical, 1.0)
         return Body(physical, "egg", "Egg", box(0.3, 0.4))
 
-    def untouchable(self, body: Body) -> None:
-        """Take a body out of all contacts; it goes on moving."""
-        for fixture in body.physical.fixtures:
-            fixture.filterData = self.engine.b2Filter(categoryBits=0, maskBits=0)
-
     def bird_kind(self, type_: str) -> BirdKind:
         """Return the properties of a bird; an unknown type is a red one."""
         return self._profile.birds.get(type_, self._profile.birds["BirdRed"])
@@ -330,7 +325,8 @@ class BodySet:
         self.pigs -= body.kind == "pig"
         self.slow_ticks = 0
         if linger:
-            self.builder.untouchable(body)
+            for fixture in body.physical.fixtures:
+                fixture.filterData = self.builder.engine.b2Filter(categoryBits=0, maskBits=0)
             self.ghosts.append((body, self.steps + round(linger * SECOND)))
         else:
             self.engine_world.DestroyBody(body.physical)

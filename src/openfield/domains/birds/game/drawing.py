@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.game.scene import Scene, SceneItem, load_palette
-from openfield.domains.birds.game.viewport import HEIGHT, WIDTH, Pixel, bounds
+from openfield.domains.birds.game.scene import HEIGHT, WIDTH, Pixel, Scene, SceneItem, bounds, load_palette
 from openfield.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ GRASS, EARTH, HILL = "#86b85a", "#8a6a48", "#b9d9b0"
 STORM = (90, 90, 100, 110)
 
 
-def draw(scene: Scene) -> Image:
-    """Draw a scene, 640 x 480 pixels."""
+def pixels(scene: Scene) -> NDArray[np.uint8]:
+    """Draw a scene, and return its 640 x 480 pixels as an array of rows, from the top."""
     pillow, draw_on = _load_pillow()
     picture: Image = _landscape(scene.ground).copy()
     pen = draw_on.Draw(picture)
@@ -38,12 +37,7 @@ def draw(scene: Scene) -> Image:
     if scene.storm:
         veil = pillow.new("RGB", picture.size, STORM[:3])
         picture = pillow.blend(picture, veil, STORM[3] / 255)
-    return picture
-
-
-def pixels(scene: Scene) -> NDArray[np.uint8]:
-    """Return the drawing of a scene as an array of rows, from the top."""
-    return np.asarray(draw(scene), dtype=np.uint8)
+    return np.asarray(picture, dtype=np.uint8)
 
 
 def _load_pillow() -> tuple[Any, Any]:

@@ -54,10 +54,7 @@ class Game(BodySet):
     def __init__(self, level: Level, profile: ProfileName | None = None, flight_seconds: float = 0.0) -> None:
         """Build the level and let it come to rest.
 
-        Args:
-            level: The level to play.
-            profile: The physics; None takes those the level was made for.
-            flight_seconds: Longest flight without a contact before the next bird is up; 0 takes the profile's.
+        A profile of None is the one that the level was made for, a longest flight of 0 that of the profile.
         """
         super().__init__(level, profile)
         self.state: GameState = "playing"

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.game.scene import GROUND_ID, SLING_ID, Scene, SceneItem, load_palette
-from openfield.domains.birds.game.viewport import HEIGHT, WIDTH, Pixel, bounds
+from openfield.domains.birds.game.scene import HEIGHT, SLING_ID, WIDTH, Pixel, Scene, SceneItem, bounds, load_palette
 
-TRAJECTORY_ID = "2147483647"
+GROUND_ID, TRAJECTORY_ID = -100, "2147483647"
 FEATURE_ROWS = 40
 CLASSES = (
     *("sling", "bird_red", "bird_blue", "bird_yellow", "bird_black", "bird_white", "pig", "wood", "ice", "stone"),

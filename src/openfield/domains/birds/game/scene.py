@@ -1,4 +1,4 @@
-"""The scene: everything visible in a level at one moment, in pixels, with its class.
+"""The scene: everything visible in a level at one moment, with its class, in the pixels of a viewport.
 
 Ground truth (`ground_truth.py`) and screenshots (`drawing.py`) are made from it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import msgspec
@@ -15,14 +15,44 @@ import msgspec
 from openfield.domains.birds.game.bodies import GROUND, Body, pig_size
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.level import Camera
 from openfield.domains.birds.game.physics import box, read_table
-from openfield.domains.birds.game.viewport import HEIGHT, SLING_BOX, WIDTH, Pixel, Viewport, bounds
 
-GROUND_ID, SLING_ID, FIRST_WIND = -100, -106, -90_000
+Pixel = tuple[int, int]
+WIDTH, HEIGHT = 640, 480
+SLING_BOX = (-0.485, -0.985, 0.22, 1.03)
+"""The rectangle of the slingshot relative to its position: left, bottom, right, top."""
+SLING_ID, FIRST_WIND = -106, -90_000
 STAGES = 4
 QUEUE_GAP = 0.75
 RANKS = ("pig", "bird", "egg", "shape", "wind", "fan", "rect", "tnt", "platform")
 """The order in which objects are listed."""
+
+
+class Viewport(msgspec.Struct, frozen=True):
+    """The part of the world that is on the screen."""
+
+    width: float
+    x: float
+    y: float
+
+    @property
+    def scale(self) -> float:
+        """Pixels per unit."""
+        return WIDTH / self.width
+
+    def pixel(self, x: float, y: float) -> tuple[int, int]:
+        """Return the pixel of a point; the origin is the top left corner."""
+        across, down = self.spot(x, y)
+        return round(across), round(down)
+
+    def spot(self, x: float, y: float) -> tuple[float, float]:
+        """Return the position of a point on the screen, in fractions of a pixel."""
+        return WIDTH / 2 + self.scale * (x - self.x), HEIGHT / 2 - self.scale * (y - self.y)
+
+    def point(self, px: float, py: float) -> tuple[float, float]:
+        """Return the point of a pixel."""
+        return (px - WIDTH / 2) / self.scale + self.x, (HEIGHT / 2 - py) / self.scale + self.y
 
 
 class Appearance(msgspec.Struct, frozen=True):
@@ -56,6 +86,22 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     dots: tuple[Pixel, ...]
     items: tuple[SceneItem, ...]
     storm: bool = False
+
+
+def bounds(ring: Sequence[Pixel]) -> tuple[int, int, int, int]:
+    """Return the bounding box of some pixels: left, top, right, bottom."""
+    xs, ys = [x for x, _ in ring], [y for _, y in ring]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def zoomed_out(camera: Camera) -> Viewport:
+    """Return the widest viewport of a camera; every level starts with it."""
+    return Viewport(camera.widest, 0.0, camera.y)
+
+
+def zoomed_in(camera: Camera) -> Viewport:
+    """Return the narrowest viewport of a camera, at the left edge."""
+    return Viewport(camera.narrowest, camera.narrowest / 2 - camera.widest / 2, camera.y)
 
 
 @cache

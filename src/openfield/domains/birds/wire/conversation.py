@@ -24,7 +24,6 @@ MIN_WAIT = 0.5
 MAX_WAIT = 30.0
 MIN_STEP = 0.1
 """Simulated seconds; less time is saved up and not simulated yet."""
-OBSERVER_CODES = (1, 11, 61, 62, 63, 64)
 
 
 class WireCommand(NamedTuple):
@@ -43,13 +42,8 @@ class CommandResult(NamedTuple):
     """The ground truths recorded meanwhile."""
 
 
-class Query(NamedTuple):
-    """A query of the world; the server answers with its value."""
-
-    query: str
-
-
-Answering = Generator[WireCommand | Query, Any, bytes]
+Answering = Generator[WireCommand | str, Any, bytes]
+"""Yields commands and the names of queries, is sent the result of each, and returns the bytes of the reply."""
 
 
 class Conversation:
@@ -69,7 +63,7 @@ class Conversation:
             elapsed: Seconds since the last request of this agent.
             silent: Seconds since its last action. Looking is no action, but takes the agent's time.
         """
-        if self.turn.ask is not Ask.BELIEF and silent >= (yield Query("seconds left")):
+        if self.turn.ask is not Ask.BELIEF and silent >= (yield "seconds left"):
             yield WireCommand() if self.turn.ask is Ask.NONE else WireCommand(msgspec.to_builtins(Stay()))
         if self.turn.ask is Ask.NONE and (yield from self._goes_on(request)):
             yield WireCommand()
@@ -84,8 +78,8 @@ class Conversation:
 
     def configure(self, team: int, mode: int) -> Answering:
         """Answer 1 with three bytes; some documents say four."""
-        levels = yield Query("levels")
-        facts = yield Query("set")
+        levels = yield "levels"
+        facts = yield "set"
         minutes = max(0, facts["seconds"]) // 60
         return bytes((0, 0, 0)) if mode == 1 else bytes((0, min(minutes, 255), min(levels, 255)))
 
@@ -101,7 +95,7 @@ class Conversation:
 
     def shoot_polar(self, theta: int, radius: int, _: int, tap: int, fast: bool = False) -> Answering:
         """Answer 32 and 42: shoot by degrees above the horizon and pixels of pull."""
-        x, y = yield Query("rest")
+        x, y = yield "rest"
         angle = math.radians(theta)
         shot = Shot(x - radius * math.cos(angle), y + radius * math.sin(angle), max(0, tap), fast)
         return protocol.flag((yield from self._command(shot)).result)
@@ -110,7 +104,7 @@ class Conversation:
         """Answer 33 and 43: shoot several birds. Each shot has a focus, an offset from it, and two times."""
         replies = b""
         for kind, fx, fy, dx, dy, t1, t2 in shots:
-            while replies and self.turn.ask is Ask.ACT and not (yield Query("bird ready")) and (yield Query("moving")):
+            while replies and self.turn.ask is Ask.ACT and not (yield "bird ready") and (yield "moving"):
                 yield WireCommand(msgspec.to_builtins(Wait(MIN_WAIT)))
             if kind in (31, 41):
                 replies += yield from self.shoot(fx + dx, fy + dy, t1, t2, fast)
@@ -146,8 +140,8 @@ class Conversation:
 
     def ground_truth_and_picture(self, query: str) -> Answering:
         """Answer 61 and 63 with a ground truth and a screenshot."""
-        truth = protocol.ground_truth((yield Query(query)))
-        return truth + protocol.image((yield Query("screenshot")))
+        truth = protocol.ground_truth((yield query))
+        return truth + protocol.image((yield "screenshot"))
 
     def report(self, novel: float, normal: float, objects: tuple[int, ...], level: int, text: str) -> Answering:
         """Answer 66: take the belief of the agent. It answers state 12 and may come at any time."""
@@ -171,7 +165,7 @@ class Conversation:
         """Answer 68: begin the announced set; in any other state only return the facts of the current set."""
         if self._announces_set:
             yield WireCommand()
-        return protocol.set_facts((yield Query("set")))
+        return protocol.set_facts((yield "set"))
 
     def watch(self, every: int, frames: int) -> Answering:
         """Answer 70: let time pass and return some ground truths."""
@@ -183,20 +177,20 @@ class Conversation:
 
     def hint(self, level: int) -> Answering:
         """Answer 72: return a hint on the novelty if the trial tells; else an empty object."""
-        hint = yield Query("hint")
+        hint = yield "hint"
         return protocol.text(msgspec.json.encode({"level": level, "hint": hint} if hint else {}))
 
-    def _goes_on(self, request: Request) -> Generator[WireCommand | Query, Any, bool]:
+    def _goes_on(self, request: Request) -> Generator[WireCommand | str, Any, bool]:
         """Return whether a request leaves a level that has ended; a refused request does not."""
         if request.code == 51:
-            return request.fields[0] in (yield Query("open levels"))
+            return request.fields[0] in (yield "open levels")
         if request.code == 68:
-            return (yield Query("state")) in (HarnessState.NEW_TRIAL, *SET_STATES)
-        return request.code == 53 or (request.code == 52 and (yield Query("may restart")))
+            return (yield "state") in (HarnessState.NEW_TRIAL, *SET_STATES)
+        return request.code == 53 or (request.code == 52 and (yield "may restart"))
 
-    def _pass_time(self, least: float = 0.0) -> Generator[WireCommand | Query, Any, None]:
+    def _pass_time(self, least: float = 0.0) -> Generator[WireCommand | str, Any, None]:
         """Let the agent's time pass in the level, if anything moves there."""
-        if self.turn.ask is not Ask.ACT or not (yield Query("moving")):
+        if self.turn.ask is not Ask.ACT or not (yield "moving"):
             self._unspent = 0.0
         elif (wait := max(least, self._unspent)) >= MIN_STEP:
             self._unspent = 0.0
@@ -206,15 +200,15 @@ class Conversation:
     def _announces_set(self) -> bool:
         return self.turn.ask is Ask.READY and self.turn.observation["begins"] != "level"
 
-    def _command(self, action: Any) -> Generator[WireCommand | Query, Any, CommandResult]:
+    def _command(self, action: Any) -> Generator[WireCommand | str, Any, CommandResult]:
         """Send an action where it is possible, and return its result; an empty result where it is not."""
         chooses = isinstance(action, Load | Restart)
         between = self.turn.ask is Ask.READY and not self._announces_set
         if not (self.turn.ask is Ask.ACT or (chooses and between)):
             return CommandResult()
-        if isinstance(action, Shot) and not (yield Query("bird ready")):
+        if isinstance(action, Shot) and not (yield "bird ready"):
             yield from self._pass_time()
-            if not (yield Query("bird ready")):
+            if not (yield "bird ready"):
                 return CommandResult()
         self._unspent = 0.0
         done: CommandResult = yield WireCommand(msgspec.to_builtins(action))
@@ -230,7 +224,7 @@ def _read(query: str, encode: Callable[[Any], bytes]) -> Callable[[Conversation]
     """Return a function that answers with one query."""
 
     def answer(_: Conversation) -> Answering:
-        return encode((yield Query(query)))
+        return encode((yield query))
 
     return answer
 

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, Reply, Turn, World
 from openfield.domains.birds.queries import answer_query
-from openfield.domains.birds.wire.conversation import (
-    OBSERVER_CODES,
-    Answering,
-    CommandResult,
-    Conversation,
-    Query,
-    WireCommand,
-)
+from openfield.domains.birds.wire.conversation import Answering, CommandResult, Conversation, WireCommand
 from openfield.domains.birds.wire.messages import BadFrame, Request, RequestReader
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.serving.listen import check_port, receiving
@@ -37,6 +30,7 @@ PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16
 STATE = 12
 """The request by which an agent learns that the evaluation is over."""
+OBSERVER_CODES = (1, 11, 61, 62, 63, 64)
 MIN_SECRET_TEAM, MAX_TEAM = 100_000, 2**32 - 1
 """A secret team number must not be easy to guess."""
 QUERIES_OF_THE_LAST_LEVEL = ("score", "ground truth", "noisy ground truth", "screenshot", "initial screenshot")
@@ -202,8 +196,8 @@ class BirdsServer:
                 step = talk.send(answer)
             except StopIteration as end:
                 return bytes(end.value)
-            if isinstance(step, Query):
-                answer = await self._see(session, step.query)
+            if isinstance(step, str):
+                answer = await self._see(session, step)
             else:
                 answer = await self._do(session, step)
 
