@@ -17,8 +17,7 @@ from openfield.domains.doom.engine.state_reader import StateReader
 from openfield.domains.doom.maps import arena, scenario
 from openfield.domains.doom.maps.arena import GUARD, LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
 from openfield.domains.doom.maps.pathfinder import Pathfinder
-from openfield.domains.doom.maps.scenario import MapLayout
-from openfield.domains.doom.maps.udmf import Point
+from openfield.domains.doom.maps.scenario import MapLayout, Point
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
 
 HURT, ORDER, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(10, 16))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.domains.doom.maps.acs import INSTRUCTIONS, assemble
-from openfield.domains.doom.maps.udmf import MapText
+from openfield.domains.doom.maps.scenario import MapText
 from openfield.domains.doom.maps.wad import map_lumps, read_wad, write_wad
 from openfield.errors import InvalidInput
 

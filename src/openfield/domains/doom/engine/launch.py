@@ -35,22 +35,7 @@ LOOK_SECONDS = 0.05
 CHECK_SETTINGS = "check.ini"
 MIN_MEMORY = 12 << 20
 """Bytes of shared memory an engine needs, and some to spare. Without them the system ends both sides."""
-PLACEHOLDER = """#!/bin/sh
-trap '' INT
-cd {place}
-printf '%s\\0' "$@" > {words}
-{engine} "$@" &
-wait
-exec >/dev/null 2>&1
-[ -e {ready} ] || : > {gone}
-while ! [ -e {ready} ] && read -r _ _ _ parent _ < /proc/$$/stat && [ "$parent" = $PPID ]; do sleep 0.5; done
-"""
-"""The program that the engine's package takes for the engine. It ends with the engine, once the package is ready.
-
-It gives the engine a folder of its own, because the engine leaves files where it works. It writes down the arguments of
-the engine: when a terminal is closed, engines and owner end at once, and only these tell what they had shared.
-"""
-
+DATA = files("openfield.domains.doom") / "data"
 abandoned: list[threading.Thread] = []
 """Starts of engines that are not waited for any more. Ending these engines would end this process too."""
 
@@ -71,14 +56,9 @@ def load_vizdoom() -> Any:
 def engine_errors() -> tuple[type[Exception], ...]:
     """Return the errors that the engine's package raises when the engine is gone or does not start."""
     vizdoom = load_vizdoom()
-    return (
-        vizdoom.ViZDoomUnexpectedExitException,
-        vizdoom.ViZDoomIsNotRunningException,
-        vizdoom.ViZDoomErrorException,
-        vizdoom.MessageQueueException,
-        vizdoom.SharedMemoryException,
-        vizdoom.FileDoesNotExistException,
-    )
+    own = ("ViZDoomUnexpectedExit", "ViZDoomIsNotRunning", "ViZDoomError")
+    names = (*own, "MessageQueue", "SharedMemory", "FileDoesNotExist")
+    return tuple(getattr(vizdoom, f"{name}Exception") for name in names)
 
 
 def start_game(wad: Path, settings: str, large: bool) -> Any:
@@ -108,7 +88,7 @@ def make_game(wad: Path, settings: str, large: bool = False, console: bool = Fal
     vizdoom = load_vizdoom()
     game = vizdoom.DoomGame()
     size, colours = ("RES_320X240", "RGB24") if large else ("RES_160X120", "DOOM_256_COLORS8")
-    game.load_config(str(files("openfield.domains.doom") / "data" / "engine.cfg"))
+    game.load_config(str(DATA / "engine.cfg"))
     game.set_doom_scenario_path(str(wad))
     game.set_doom_config_path(str(wad.parent / settings))
     game.set_doom_map(FIRST_MAP)
@@ -169,7 +149,7 @@ def _write_placeholder(**paths: Path) -> Path:
     """
     program = paths["place"] / "engine"
     quoted = {name: shlex.quote(str(path)) for name, path in paths.items()}
-    text = PLACEHOLDER.format(words=watchdog.ARGUMENTS_FILE, **quoted)
+    text = (DATA / "engine.sh").read_text().format(words=watchdog.ARGUMENTS_FILE, **quoted)
     command = ["/bin/sh", "-c", 'cat > "$0" && chmod 700 "$0"', str(program)]
     subprocess.run(command, input=text, text=True, check=False)  # noqa: S603
     return program if os.access(program, os.X_OK) else paths["engine"]

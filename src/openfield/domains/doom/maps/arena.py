@@ -11,8 +11,7 @@ import random
 
 import msgspec
 
-from openfield.domains.doom.maps.scenario import AMMO, HEALTH, OBSTACLE, TRAP, MapLayout, Rectangle
-from openfield.domains.doom.maps.udmf import Point
+from openfield.domains.doom.maps.scenario import AMMO, HEALTH, OBSTACLE, TRAP, MapLayout, Point, Rectangle
 from openfield.domains.doom.settings import ArenaSettings
 from openfield.errors import InvalidInput, WorldFault
 

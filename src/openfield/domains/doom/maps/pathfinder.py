@@ -12,8 +12,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from openfield.domains.doom.maps import arena
-from openfield.domains.doom.maps.scenario import ENEMY_HALF
-from openfield.domains.doom.maps.udmf import Point
+from openfield.domains.doom.maps.scenario import ENEMY_HALF, Point
 
 GRID = 32
 """Units between the grid points whose distance from the goal is computed."""

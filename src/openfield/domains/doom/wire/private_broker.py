@@ -15,8 +15,11 @@ import socket
 import subprocess
 import tempfile
 import time
+from importlib.resources import files
 from multiprocessing.util import Finalize
 from pathlib import Path
+
+import msgspec
 
 from openfield.domains.doom.wire.ini import check_address
 from openfield.errors import InvalidInput
@@ -26,19 +29,7 @@ START_SECONDS = 90.0
 PORTS = range(20_000, 32_768)
 """Below those that systems give to outgoing connections, which might take a port while a broker starts or is away."""
 INSTALL = "apt-get install rabbitmq-server"
-CONFIG = """loopback_users = none
-default_user = field
-default_pass = field
-default_vhost = /
-heartbeat = 600
-"""
-GUARD = """
-read -r _
-[ -z "$0" ] || kill -s KILL -- "-$0"
-for _ in 1 2 3 4 5 6 7 8 9 10; do epmd -port "$1" -kill | grep -q Killed && break; sleep 0.2; done
-rm -rf "$2" || rm -rf "$2"
-"""
-"""A shell script. Its arguments are the broker's process group, if it runs, the name server's port, and the folder."""
+DATA = files("openfield.domains.doom") / "data"
 
 
 def is_installed() -> bool:
@@ -70,8 +61,11 @@ class PrivateBroker:
             raise InvalidInput(f"There is no RabbitMQ on this machine. Install it: {INSTALL}")
         self.port, distribution, names = _free_ports(3)
         self._home = Path(tempfile.mkdtemp(prefix="openfield-rabbit-"))
-        self._environment = _environment(self._home, distribution, names)
-        _write_config(self._home, self.port)
+        self._environment = _environment(self._home, distribution=distribution, names=names)
+        for name in ("mnesia", "log"):
+            (self._home / name).mkdir()
+        (self._home / "enabled_plugins").write_text("[].\n")
+        (self._home / "rabbitmq.conf").write_text((DATA / "broker.conf").read_text().format(port=self.port))
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self.url = f"amqp://field:field@127.0.0.1:{self.port}/"
@@ -107,7 +101,7 @@ class PrivateBroker:
         """Start a shell that waits until this process closes a pipe or ends in any way, and then ends the broker."""
         words = [group, self._environment["ERL_EPMD_PORT"], str(self._home)]
         return subprocess.Popen(  # noqa: S603
-            ["/bin/sh", "-c", GUARD, *words],
+            ["/bin/sh", "-c", (DATA / "broker_guard.sh").read_text(), *words],
             env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -159,29 +153,7 @@ def _is_free(port: int) -> bool:
     return False
 
 
-def _environment(home: Path, distribution: int, names: int) -> dict[str, str]:
-    cookie = f"-setcookie openfield{names}"
-    return {
-        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "RABBITMQ_NODENAME": f"openfield{names}@localhost",
-        "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
-        "RABBITMQ_LOG_BASE": str(home / "log"),
-        "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
-        "RABBITMQ_PID_FILE": str(home / "pid"),
-        "RABBITMQ_DIST_PORT": str(distribution),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": cookie,
-        "RABBITMQ_CTL_ERL_ARGS": cookie,
-        "ERL_EPMD_PORT": str(names),
-        "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "ERL_EPMD_RELAXED_COMMAND_CHECK": "1",  # else it cannot be ended while it remembers a broker that was killed
-    }
-
-
-def _write_config(home: Path, port: int) -> None:
-    for name in ("mnesia", "log"):
-        (home / name).mkdir()
-    (home / "enabled_plugins").write_text("[].\n")
-    (home / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n{CONFIG}")
+def _environment(home: Path, **ports: int) -> dict[str, str]:
+    values = msgspec.toml.decode((DATA / "broker.toml").read_bytes(), type=dict[str, str])
+    own = {name: value.format(home=home, **ports) for name, value in values.items()}
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), **own}
