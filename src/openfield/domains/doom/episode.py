@@ -5,7 +5,6 @@ A world plays one after the other on its engine.
 
 from __future__ import annotations
 
-import functools
 import random
 from collections import deque
 from collections.abc import Callable
@@ -46,7 +45,9 @@ PRESSED = {"left": 0, "right": 1, "forward": 2, "backward": 3, "shoot": 4, "turn
 KEYS: dict[str, Action] = {
     name: tuple(float(number == PRESSED.get(name)) for number in range(len(BUTTONS))) for name in arena.ACTIONS
 }
-MIRRORED = {"left": "right", "right": "left", "turn_left": "turn_right", "turn_right": "turn_left"}
+"""The buttons that are pressed for each action."""
+_OPPOSITE = {"left": "right", "right": "left", "turn_left": "turn_right", "turn_right": "turn_left"}
+MIRRORED_KEYS = {name: KEYS[_OPPOSITE.get(name, name)] for name in KEYS}
 
 
 class DoomEpisode:
@@ -57,7 +58,7 @@ class DoomEpisode:
         self._task = task
         self._engine = engine
         self._settings: DoomSettings = settings
-        self._keys = _keys(settings.mirrored)
+        self._keys = MIRRORED_KEYS if settings.mirrored else KEYS
         self._waiting = deque([KEYS["nothing"]] * settings.lag)
         self._reader = StateReader(drifting=bool(getattr(settings, "wind", 0)))
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
@@ -125,10 +126,6 @@ class DoomEpisode:
         fallen = msgspec.structs.replace(self.state, enemies=[self._last_enemy])
         return features.shown(fallen, self._settings).enemies[0]
 
-    def look(self, query: str) -> Any:
-        """Return a picture of the last state, if the engine draws any."""
-        return self._engine.picture() if query == "picture" else None
-
     def _die(self) -> None:
         """Keep the last state with a player without health: the engine shows nothing after the player's death."""
         self._state = msgspec.structs.replace(self.state, player=_without_health(self.state.player))
@@ -159,12 +156,6 @@ def read_action(action: Any, known: tuple[str, ...]) -> str:
     if not isinstance(name, str) or name not in known:
         raise AgentProtocol(f"unknown action {action!r}; known are {', '.join(known)}")
     return name
-
-
-@functools.cache
-def _keys(mirrored: bool) -> dict[str, Action]:
-    """Return the buttons that are pressed for each action."""
-    return {name: KEYS[MIRRORED.get(name, name) if mirrored else name] for name in KEYS}
 
 
 def _without_health(entity: Entity) -> Entity:

@@ -53,9 +53,8 @@ def _interactions(record: CellRecord, steps: Iterable[Step]) -> Iterator[dict[st
             elif step.reply.action is not None:
                 if last:
                     yield last
-                last = _interaction(record, shown, step.reply, step.turn) | {
-                    "novelty_prediction": predicted_level(belief)
-                }
+                last = _interaction(record, shown, step.reply, step.turn)
+                last["novelty_prediction"] = predicted_level(belief)
         shown = step.turn
     if last:
         yield last

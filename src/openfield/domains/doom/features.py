@@ -22,14 +22,13 @@ BUCKET_START, BUCKET_SPAN = -512.0, 1023.9
 
 def duel_features(state: GameState, stamp: float, last_enemy: Entity) -> Features:
     """Make the duel's vector with the published keys; `enemies` is an addition for more than one enemy."""
-    enemies = [_alive(entity) for entity in state.enemies]
     first = min(state.enemies, key=lambda entity: _distance(entity, state.player), default=None)
     return {
         "time_stamp": stamp,
         "player": _alive(state.player),
         "enemy": _alive(first or last_enemy),
         "projectiles": [_place(entity) for entity in state.bolts],
-        "enemies": enemies,
+        "enemies": [_alive(entity) for entity in state.enemies],
     }
 
 
@@ -54,9 +53,8 @@ def arena_features(state: GameState, stamp: float, items: Features) -> Features:
             }
             for entity in state.enemies
         ],
-        "items": {
-            kind: [item.copy() for item in found] for kind, found in items.items()
-        },  # the agent may change its own
+        # the agent may change its own items
+        "items": {kind: [item.copy() for item in found] for kind, found in items.items()},
         "player": {**_turned(player), "health": int(player.health), "ammo": int(state.ammo)},
         "time_stamp": stamp,
         "image": None,
@@ -131,13 +129,7 @@ def _alive(entity: Entity) -> Features:
 
 
 def _turned(entity: Entity) -> Features:
-    return {
-        "id": entity.id,
-        "angle": _angle(entity.angle),
-        "x_position": _decimals(entity.x),
-        "y_position": _decimals(entity.y),
-        "z_position": _decimals(entity.z),
-    }
+    return {"id": entity.id, "angle": _angle(entity.angle), **_place(entity)}
 
 
 def _distance(entity: Entity, other: Entity) -> float:
@@ -170,11 +162,5 @@ def _in_fog(reach: float, eye: Entity) -> Any:
 
 
 def _read_entity(entry: dict[str, Any]) -> Entity:
-    return Entity(
-        entry["id"],
-        entry["x_position"],
-        entry["y_position"],
-        entry["z_position"],
-        entry.get("angle", 0.0),
-        entry.get("health", 0.0),
-    )
+    x, y, z = entry["x_position"], entry["y_position"], entry["z_position"]
+    return Entity(entry["id"], x, y, z, entry.get("angle", 0.0), entry.get("health", 0.0))

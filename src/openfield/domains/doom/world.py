@@ -74,7 +74,7 @@ class DoomWorld:
 
     def look(self, query: str) -> Any:
         """Return what the player sees as an array, for the query `picture`."""
-        return self._episode.look(query)
+        return self._engine.picture() if self._engine is not None and query == "picture" else None
 
     def close(self) -> None:
         """Release the engine for the next world."""

@@ -85,7 +85,8 @@ class LearningAgent:
             return wanted
         if wanted in MOVES and max(self._progress(move, wanted) for move in MOVES) < MIN_PROGRESS:
             return self._rng.choice(list(MOVES))
-        return max(MOVES, key=lambda move: self._progress(move, wanted) - CAUTION * self._cost(move, player))
+        harm = {move: self._experience.harm_at(self._clearance_after(move, player)) for move in MOVES}
+        return max(MOVES, key=lambda move: self._progress(move, wanted) - CAUTION * harm[move])
 
     def _progress(self, move: str, wanted: str) -> float:
         """Return how much of a step a move goes in the direction of the wanted move; 0 if none is wanted."""
@@ -93,10 +94,6 @@ class LearningAgent:
             return 0.0
         effect, way = self._experience.effects[move], math.radians(MOVES[wanted])
         return (effect[0] * math.cos(way) + effect[1] * math.sin(way)) / max(math.hypot(*effect), 1.0)
-
-    def _cost(self, move: str, player: Entity) -> float:
-        """Return what it costs to be where a move leads."""
-        return self._experience.harm_at(self._clearance_after(move, player))
 
     def _clearance_after(self, move: str, player: Entity) -> float:
         (ahead, left), turned = self._experience.effects[move], math.radians(player.angle)

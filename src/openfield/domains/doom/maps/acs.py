@@ -38,7 +38,7 @@ def assemble(source: str) -> bytes:
     scripts: list[Entry] = []
     places: dict[str, int] = {}
     strings: dict[str, int] = {}
-    words = _words(source)
+    words = (word for line in source.splitlines() for word in line.partition("#")[0].split())
     for word in words:
         if word == "script":
             scripts.append(_script(words, len(code)))
@@ -51,11 +51,6 @@ def assemble(source: str) -> bytes:
         else:
             code.append(_number(word))
     return _lump([_resolve(word, places) for word in code], scripts, list(strings))
-
-
-def _words(source: str) -> Iterator[str]:
-    for line in source.splitlines():
-        yield from line.partition("#")[0].split()
 
 
 def _script(words: Iterator[str], at: int) -> Entry:

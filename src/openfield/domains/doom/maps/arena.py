@@ -60,21 +60,11 @@ def lay_out(settings: ArenaSettings, rng: random.Random, tries: int = MAX_TRIES)
     enemies = [(places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))]
     spans = ((HEALTH, settings.health_packs), (AMMO, settings.ammo_packs), (TRAP, settings.traps))
     items = [(number, places.draw(20, 40, player)) for number, span in spans for _ in range(rng.randint(*span))]
-    pillars = [(OBSTACLE, places.draw(16, 60, player)) for _ in range(rng.randint(*settings.obstacles))]
-    low, high = settings.enemy_damage
-    return MapLayout(
-        room=ROOM,
-        solids=SOLIDS,
-        player=(player, rng.randrange(8) * 45),
-        enemies=enemies,
-        items=[*items, *pillars],
-        actor=(
-            ("enemy_stride", settings.enemy_stride),
-            ("damage_low", low),
-            ("damage_high", high),
-            ("first_order", REST if settings.behaviour != "random" or settings.sentry_after == 0 else 0),
-        ),
-    )
+    items += [(OBSTACLE, places.draw(16, 60, player)) for _ in range(rng.randint(*settings.obstacles))]
+    angle, (low, high) = rng.randrange(8) * 45, settings.enemy_damage
+    first = REST if settings.behaviour != "random" or settings.sentry_after == 0 else 0
+    actor = ("enemy_stride", settings.enemy_stride), ("damage_low", low), ("damage_high", high), ("first_order", first)
+    return MapLayout(room=ROOM, solids=SOLIDS, player=(player, angle), enemies=enemies, items=items, actor=actor)
 
 
 def fits(x: float, y: float, radius: float) -> bool:

@@ -36,12 +36,9 @@ class Pathfinder:
         self._detours: dict[int, list[int]] = {}
 
     def direction(self, who: int, here: Point, others: Sequence[tuple[Point, float]]) -> int:
-        """Return the direction of an enemy's next step, in degrees.
+        """Return the direction of an enemy's next step, in degrees, by its tag and position.
 
-        Args:
-            who: The enemy's tag.
-            here: Its position.
-            others: The other enemies and the player: position, and half the width.
+        The other enemies and the player are given by position and half the width.
         """
         held_up, self._last[who] = self._last.get(who) == here, here
         if held_up and not self._detours.get(who):

@@ -37,13 +37,9 @@ class AmqpWire:
     def __init__(
         self, amqp: str | None = None, config: str | None = None, lease: float | None = None, benchmark: bool = False
     ) -> None:
-        """Take the options of `openfield serve`.
+        """Take the options of `openfield serve`, see `DoomServeOptions`.
 
-        Args:
-            amqp: The broker's address; if None, that of the configuration, else the host and port of `serve`.
-            config: A server's INI file; without it, agents get the trials of `serve`.
-            lease: Seconds of silence after which an agent is gone and its trial is offered again.
-            benchmark: True if agents are asked for the speed of their machine before the experiment starts.
+        Without an address, the broker is that of the configuration, else the host and port of `serve`.
         """
         if amqp is not None:
             ini.check_address(amqp)
@@ -99,13 +95,9 @@ class AmqpWire:
 
 
 def redirect(url: str, words: list[str], folder: Path, secret: str | None) -> list[str]:
-    """Replace the configuration file of a command by a copy that names our broker and the task.
+    """Replace the configuration file of a command by a copy in this folder that names our broker and the task.
 
-    Args:
-        url: The broker's address.
-        words: The command.
-        folder: The folder for the copy.
-        secret: The secret of the experiment of which one trial is played; None to create one without tests.
+    One trial of the experiment with this secret is played; None creates an experiment without tests.
     """
     config = _find_config(words)
     if config is None:

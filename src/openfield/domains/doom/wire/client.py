@@ -65,15 +65,7 @@ class AmqpClient:
         seed: int | None = None,
         episode_seed: int | None = None,
     ) -> None:
-        """Register for an experiment.
-
-        Args:
-            secret: The secret of an experiment that was trained before, to play its trials; None for a new one.
-            no_testing: True to end after training.
-            just_one_trial: True to play one trial only.
-            seed: The seed of a new experiment.
-            episode_seed: The seed of every episode.
-        """
+        """Register for a new experiment, or for the trials of the one with this secret that was trained before."""
         if just_one_trial and secret is None:
             raise InvalidInput("One trial alone needs the secret of an experiment that was trained.")
         own: Message = {"obj_type": "request_experiment_trials", "experiment_secret": secret}
@@ -169,10 +161,7 @@ class AmqpClient:
 async def play_file(path: Path, agent: AgentCall, ignore_secret: bool = False) -> AmqpClient:
     """Play what a client's INI file says, in any mode; write the secret of a new experiment into the file.
 
-    Args:
-        path: The file; the trained model is kept in a folder `model` beside it.
-        agent: The agent.
-        ignore_secret: True to start a new experiment even if the file has the secret of another.
+    The trained model is kept in a folder `model` beside it. If `ignore_secret`, a new experiment is always started.
     """
     config = read_client(path)
     secret = None if ignore_secret else config.experiment_secret

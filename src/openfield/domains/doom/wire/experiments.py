@@ -259,3 +259,7 @@ class SingleTrial:
 
     async def settle(self) -> None:
         """Do nothing: the runner records this rollout."""
+
+
+TrialSource = ExperimentTrials | SingleTrial
+"""Gives a session its rollouts."""

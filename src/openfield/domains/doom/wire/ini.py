@@ -22,7 +22,7 @@ from openfield.settings import describe_type
 T = TypeVar("T", bound=msgspec.Struct)
 MODELS = "model"
 """The folder in which clients keep trained models: in the current folder, or beside their file."""
-DIFFICULTIES: tuple[Literal["easy"], Literal["medium"], Literal["hard"]] = ("easy", "medium", "hard")
+Difficulty = Literal["easy", "medium", "hard"]
 SECTIONS = ("amqp", "postgresql", "sota", "sail-on", "vizdoom", "cartpole", "smartenv", "options")
 """The sections of a server's file. Those about databases and other domains have no effect."""
 AMQP = ("user", "pass", "host", "vhost", "port", "ssl")
@@ -51,7 +51,11 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The broker's address."""
     trials: Annotated[int, Meta(ge=1)] = 30
     novelty: Annotated[tuple[int, ...], Meta(min_length=1)] = (200,)
-    difficulty: Annotated[tuple[Literal["easy", "medium", "hard"], ...], Meta(min_length=1)] = DIFFICULTIES
+    difficulty: Annotated[tuple[Difficulty, ...], Meta(min_length=1)] = (
+        "easy",
+        "medium",
+        "hard",
+    )
     novelty_visibility: Annotated[tuple[Annotated[int, Meta(ge=0, le=1)], ...], Meta(min_length=1)] = (0, 1)
     hint_level: Annotated[tuple[Annotated[int, Meta(ge=-1, le=3)], ...], Meta(min_length=1)] = (-1, 0, 1, 2, 3)
     normal_timeout_seconds: Annotated[float, Meta(gt=0, le=1e9)] = 1200.0

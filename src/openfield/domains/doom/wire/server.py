@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from openfield.domains.doom.wire import experiments, ini, messages
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, encode, error_message, message
 from openfield.domains.doom.wire.rpc import load_aio_pika
-from openfield.domains.doom.wire.session import AgentSession, TrialSource, mode_of
+from openfield.domains.doom.wire.session import AgentSession, mode_of
 from openfield.errors import (
     AgentFault,
     AgentGone,
@@ -213,7 +213,7 @@ class AmqpServer:
         deletion = queue.declared.delete(if_unused=False, if_empty=False)
         await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent cancels what waits for it
 
-    async def _trial_source(self, request: messages.Registration, secret: str) -> TrialSource:
+    async def _trial_source(self, request: messages.Registration, secret: str) -> experiments.TrialSource:
         if isinstance(self._dispatcher, SingleDispatcher):
             if self._options.secret not in (None, secret):
                 raise AgentFault("there is no experiment with this secret")
@@ -242,7 +242,8 @@ class AmqpServer:
         Silence does not count while there is no broker, while this process was held up, or while the agent waits for a
         reply, for example for an engine that starts.
         """
-        clock, pause = asyncio.get_running_loop().time, min(SILENCE_CHECK_SECONDS, self._options.lease / 4)
+        lease, slow = self._options.lease, (self._options.config or ini.ServerConfig()).training_timeout_multiplier
+        clock, pause = asyncio.get_running_loop().time, min(SILENCE_CHECK_SECONDS, lease / 4)
         while True:
             due = clock() + pause
             await asyncio.sleep(pause)
@@ -253,12 +254,8 @@ class AmqpServer:
                 elif queue.session.over:
                     if queue.silence() > FAREWELL_SECONDS:
                         await self._close(queue)
-                elif queue.silence() > self._patience(queue.session):
+                elif queue.silence() > lease * (slow if queue.session.training_gap else 1.0):
                     await self.drop(name, AgentGone(f"The agent said nothing for {queue.silence():.0f} s."))
-
-    def _patience(self, session: AgentSession) -> float:
-        config = self._options.config or ini.ServerConfig()
-        return self._options.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
 
     async def fail(self, name: str, fault: OpenfieldError) -> None:
         """Drop a session that failed, or all of them if the journal cannot be written: new ones may find room."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
 
 import msgspec
 
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.doom.wire import messages
+from openfield.domains.doom.wire.experiments import TrialSource
 from openfield.domains.doom.wire.messages import Message, message
 from openfield.errors import AgentProtocol
 from openfield.record import UNWRITABLE, check_belief
@@ -23,25 +23,6 @@ FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaini
 INT64_LIMIT = 1 << 63
 """An agent may name a novelty by any whole number the record can hold: a level, an id, or -1 for unknown."""
 TRAINING_OVER = "Training is over. Save the model."
-
-
-class TrialSource(Protocol):
-    """Gives a session its rollouts."""
-
-    trials: int
-    """The number of trials, which the agent is told."""
-
-    def note_machine(self, facts: dict[str, Any]) -> None:
-        """Record the machine the agent runs on."""
-        ...
-
-    async def start(self, training: bool) -> RemoteRollout | None:
-        """Start the training or the next trial; return None if there is none left."""
-        ...
-
-    async def settle(self) -> None:
-        """Record the rollouts that are over."""
-        ...
 
 
 def mode_of(request: messages.Registration) -> str:
