@@ -17,15 +17,15 @@ from openfield.objectives.measures.similarity import Similarity
 if TYPE_CHECKING:
     from openfield.objectives.measures.intervals import Interval
     from openfield.objectives.runs.evaluate import GroupObjectives
-    from openfield.objectives.runs.recordings import Recording
     from openfield.objectives.study.study import Study
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
+COMPARED = ("jaccard", "jsd_nats", "jsd_similarity", "first_in_second", "second_in_first")
 
 
 def evaluation_record(
-    found: Evaluation, seconds: float, sha256: str | None = None, options: Mapping[str, Any] | None = None
+    found: Evaluation, seconds: float, sha256: str | None, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the JSON object of one table; `sha256` is that of its file, `options` how it was asked for."""
     return {
@@ -44,7 +44,7 @@ def evaluation_record(
         "num_actions": found.num_actions,
         "zeros_dropped": found.zeros,
         "notes": list(found.notes),
-        "options": dict(options or {}),
+        "options": dict(options),
         "version": __version__,
         "seconds": round(seconds, 4),
     }
@@ -59,30 +59,17 @@ def intervals_record(found: Mapping[str, Interval]) -> dict[str, Any]:
     }
 
 
-def failure_record(path: Path, error: str, names: Sequence[str], unit: str) -> dict[str, Any]:
-    """Return the JSON object of a file that cannot be used."""
-    values: dict[str, Any] = dict.fromkeys(names or NAMES)
-    return {
-        "schema": SCHEMA,
-        "table": str(path),
-        "values": values,
-        "unit": unit,
-        "reasons": dict.fromkeys(values, error),
-        "error": error,
-    }
+def failure_record(subject: dict[str, Any], error: str, names: Sequence[str], unit: str = "nats") -> dict[str, Any]:
+    """Return the JSON object of a file, or of several, that cannot be used; `subject` names them."""
+    values, reasons = dict.fromkeys(names), dict.fromkeys(names, error)
+    return {"schema": SCHEMA, **subject, "values": values, "unit": unit, "reasons": reasons, "error": error}
 
 
 def similarity_record(
-    paths: Sequence[Path], found: Similarity, more: Conditionals | None, asked: Mapping[str, Any] | None = None
+    paths: Sequence[Path], found: Similarity, more: Conditionals | None, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the JSON object of a comparison; `asked` is what else goes into it: hashes, options, seconds."""
-    values: dict[str, Any] = {
-        "jaccard": found.jaccard,
-        "jsd_nats": found.jsd_nats,
-        "jsd_similarity": found.jsd_similarity,
-        "first_in_second": found.first_in_second,
-        "second_in_first": found.second_in_first,
-    }
+    values = {name: getattr(found, name) for name in COMPARED}
     reasons = dict(found.reasons)
     if more is not None:
         values |= {"action_jsd_nats": more.action_jsd_nats, "next_jsd_nats": more.next_jsd_nats}
@@ -96,26 +83,8 @@ def similarity_record(
         "shared_images": found.shared,
         "all_images": found.union,
         "version": __version__,
-        **(asked or {}),
+        **asked,
     }
-
-
-def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
-    """Return the JSON object of tables that cannot be compared."""
-    values: dict[str, Any] = dict.fromkeys(("jaccard", "jsd_nats", "jsd_similarity"))
-    return {
-        "schema": SCHEMA,
-        "tables": [str(path) for path in paths],
-        "values": values,
-        "unit": "nats",
-        "reasons": dict.fromkeys(values, error),
-        "error": error,
-    }
-
-
-def run_record(run: Recording) -> dict[str, Any]:
-    """Return what the JSON object of runs says of one of them."""
-    return {"run": str(run.path), "episodes": run.episodes, "distinct_pictures": run.pictures}
 
 
 def runs_record(
@@ -204,23 +173,14 @@ def compat_lines(record: dict[str, Any], titled: bool = False) -> Iterator[str]:
     if titled:
         yield record["table"]
     for name, value in record["values"].items():
-        yield (
-            f"{LABELS[name]}: {value!r}"
-            if value is not None
-            else f"{LABELS[name]}: not defined: {record['reasons'][name]}"
-        )
+        yield f"{LABELS[name]}: {_exactly(value, record['reasons'].get(name))}"
 
 
 def compat_similarity_lines(record: dict[str, Any]) -> Iterator[str]:
     """Yield what the original's two similarity scripts print."""
     first, second = (Path(path).stem for path in record["tables"])
     values = record["values"]
-    jaccard = values["jaccard"]
-    yield (
-        f"Human similarity: {jaccard!r}"
-        if jaccard is not None
-        else f"Human similarity: not defined: {record['reasons']['jaccard']}"
-    )
+    yield f"Human similarity: {_exactly(values['jaccard'], record['reasons'].get('jaccard'))}"
     yield f"Proportion of observations in {first} that are also in {second}: {values['first_in_second']!r}"
     yield f"Proportion of observations in {second} that are also in {first}: {values['second_in_first']!r}"
     yield f"JSD human similarity: {values['jsd_nats']!r}"
@@ -263,3 +223,7 @@ def _with_interval(group: dict[str, Any], name: str) -> str:
 
 def _number(value: float | None, reason: str | None) -> str:
     return f"{value:.10g}" if value is not None else f"not defined: {reason}"
+
+
+def _exactly(value: float | None, reason: str | None) -> str:
+    return repr(value) if value is not None else f"not defined: {reason}"

@@ -6,7 +6,7 @@ domain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -18,6 +18,7 @@ from openfield.metrics.openset.cells import Answers, read_answers
 from openfield.metrics.openset.compat import first_of
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
 from openfield.report.chart import MAX_POINTS, Frame, draw_grid, draw_line, wrap_svg
+from openfield.report.tables import draw_table
 
 MAX_CLASSES, MAX_TESTS, BINS = 12, 24, 24
 """Larger confusions and longer lists are left to the export."""
@@ -132,31 +133,27 @@ def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> s
     table = measures.confusion(named, label, int(max(named.max(), label.max())) + 1)
     used = np.flatnonzero(table.sum(axis=0) + table.sum(axis=1))
     names = ["unknown" if at == len(table) - 1 else str(at) for at in used]
-    head = "".join(f'<th class="num">{name}</th>' for name in names)
-    rows = "".join(
-        f"<tr><th>{name}</th>" + "".join(f'<td class="num">{table[row, column]}</td>' for column in used) + "</tr>"
-        for name, row in zip(names, used, strict=True)
-    )
+    rows = ((name, [table[row, column] for column in used]) for name, row in zip(names, used, strict=True))
     caption = "<figcaption><small>True classes in rows, named ones in columns</small></figcaption>"
-    return f'<figure class="tight">{caption}{_table("", head, rows)}</figure>'
+    return f'<figure class="tight">{caption}{_number_table("", names, rows)}</figure>'
 
 
 def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], baseline: str) -> str:
     """Draw M1 to M6; those that need a baseline are measured against that agent."""
     base = {(cell.trial.id, cell.repeat): answers for cell, answers in known[baseline]}
     given = any(cell.trial.red_light for found in known.values() for cell, _ in found)
-    rows, names = "", list[str]()
+    rows, names = list[str](), list[str]()
     for agent, found in known.items():
         rivals = base if agent != baseline else {}
         facts = [make_test_facts(answers, rivals.get((cell.trial.id, cell.repeat))) for cell, answers in found]
         numbers = program_measures(facts, given)
         names = list(numbers)
         cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
-        rows += f"<tr><th>{escape(agent)}</th>{cells}</tr>"
-    head = "".join(f"<th>{name}</th>" for name in names)
+        rows.append(f"<th>{escape(agent)}</th>{cells}")
+    head = "".join(f"<th>{name}</th>" for name in ("", *names))
     against = f"M3 to M6 are told against {escape(baseline)}; name another: report --baseline AGENT."
     note = (f"<p><small>{against}</small></p>" if len(known) > 1 else "") + _say_unanswered(known)
-    return f"<h4>The programme's measures</h4>{note}{_table('', head, rows)}"
+    return f"<h4>The programme's measures</h4>{note}{draw_table(head, rows)}"
 
 
 def _say_unanswered(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
@@ -177,7 +174,7 @@ def make_test_facts(answers: Answers, baseline: Answers | None = None) -> TestFa
 
 def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
     """Draw a table with one line for each test."""
-    rows = ""
+    rows = []
     for cell, answers in found[:MAX_TESTS]:
         facts = make_test_facts(answers)
         onset = facts.onset
@@ -189,11 +186,10 @@ def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
             str(int((~answers.answered).sum())),
         ]
         name = next((file.removesuffix("_single_df.csv") for file in cell.trial.files), cell.trial.id)
-        rows += f"<tr><th>{escape(name)}</th>" + "".join(f'<td class="num">{text}</td>' for text in numbers) + "</tr>"
-    head = "".join(f'<th class="num">{name}</th>' for name in COLUMNS)
+        rows.append((escape(name), numbers))
     left = f" <small>{len(found) - MAX_TESTS} more are left out</small>" if len(found) > MAX_TESTS else ""
     summary = f"<b>{escape(agent)}</b>, test by test{left}"
-    return f"<details><summary>{summary}</summary>{_table('test', head, rows)}</details>"
+    return f"<details><summary>{summary}</summary>{_number_table('test', COLUMNS, rows)}</details>"
 
 
 def _share(hits: NDArray[np.float64]) -> str:
@@ -202,6 +198,8 @@ def _share(hits: NDArray[np.float64]) -> str:
     return f"{answered.mean():.3f}" if len(answered) else "-"
 
 
-def _table(corner: str, head: str, rows: str) -> str:
-    table = f"<thead><tr><th>{corner}</th>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<div class="wide"><table>{table}</table></div>'
+def _number_table(corner: str, names: Iterable[str], rows: Iterable[tuple[str, Iterable[object]]]) -> str:
+    """Draw a table of numbers whose rows have a name each."""
+    head = f"<th>{corner}</th>" + "".join(f'<th class="num">{name}</th>' for name in names)
+    cells = (f"<th>{name}</th>" + "".join(f'<td class="num">{text}</td>' for text in row) for name, row in rows)
+    return draw_table(head, cells)

@@ -5,7 +5,7 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report. Everything
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import resources
 from itertools import groupby
@@ -55,7 +55,7 @@ DETAILS = (
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a page to a file, which appears whole or not at all."""
+    """Write a text to a file, which appears whole or not at all."""
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
 
@@ -80,34 +80,31 @@ def render_page(
     """
     summary = summarise(cells, metrics)
     members = group_cells(cells)
-    for detail in DETAILS:
-        page = Template(_read("page.html")).substitute(
-            title=escape(title),
-            style=_read("page.css"),
-            facts=_draw_facts(cells, summary, facts),
-            body="\n".join(_draw_body(summary, members, domains, detail, baseline)),
-            reading=f"<p>{escape(words.READING)}</p>",
-        )
-        if len(page.encode()) < MAX_BYTES:
-            break
-    return page
-
-
-def _read(name: str) -> str:
-    return resources.files("openfield.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _draw_facts(cells: Sequence[CellRecord], summary: Summary, facts: Mapping[str, str]) -> str:
-    """Draw the run in a few figures, and the given facts."""
     figures = {
         "agents": str(len({cell.agent for cell in cells})),
         "trials": str(len({cell.trial.id for cell in cells})),
         "cells": words.say_outcomes(summary.outcomes),
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
     }
-    shown = (figures | dict(facts)).items()
-    pairs = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in shown)
-    return f'<dl class="facts">{pairs}</dl>'
+    for detail in DETAILS:
+        body = _draw_body(summary, members, domains, detail, baseline)
+        page = frame_page(title, figures | dict(facts), body, words.READING)
+        if len(page.encode()) < MAX_BYTES:
+            break
+    return page
+
+
+def frame_page(title: str, facts: Mapping[str, str], body: Iterable[str], reading: str) -> str:
+    """Return a whole page: its title and facts in a few figures, then the sections, and how to read them."""
+    files = resources.files("openfield.report")
+    pairs = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts.items())
+    return Template(files.joinpath("page.html").read_text("utf-8")).substitute(
+        title=escape(title),
+        style=files.joinpath("page.css").read_text("utf-8"),
+        facts=f'<dl class="facts">{pairs}</dl>',
+        body="\n".join(body),
+        reading=f"<p>{escape(reading)}</p>",
+    )
 
 
 def _draw_body(
@@ -125,7 +122,10 @@ def _draw_body(
     scenarios = [(key, list(found)) for key, found in groupby(summary.groups, key=lambda group: group.scenario)]
     yield _say_omissions(len(scenarios), detail)
     for scenario, groups in scenarios[: detail.scenarios]:
-        played = {group.agent: _scored(members[scenario, group.agent]) for group in groups}
+        played = {
+            group.agent: [cell for cell in members[scenario, group.agent] if cell.outcome in SCORED and cell.episodes]
+            for group in groups
+        }
         charts = draw_curves(played, detail.faint, detail.single) if detail.charts else ""
         if detail.figures:
             domain = domains.get(scenario.domain)
@@ -158,8 +158,3 @@ def _draw_heading(scenario: Scenario, domains: Domains) -> str:
 def _sentence(text: str) -> str:
     """Return a text as a sentence: with a capital and a full stop."""
     return text and text[0].upper() + text[1:].rstrip(".") + "."
-
-
-def _scored(cells: Sequence[CellRecord]) -> list[CellRecord]:
-    """Return the cells that are scored and have episodes."""
-    return [cell for cell in cells if cell.outcome in SCORED and cell.episodes]

@@ -22,53 +22,58 @@ def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
     """Draw how cells ended, by agent, and the notes of those that failed."""
     agents = sorted({cell.agent for cell in cells})
     ended = {agent: count_outcomes(cell for cell in cells if cell.agent == agent) for agent in agents}
-    rows = "".join(
-        f"<tr><th scope=row>{escape(outcome)}<small>{escape(OUTCOMES.get(outcome, ''))}</small></th>"
+    rows = (
+        f"<th scope=row>{escape(outcome)}<small>{escape(OUTCOMES.get(outcome, ''))}</small></th>"
         + "".join(f'<td class="num">{ended[agent].get(outcome, 0) or "·"}</td>' for agent in agents)
-        + f'<td class="num"><b>{count}</b></td></tr>'
+        + f'<td class="num"><b>{count}</b></td>'
         for outcome, count in summary.outcomes.items()
     )
     failed, total = count_failed(summary.outcomes), len(cells)
     return (
         f'<section class="alert"><h2>{failed} of {total} cells could not be scored</h2>'
         "<p>They are counted here and are in none of the numbers below.</p>"
-        f'<div class="wide"><table>{_head(["Outcome", *agents, "All"])}<tbody>{rows}</tbody></table></div>'
-        f"{_draw_notes(cells)}</section>"
+        f"{draw_table(_head(['Outcome', *agents, 'All']), rows)}{_draw_notes(cells)}</section>"
     )
 
 
 def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> str:
     """Draw numbers down and agents across, each with its interval in figures and as a line."""
     shown = [number for number in numbers if any(number.name in group.estimates for group in groups)]
-    rows = "".join(_draw_number(number, groups) for number in shown)
     played = "".join(
         f"<td>{group.trials}<small>{escape(say_outcomes(group.outcomes))}</small></td>" for group in groups
     )
-    return (
-        f'<h3>Results</h3><div class="wide results"><table>{_head(["", *(group.agent for group in groups)])}<tbody>'
-        f"<tr><th scope=row>Trials<small>scored; below, how the cells ended</small></th>{played}</tr>"
-        f"{rows}{_draw_iqm(groups)}</tbody></table></div>"
-    )
+    note = "of the test performance, after the onset where there is one: the mean of the middle half of the trials"
+    rows = [
+        f"<th scope=row>Trials<small>scored; below, how the cells ended</small></th>{played}",
+        *(_draw_number(number, groups) for number in shown),
+        f'<th scope=row>Interquartile mean <span class="better">↑</span><small>{note}</small></th>'
+        + "".join(_draw_cell(group, group.iqm, (0.0, 1.0)) for group in groups),
+    ]
+    return "<h3>Results</h3>" + draw_table(_head(["", *(group.agent for group in groups)]), rows, "wide results")
 
 
 def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:
     """Draw agents compared two by two; the note says what was left out."""
     if not comparisons:
         return ""
-    rows = "".join(
-        f'<tr><th scope=row>{escape(one.first)} <span class="better">against</span> {escape(one.second)}</th>'
+    rows = (
+        f'<th scope=row>{escape(one.first)} <span class="better">against</span> {escape(one.second)}</th>'
         f"<td>{_draw_estimate(one.difference, (-1.0, 1.0))}</td><td>{_draw_estimate(one.improvement, (0.0, 1.0))}</td>"
-        f'<td class="text">{escape(describe_basis(one))}</td></tr>'
+        f'<td class="text">{escape(describe_basis(one))}</td>'
         for one in comparisons
     )
     titles = ["", "Difference in performance", "Probability of doing better", "Compared over"]
-    table = f'<div class="wide"><table>{_head(titles)}<tbody>{rows}</tbody></table></div>'
-    return f"<h3>Agents compared</h3>{table}<p>{escape(note)}</p>"
+    return f"<h3>Agents compared</h3>{draw_table(_head(titles), rows)}<p>{escape(note)}</p>"
+
+
+def draw_table(head: str, rows: Iterable[str], kind: str = "wide") -> str:
+    """Draw a table from the cells of its head and of its rows."""
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="{kind}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _head(titles: Iterable[str]) -> str:
-    cells = "".join(f"<th scope=col>{escape(title)}</th>" if title else "<td></td>" for title in titles)
-    return f"<thead><tr>{cells}</tr></thead>"
+    return "".join(f"<th scope=col>{escape(title)}</th>" if title else "<td></td>" for title in titles)
 
 
 def _draw_notes(cells: Iterable[CellRecord]) -> str:
@@ -87,17 +92,8 @@ def _draw_number(number: Number, groups: Sequence[AgentResults]) -> str:
     sign = {"higher": "↑", "lower": "↓", "": ""}[number.better]
     better = f' <span class="better" title="{number.better} is better">{sign}</span>' if sign else ""
     title, note = name_number(number, groups[0].scenario)
-    return (
-        f"<tr><th scope=row>{escape(title)}{better}<small>{escape(note)}</small></th>"
-        + "".join(_draw_cell(group, group.estimates.get(number.name), two_sided(number.bounds)) for group in groups)
-        + "</tr>"
-    )
-
-
-def _draw_iqm(groups: Sequence[AgentResults]) -> str:
-    note = "of the test performance, after the onset where there is one: the mean of the middle half of the trials"
-    cells = "".join(_draw_cell(group, group.iqm, (0.0, 1.0)) for group in groups)
-    return f'<tr><th scope=row>Interquartile mean <span class="better">↑</span><small>{note}</small></th>{cells}</tr>'
+    cells = (_draw_cell(group, group.estimates.get(number.name), two_sided(number.bounds)) for group in groups)
+    return f"<th scope=row>{escape(title)}{better}<small>{escape(note)}</small></th>{''.join(cells)}"
 
 
 def _draw_cell(group: AgentResults, estimate: Estimate | None, bounds: Bounds | None) -> str:

@@ -10,7 +10,7 @@ from openfield.errors import InvalidInput
 from openfield.objectives import evaluate, evaluate_file, info_gain_dirichlet, transitions
 from openfield.objectives.formats.npz import read_stretches
 from openfield.objectives.study.study import Study, StudyRow
-from openfield.report.study_page import render_study
+from openfield.report.study import render_study
 from support.objectives.parquet import write_parquet
 
 COLUMNS = {"obs": [0, 0, 1, 2], "next_obs": [1, 2, 2, 0], "action": [0, 1, 1, 0], "count": [3, 2, 2, 9]}

@@ -15,8 +15,17 @@ from openfield.objectives.measures.correlations import Observation, Pair, correl
 from openfield.objectives.study import study as module
 from openfield.objectives.study.manifest import find_entries, published
 from openfield.objectives.study.study import REWARD, SIMILARITY, run_study
-from openfield.report.study_page import draw_study, find, render_study, write_study
-from openfield.report.study_plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
+from openfield.report.study import (
+    Bar,
+    Dot,
+    draw_bars,
+    draw_heat_map,
+    draw_scatter,
+    draw_study,
+    find,
+    render_study,
+    write_study,
+)
 from support.objectives.reference import dump
 
 SPREADS = {"human": 60, "noop": 2, "random": 20, "ppo": 40, "icm_reward": 50, "icm_noreward": 45, "rnd_reward": 70}

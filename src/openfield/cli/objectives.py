@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from openfield.cli.objectives.runs import RunFiles, evaluate_run_files
-from openfield.cli.objectives.tables import convert, frames
 from openfield.console import print_json
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.options import MORE, Whole
 
 if TYPE_CHECKING:
     from openfield.objectives.evaluation import Evaluation
+    from openfield.objectives.runs.recordings import Reading, Recording
 
 app = cyclopts.App(
     name="objectives",
@@ -31,8 +30,7 @@ app = cyclopts.App(
     default_parameter=Parameter(negative=()),
 )
 
-app.command(convert)
-app.command(frames)
+SQLITE = b"SQLite format 3\0"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices; idle threads cost 40 ms
 
 
@@ -81,11 +79,11 @@ def evaluate(
     if compat and unit == "bits":
         raise InvalidInput("--compat prints the original's numbers, which are in nats.")
     check_names(only)
-    if human or human_agent or thresholds or pictures or any(_is_sqlite(path) for path in tables):
+    if human or human_agent or thresholds or pictures or any(_read_start(path) == SQLITE for path in tables):
         if compat or inputs == "all" or num_actions is not None or intervals:
             raise InvalidInput("--compat, --inputs all, --intervals and --num-actions are for tables, not for runs.")
-        asked = RunFiles(tables, human, human_agent, thresholds, pictures)
-        record = evaluate_run_files(asked, num_obs=num_obs, only=only, unit=unit)
+        run_options = {"num_obs": num_obs, "only": only, "unit": unit}
+        record = _record_runs(tables, human, human_agent, thresholds, pictures, run_options)
         if json:
             print_json(record)
         else:
@@ -129,12 +127,7 @@ def similarity(
     """
     from openfield.objectives.formats.large_tables import compare_conditional_files, compare_files
     from openfield.objectives.formats.load import file_hash
-    from openfield.report.objectives import (
-        compat_similarity_lines,
-        similarity_failure,
-        similarity_lines,
-        similarity_record,
-    )
+    from openfield.report import objectives as report
 
     start = time.perf_counter()
     if len(tables) != 2:
@@ -147,13 +140,14 @@ def similarity(
             "options": {"compat": compat, "inputs": inputs, "conditional": conditional},
             "seconds": round(time.perf_counter() - start, 4),
         }
-        record = similarity_record(tables, found, more, asked)
+        record = report.similarity_record(tables, found, more, asked)
     except OpenfieldError as error:
-        record = similarity_failure(tables, str(error))
+        named = {"tables": [str(path) for path in tables]}
+        record = report.failure_record(named, str(error), report.COMPARED[:3])
     if json:
         print_json(record)
     elif "error" not in record:
-        _print_lines(compat_similarity_lines(record) if compat else similarity_lines(record))
+        _print_lines(report.compat_similarity_lines(record) if compat else report.similarity_lines(record))
     _exit_with([record])
 
 
@@ -180,14 +174,16 @@ def study(
     from openfield.objectives.study.manifest import find_entries
     from openfield.objectives.study.study import run_study
     from openfield.report.objectives import study_lines, study_record
-    from openfield.report.study_page import write_study
+    from openfield.report.study import write_study
 
     if workers is not None and workers < 0:
         raise InvalidInput(f"--workers is {workers}; it must not be negative.")
     entries = find_entries(source)
     folder = output or (source if source.is_dir() else source.parent) / "study"
     with _progress() as show:
-        found = run_study(entries, folder / "cache", workers=_workers(workers), progress=show)
+        found = run_study(
+            entries, folder / "cache", workers=(os.cpu_count() or 1) if workers is None else workers, progress=show
+        )
     page = write_study(found, folder, f"Objectives of {source.resolve().name}")
     if json:
         print_json(study_record(found))
@@ -199,22 +195,127 @@ def study(
     _exit_with([{"error": problem} for problem in problems])
 
 
-def _workers(asked: int | None) -> int:
-    return (os.cpu_count() or 1) if asked is None else asked
+@app.command
+def convert(source: Path, target: Path, /) -> None:
+    """Turn a published pickle into sorted Parquet, or back; works for tables larger than memory.
+
+    Args:
+        source: A table.
+        target: Where to write it; `.parquet` or `.pkl` decides the form.
+
+    Example:
+        openfield objectives convert agent.pkl agent.parquet
+    """
+    from openfield.objectives.formats.convert import convert as run
+
+    done = run(source, target)
+    print(f"{target}: {done.rows:,} rows, {target.stat().st_size:,} bytes")
+    for note in done.notes:
+        print(f"note: {note}")
 
 
-def _is_sqlite(path: Path) -> bool:
-    """Whether the file begins as SQLite's do; asked before SQLite opens it, whose locks closing it would drop."""
+@app.command
+def frames(
+    *episodes: Path,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), metavar="FILE")],
+    thresholds: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    size: Whole | None = None,
+    levels: Whole | None = None,
+    alignment: Annotated[
+        Literal["action_leads_to_next", "action_led_here"], Parameter(metavar="WHICH")
+    ] = "action_leads_to_next",
+) -> None:
+    """Make a table from episodes: NPZ files with frames and actions, or folders of images.
+
+    Args:
+        episodes: One file or folder per episode.
+        output: The table to write, `.parquet` or `.pkl`.
+        thresholds: A table made by this command, whose thresholds are used; needed to compare agents.
+        size: The height and width that frames are scaled down to [8, or that of the thresholds].
+        levels: Levels per pixel [4, or those of the thresholds].
+        alignment: Whether an action was chosen on its frame, or led to it [action_leads_to_next].
+
+    Example:
+        openfield objectives frames episodes/*.npz -o agent.parquet
+    """
+    from openfield.objectives.formats.convert import check_target, read_thresholds
+    from openfield.objectives.frames.table_of_episodes import Recipe
+    from openfield.objectives.frames.table_of_files import write_episodes
+
+    if not episodes:
+        raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")
+    check_target(output)
+    bins = read_thresholds(thresholds) if thresholds else None
+    high, deep = (8, 4) if bins is None else (len(bins), bins.shape[2] + 1)
+    if bins is not None and (size or high, levels or deep) != (high, deep):
+        raise InvalidInput(f"{thresholds}: its thresholds are for size {high} and {deep} levels.")
+    recipe = Recipe(size=high if size is None else size, levels=deep if levels is None else levels, alignment=alignment)
+    made = write_episodes(episodes, recipe, output, bins)
+    print(f"{output}: {made.rows:,} distinct transitions of {made.transitions:,}, {made.inputs:,} inputs")
+
+
+def _read_start(path: Path) -> bytes:
+    """Return how a file begins. Ask before SQLite opens it: closing it here would drop SQLite's locks."""
     try:
         with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
+            return file.read(len(SQLITE))
     except OSError:
-        return False  # whoever reads it as a table says why
+        return b""  # reading it as a table or a run says why
+
+
+def _record_runs(
+    paths: Sequence[Path],
+    human: Path | None,
+    human_agent: str | None,
+    thresholds: Path | None,
+    pictures: bool,
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the JSON object of runs; a file that cannot be used is reported in its entry."""
+    from openfield.objectives.formats.convert import read_thresholds
+    from openfield.objectives.runs.evaluate import evaluate_runs
+    from openfield.objectives.runs.observations import SIZE
+    from openfield.objectives.runs.recordings import Reading, read_human
+    from openfield.report.objectives import runs_record
+
+    if human_agent and not human:
+        raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
+    bins = None if thresholds is None else read_thresholds(thresholds)
+    size = SIZE if bins is None else len(bins)
+    person = None
+    if human is not None:
+        person = read_human(human, Reading(agent=human_agent, size=size, pictures=pictures))
+    runs, entries = _read_all(paths, Reading(size=size, pictures=pictures))
+    found = evaluate_runs(runs, human=person, thresholds=bins, **options)
+    return runs_record(entries, human, options["unit"], found)
+
+
+def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording], list[dict[str, Any]]]:
+    from openfield.objectives.formats.load import file_hash
+    from openfield.objectives.runs.recordings import read_run
+
+    runs: list[Recording] = []
+    entries: list[dict[str, Any]] = []
+    known: dict[str, Path] = {}
+    for path in paths:
+        try:
+            if _read_start(path)[:1] in (b"\x80", b"P"):
+                raise InvalidInput(f"{path}: a table; tables and runs cannot be evaluated by one command.")
+            before = known.setdefault(file_hash(path), path)
+            if before is not path:
+                raise InvalidInput(f"{path}: the same run as {before}; its episodes count once.")
+            run = read_run(path, reading)
+            runs.append(run)
+            entries.append({"run": str(path), "episodes": run.episodes, "distinct_pictures": run.pictures})
+        except OpenfieldError as error:
+            said = str(error)
+            entries.append({"run": str(path), "error": said if str(path) in said else f"{path}: {said}"})
+    return runs, entries
 
 
 def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) -> dict[str, Any]:
-    """What is reported about one file; one that cannot be used has null values and says why."""
-    from openfield.objectives.evaluation import evaluate_file
+    """Return the JSON object of one file; one that cannot be used has null values and says why."""
+    from openfield.objectives.evaluation import NAMES, evaluate_file
     from openfield.objectives.formats.load import file_hash
     from openfield.report.objectives import evaluation_record, failure_record
 
@@ -224,13 +325,13 @@ def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) 
         around = _intervals(path, found) if intervals else {}
         digest = file_hash(path) if hashed else None
     except OpenfieldError as error:
-        return failure_record(path, str(error), options["only"], options["unit"])
+        return failure_record({"table": str(path)}, str(error), options["only"] or NAMES, options["unit"])
     record = evaluation_record(found, time.perf_counter() - start, digest, options) | around
     return record | {"error": found.faults[0]} if found.faults else record
 
 
 def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
-    """Intervals of a table's values, from its counts."""
+    """Return the intervals of a table's values, from its counts."""
     from openfield.objectives import load_table
     from openfield.objectives.measures.intervals import bootstrap_counts, in_unit
     from openfield.report.objectives import intervals_record
@@ -242,7 +343,7 @@ def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on the error stream while a study runs, if that is a terminal."""
+    """Show a bar on the error stream while a study runs, if it is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -257,7 +358,7 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _exit_with(records: list[dict[str, Any]]) -> None:
-    """One line on the error stream per file that failed, and exit status 2 if there is one."""
+    """Print a line on the error stream for each file that failed, and exit with status 2 if there is one."""
     failed = [record["error"] for record in records if "error" in record]
     for line in failed:
         print(f"openfield: {line}", file=sys.stderr)
