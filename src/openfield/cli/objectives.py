@@ -333,7 +333,7 @@ def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) 
 def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
     """Return the intervals of a table's values, from its counts."""
     from openfield.objectives import load_table
-    from openfield.objectives.measures.intervals import bootstrap_counts, in_unit
+    from openfield.objectives.intervals import bootstrap_counts, in_unit
     from openfield.report.objectives import intervals_record
 
     num_obs = found.num_obs if found.values.get("info_gain_dirichlet") is not None else None

@@ -1,6 +1,7 @@
 """Objectives that need no reward: input entropy, information gain, empowerment and human similarity.
 
-They are computed from transition tables: counts of (input, action, next input). Start at `evaluation.evaluate`.
+They are computed from transition tables: counts of (input, action, next input). Start at `evaluation.evaluate`;
+`intervals` says how sure the values are.
 `tables/` holds tables and counts, `measures/` the formulas, `formats/` and `pickle/` read and write files, `frames/`
 makes tables from images, `runs/` from recorded runs, and `study/` compares many agents.
 """
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         encode_frames,
         encode_packed,
     )
-    from openfield.objectives.measures.conditional import Conditionals, compare_conditionals
     from openfield.objectives.measures.entropy import input_entropy, input_entropy_corrected
     from openfield.objectives.measures.information import (
         info_gain_dirichlet,
@@ -33,7 +33,14 @@ if TYPE_CHECKING:
         info_gain_sqrt_counts,
         info_gain_total,
     )
-    from openfield.objectives.measures.similarity import Similarity, compare, jaccard, jensen_shannon
+    from openfield.objectives.measures.similarity import (
+        Conditionals,
+        Similarity,
+        compare,
+        compare_conditionals,
+        jaccard,
+        jensen_shannon,
+    )
     from openfield.objectives.tables.table import Meta, Table
     from openfield.objectives.tables.transitions import transitions
 

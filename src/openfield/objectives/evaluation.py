@@ -27,8 +27,7 @@ from openfield.objectives.measures.information import (
 )
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Histogram
-from openfield.objectives.tables.summary import TableSummary, summarise
-from openfield.objectives.tables.table import TableLike, as_table
+from openfield.objectives.tables.table import TableLike, TableSummary, as_table, summarise
 
 Unit = Literal["nats", "bits"]
 

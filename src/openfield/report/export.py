@@ -13,12 +13,11 @@ from typing import Any, get_args
 import msgspec
 
 from openfield.atomic import replacing
-from openfield.errors import MissingExtra, UnknownName
+from openfield.database import Database
+from openfield.errors import UnknownName
 from openfield.journal.reader import CellRecord
 
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-"""DuckDB would otherwise download what it lacks."""
 OF_CELL, OF_TRIAL = ("agent", "repeat", "outcome"), ("domain", "version", "seed", "red_light")
 OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended")
 """Columns that show a field of a cell, its trial or an episode as it is."""
@@ -115,16 +114,12 @@ def _write_jsonl(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.
 
 
 def _write_parquet(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtra("data", "Export as Parquet") from error
     fields = msgspec.structs.fields(kind)
     columns = ", ".join(f'unnest(?::{_sql_type(field.type)}[]) AS "{field.name}"' for field in fields)
     values = [[getattr(row, field.name) for row in rows] for field in fields]
-    with duckdb.connect(config=OFFLINE) as database:
-        database.execute(f"CREATE TABLE rows AS SELECT {columns}", values)
-        database.table("rows").write_parquet(str(path))
+    with Database(path) as base:
+        base.run(f"CREATE TABLE rows AS SELECT {columns}", *values)
+        base.write_parquet("SELECT * FROM rows", path)
 
 
 def _sql_type(annotation: Any) -> str:

@@ -11,11 +11,10 @@ import msgspec
 
 from openfield import __version__
 from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluation
-from openfield.objectives.measures.conditional import Conditionals
-from openfield.objectives.measures.similarity import Similarity
+from openfield.objectives.measures.similarity import Conditionals, Similarity
 
 if TYPE_CHECKING:
-    from openfield.objectives.measures.intervals import Interval
+    from openfield.objectives.intervals import Interval
     from openfield.objectives.runs.evaluate import GroupObjectives
     from openfield.objectives.study.study import Study
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from openfield import database
+from openfield.database import Database
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, evaluate, evaluate_file, load_table
-from openfield.objectives.formats import database
 from openfield.objectives.formats.convert import convert
-from openfield.objectives.formats.database import Database
 from openfield.objectives.formats.large_tables import compare_files, pair_large, summarise_file, summarise_large
 from openfield.objectives.formats.parquet import Header, book_path, read_header
 from openfield.objectives.formats.table_builder import TableBuilder, write_table

@@ -16,7 +16,6 @@ from openfield.objectives import (
     input_entropy,
     transitions,
 )
-from openfield.objectives.frames import resize
 from openfield.objectives.frames.encode import index_words
 from openfield.objectives.tables.codes import integers_of, words_of
 
@@ -55,14 +54,9 @@ def random_frames(shape, kind=np.uint8):
     return np.random.default_rng(0).integers(0, 256, shape).astype(kind)
 
 
-@pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
-def compiled(request, monkeypatch):
-    monkeypatch.setattr(resize, "_use_compiled", lambda frames: request.param)
-
-
 @pytest.mark.parametrize("shape", [(2, 210, 160), (2, 64, 64), (1, 8, 8), (1, 3, 5), (1, 1, 1), (2, 17, 100)])
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
-def test_downscale_is_exact_for_bytes_and_powers_of_two(compiled, shape, size):
+def test_downscale_is_exact_for_bytes_and_powers_of_two(shape, size):
     images = random_frames(shape)
     small = downscale(images, size)
     assert small.dtype == np.float64
@@ -71,12 +65,12 @@ def test_downscale_is_exact_for_bytes_and_powers_of_two(compiled, shape, size):
 
 @pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64, np.int16])
-def test_downscale_is_close_elsewhere(compiled, size, kind):
+def test_downscale_is_close_elsewhere(size, kind):
     images = random_frames((2, 31, 44), kind)
     assert np.allclose(downscale(images, size), literal_downscale(images, size), rtol=0, atol=1e-4)
 
 
-def test_downscale_handles_many_frames_alike(compiled):
+def test_downscale_handles_many_frames_alike():
     images = random_frames((100, 20, 30))
     assert np.array_equal(downscale(images, 4), np.concatenate([downscale(image[None], 4) for image in images]))
     assert downscale(images[:0], 4).shape == (0, 4, 4)

@@ -18,7 +18,7 @@ from openfield.core import Ask
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.writer import Journal
 from openfield.objectives import compare, evaluate
-from openfield.objectives.measures.episodes import compare_episodes
+from openfield.objectives.intervals import compare_episodes
 from openfield.objectives.runs.evaluate import evaluate_runs
 from openfield.objectives.runs.recordings import Reading, cut_episodes, read_human, read_runs
 from openfield.objectives.tables.table import as_table

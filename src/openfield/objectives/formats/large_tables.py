@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from openfield.database import Database, reading
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.convert import in_order
-from openfield.objectives.formats.database import Database, reading
 from openfield.objectives.formats.load import is_parquet, load_table
 from openfield.objectives.formats.parquet import (
     DAMAGED,
@@ -27,15 +27,23 @@ from openfield.objectives.formats.parquet import (
     count_rows,
     open_rows,
 )
-from openfield.objectives.measures.conditional import Conditionals, compare_conditionals, within_range
 from openfield.objectives.measures.entropy import Inputs
-from openfield.objectives.measures.similarity import Similarity, check_thresholds, excess, pair_tables, similarity_of
+from openfield.objectives.measures.similarity import (
+    Conditionals,
+    Similarity,
+    check_thresholds,
+    compare_conditionals,
+    excess,
+    pair_tables,
+    similarity_of,
+    within_range,
+)
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Histogram, merge
 from openfield.objectives.tables.images import no_code, several_codes
 from openfield.objectives.tables.pairs import Overlap, Pairs, merge_pairs
 from openfield.objectives.tables.rows import Array
-from openfield.objectives.tables.summary import TableSummary, summarise
+from openfield.objectives.tables.table import TableSummary, summarise
 
 LARGE_ROWS = 12_000_000
 """Rows of a Parquet table from which it is not loaded into memory."""

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from openfield.database import Database, quoted, reading
 from openfield.errors import InvalidInput
-from openfield.objectives.formats.database import Database, quoted, reading
 from openfield.objectives.tables.checks import BEYOND_64_BITS, FRACTIONS, MAX_INT64, wrong_count
 from openfield.objectives.tables.codes import CodeBook
-from openfield.objectives.tables.rows import Array, Columns, Rows
+from openfield.objectives.tables.rows import Array, Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
 
 KEY = "openfield"
@@ -167,13 +167,10 @@ def _check_rows_follow(base: Database, number: int, name: Path, header: Header) 
 def read_table(path: Path) -> Table:
     """Read a Parquet table into memory: ours, or any with the columns obs, action, next_obs and count."""
     with opened(path) as base:
-        header = header_in(base, path) or Header(ordered=False)
-        columns = read_columns(base, path)
+        header = open_rows(base, 1, path, path).header
+        found = base.columns("SELECT obs, action, next_obs, count FROM all1")
+        rows = Rows(*map(_signed, found.values()))
         book = read_book(base, path)
-    if header.ordered:
-        check_order(columns, str(path), header.ids)
-    check_sums(header, [_sum(column) for column in columns], path)
-    rows = Rows(columns.obs, columns.action, columns.next_obs, columns.counts)
     table = make_table([rows], name=str(path), meta=header.meta, single=header.ordered, ordered=header.ordered)
     check_inputs(header, table.num_inputs, path)
     return msgspec.structs.replace(
@@ -185,33 +182,10 @@ def read_table(path: Path) -> Table:
     )
 
 
-def read_columns(base: Database, path: Path) -> Columns:
-    """Read the rows of a table into memory."""
-    found = base.columns(rows_in(base, path))
-    return Columns(*(_whole(found[name], name, path) for name in FIELDS))
-
-
 def count_rows(path: Path) -> int:
     """Return how many rows a file has."""
     with opened(path) as base:
         return int(base.row("SELECT num_rows FROM parquet_file_metadata(?)", base.name_of(path))[0])
-
-
-def check_order(rows: Columns, name: str, ids: Sequence[str] | None = None) -> None:
-    """Check that rows are in the order (obs, next_obs, action) and that every key is there once.
-
-    Raises:
-        InvalidInput: They are not. The message names a key that occurs twice.
-    """
-    behind, same = (np.full(max(len(rows.obs) - 1, 0), value) for value in (False, True))
-    for column in (rows.action, rows.next_obs, rows.obs):  # the last one decides first
-        equal = column[1:] == column[:-1]
-        behind, same = (column[1:] < column[:-1]) | (equal & behind), same & equal
-    if behind.any():
-        raise InvalidInput(f"{name}: the rows are not in the order the file says they are.")
-    if same.any():
-        at = int(np.argmax(same))
-        raise repeated_key((rows.obs[at], rows.action[at], rows.next_obs[at]), name, ids)
 
 
 def repeated_key(key: tuple[int, int, int], name: str, ids: Sequence[str] | None = None) -> InvalidInput:
@@ -246,15 +220,6 @@ def check_inputs(header: Header, inputs: int, path: Path) -> None:
         raise InvalidInput(f"{path}: its description speaks of {header.num_inputs} inputs, its rows have {inputs}.")
 
 
-def _sum(column: Array) -> int | None:
-    if column.dtype.kind == "f":
-        return None
-    if column.dtype == object:
-        return int(sum(column.tolist()))
-    low, high = column & 0xFFFFFFFF, column >> 32  # exact sums of 64-bit numbers
-    return int(low.sum(dtype=np.int64)) + (int(high.sum(dtype=np.int64)) << 32)
-
-
 def book_path(path: Path) -> Path:
     """Return where the code book of a table lies."""
     return path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
@@ -270,7 +235,7 @@ def read_book(base: Database, path: Path) -> CodeBook | None:
     raw = b"".join(found["code"])
     width = len(raw) // max(len(found["code"]), 1) or 16
     words = np.frombuffer(raw, ">u8").reshape(-1, width // 8)[:, ::-1].astype(np.uint64)
-    return CodeBook(words, _whole(found["index"], "index", beside).astype(np.int64))
+    return CodeBook(words, np.asarray(found["index"]).astype(np.int64))
 
 
 def codes_in(base: Database, path: Path) -> str:
@@ -281,9 +246,12 @@ def codes_in(base: Database, path: Path) -> str:
     """
     kinds = dict(row[:2] for row in base.rows("DESCRIBE SELECT * FROM read_parquet(?)", base.name_of(path)))
     if kinds.get("code") == "BLOB" and kinds.get("index") in WHOLE:
-        sizes = "SELECT min(octet_length(code)), max(octet_length(code)), count(*) - count(code) FROM read_parquet(?)"
-        low, high, gaps = base.row(sizes, base.name_of(path))
-        if not gaps and (low is None or low == high) and (low or 16) % 8 == 0:
+        low, high, gaps = base.row(
+            "SELECT min(octet_length(code)), max(octet_length(code)), "
+            'count(*) FILTER (code IS NULL OR "index" IS NULL) FROM read_parquet(?)',
+            base.name_of(path),
+        )
+        if not gaps and low == high and (low or 8) % 8 == 0:
             order = " ORDER BY place" if "place" in kinds else ""
             return f'SELECT code, "index" FROM read_parquet({quoted(base.name_of(path))}){order}'
     raise InvalidInput(f"{path}: no code book; it has columns code, of whole 64-bit words, and index.")
@@ -304,11 +272,9 @@ def _wrong_column(path: Path, name: str, kind: str) -> InvalidInput:
     return InvalidInput(f"{path}: column {name} holds {kind} or gaps; whole numbers are needed.")
 
 
-def _whole(array: Any, name: str, path: Path) -> Array:
-    """Return a column without gaps, with numbers beyond 63 bits as Python's integers, as pickles give them."""
-    if np.ma.is_masked(array):
-        raise _wrong_column(path, name, str(array.dtype))
+def _signed(array: Any) -> Array:
+    """Return a column with a sign, and with numbers beyond 63 bits as Python's integers, as pickles give them."""
     column: Array = np.asarray(array)
-    if column.dtype == np.uint64:  # the rest are brought to one type with a sign: NumPy mixes the two as fractions
+    if column.dtype == np.uint64:  # NumPy mixes numbers with and without a sign as fractions
         return column.astype(object if len(column) and column.max() > MAX_INT64 else np.int64)
     return column

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from openfield.atomic import replacing
+from openfield.database import Database, reading
 from openfield.errors import InvalidInput
-from openfield.objectives.formats.database import Database, reading
 from openfield.objectives.formats.parquet import (
     FIELDS,
     KEY,

@@ -5,9 +5,7 @@ Weights are whole numbers over 2 * size^3, so 8-bit frames need no rounding.
 
 from __future__ import annotations
 
-import sys
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +14,6 @@ from openfield.objectives.tables.histograms import Array
 
 CHUNK = 8
 """Frames handled at once: 0.6 MB as float32, which stay in the cache; 32 take half as long again."""
-WORTH_COMPILING = 30_000
-"""Frames from which compiled code gains more than it takes to load it."""
 
 
 class Taps(NamedTuple):
@@ -35,11 +31,6 @@ def shrink(images: Array, size: int) -> Array:
     scale = 1.0 / (2 * size**3) ** 2
     result = np.empty((count, size, size), np.float64)
     exact = images.dtype == np.uint8 and _exact_in_32_bits(size)
-    if exact and _use_compiled(count):
-        from openfield.objectives.frames.compiled_resize import shrink_bytes
-
-        shrink_bytes(images, *rows, *columns, scale, result)
-        return result
     kind = np.float32 if exact else np.float64
     across: Array = _matrix(columns, width).astype(kind)
     down = rows.weights.astype(np.float64)
@@ -81,9 +72,3 @@ def _matrix(columns: Taps, width: int) -> Array:
 def _exact_in_32_bits(size: int) -> bool:
     """Return True if 255 times all weights of one result fits the 24 bits of a float32."""
     return 255 * 2 * size**3 < 1 << 24
-
-
-def _use_compiled(frames: int) -> bool:
-    if "numba" in sys.modules:
-        return True
-    return frames >= WORTH_COMPILING and find_spec("numba") is not None

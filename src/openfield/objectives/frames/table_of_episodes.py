@@ -15,8 +15,6 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.formats.folders import find_images, read_actions, read_images
-from openfield.objectives.formats.npz import listed, member_names, read_array, read_length, read_stretches
 from openfield.objectives.frames.encode import (
     check_bins,
     check_finite,
@@ -24,6 +22,8 @@ from openfield.objectives.frames.encode import (
     encode_frames,
     index_words,
 )
+from openfield.objectives.frames.folders import find_images, read_actions, read_images
+from openfield.objectives.frames.npz import listed, member_names, read_array, read_length, read_stretches
 from openfield.objectives.frames.thresholds import PixelValues
 from openfield.objectives.tables.checks import MAX_INT64
 from openfield.objectives.tables.codes import CodeBook, integers_of, make_book

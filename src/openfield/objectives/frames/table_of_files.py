@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from openfield.database import Database
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.convert import check_target, convert
-from openfield.objectives.formats.database import Database
 from openfield.objectives.formats.parquet import Header
 from openfield.objectives.formats.table_builder import TableBuilder
 from openfield.objectives.frames.encode import index_words

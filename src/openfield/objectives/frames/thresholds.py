@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from openfield.objectives.formats.database import Database
+from openfield.database import Database
 from openfield.objectives.frames.encode import marks_of, percentiles
 from openfield.objectives.tables.rows import Array
 

@@ -37,24 +37,14 @@ def read_line(data: bytes, at: int) -> tuple[str, int]:
     return data[at:end].decode("ascii"), end + 1
 
 
-def _int1(state: PickleState, data: bytes, at: int) -> int:
-    state.stack.append(data[at])
-    return at + 1
+def _number(form: str) -> Step:
+    unpack, size = struct.Struct(form).unpack_from, struct.calcsize(form)
 
+    def step(state: PickleState, data: bytes, at: int) -> int:
+        state.stack.append(unpack(data, at)[0])
+        return at + size
 
-def _int2(state: PickleState, data: bytes, at: int) -> int:
-    state.stack.append(data[at] | data[at + 1] << 8)
-    return at + 2
-
-
-def _int4(state: PickleState, data: bytes, at: int) -> int:
-    state.stack.append(struct.unpack_from("<i", data, at)[0])
-    return at + 4
-
-
-def _float(state: PickleState, data: bytes, at: int) -> int:
-    state.stack.append(struct.unpack_from(">d", data, at)[0])
-    return at + 8
+    return step
 
 
 def _long1(state: PickleState, data: bytes, at: int) -> int:
@@ -131,7 +121,7 @@ def _constant(value: Any) -> Step:
 
 LITERALS: dict[int, Step] = {
     0x49: _int_text, 0x4C: _long_text, 0x46: _float_text,
-    0x4B: _int1, 0x4D: _int2, 0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
+    0x4B: _number("B"), 0x4D: _number("<H"), 0x4A: _number("<i"), 0x47: _number(">d"), 0x8A: _long1, 0x8B: _long4,
     0x58: _text4, 0x8C: _text1, 0x43: _bytes1,
     0x4E: _constant(None), 0x88: _constant(True), 0x89: _constant(False), 0x29: _constant(()),
 }  # fmt: skip

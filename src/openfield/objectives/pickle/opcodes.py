@@ -7,6 +7,7 @@ in `STEPS` is refused.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from openfield.objectives.pickle.literals import LITERALS, Step, read_line
@@ -210,32 +211,31 @@ def opcode_name(code: int) -> str:
     return next((known.name for known in pickletools.opcodes if known.code == chr(code)), f"0x{code:02x}")
 
 
-def _put1(state: PickleState, data: bytes, at: int) -> int:
-    _remember(state, data[at])
-    return at + 1
+def _memo_step(use: Callable[[PickleState, int], None], form: str) -> Step:
+    """Return the step that puts into the memo, or takes from it, under a number of this form."""
+    unpack, size = struct.Struct(form).unpack_from, struct.calcsize(form)
+
+    def step(state: PickleState, data: bytes, at: int) -> int:
+        use(state, unpack(data, at)[0])
+        return at + size
+
+    return step
 
 
-def _put4(state: PickleState, data: bytes, at: int) -> int:
-    _remember(state, struct.unpack_from("<I", data, at)[0])
-    return at + 4
+def _memo_text_step(use: Callable[[PickleState, int], None]) -> Step:
+    def step(state: PickleState, data: bytes, at: int) -> int:
+        text, end = read_line(data, at)
+        if not text.isdecimal() or len(text) > MAX_MEMO_DIGITS:
+            raise Refused(f"memo entry {shown(text)}")
+        use(state, int(text))
+        return end
 
-
-def _put_text(state: PickleState, data: bytes, at: int) -> int:
-    key, end = _memo_number(data, at)
-    _remember(state, key)
-    return end
+    return step
 
 
 def _put_next(state: PickleState, data: bytes, at: int) -> int:
     _remember(state, state.memo.puts)
     return at
-
-
-def _memo_number(data: bytes, at: int) -> tuple[int, int]:
-    text, end = read_line(data, at)
-    if not text.isdecimal() or len(text) > MAX_MEMO_DIGITS:
-        raise Refused(f"memo entry {shown(text)}")
-    return int(text), end
 
 
 def _remember(state: PickleState, key: int) -> None:
@@ -269,22 +269,6 @@ def _remember(state: PickleState, key: int) -> None:
             memo.learn(value)
 
 
-def _get1(state: PickleState, data: bytes, at: int) -> int:
-    _recall(state, data[at])
-    return at + 1
-
-
-def _get4(state: PickleState, data: bytes, at: int) -> int:
-    _recall(state, struct.unpack_from("<I", data, at)[0])
-    return at + 4
-
-
-def _get_text(state: PickleState, data: bytes, at: int) -> int:
-    key, end = _memo_number(data, at)
-    _recall(state, key)
-    return end
-
-
 def _recall(state: PickleState, key: int) -> None:
     value = state.objects.get(key)
     if value is None:
@@ -299,6 +283,7 @@ STEPS: dict[int, Step] = {
     0x80: _protocol, 0x28: _mark, 0x7D: _mapping, 0x64: _mapping_of, 0x73: _set_item, 0x75: _set_marked,
     0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2), 0x87: _tuple_of(3),
     0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,
-    0x71: _put1, 0x72: _put4, 0x70: _put_text, 0x94: _put_next, 0x68: _get1, 0x6A: _get4, 0x67: _get_text,
+    0x71: _memo_step(_remember, "B"), 0x72: _memo_step(_remember, "<I"), 0x70: _memo_text_step(_remember),
+    0x68: _memo_step(_recall, "B"), 0x6A: _memo_step(_recall, "<I"), 0x67: _memo_text_step(_recall), 0x94: _put_next,
 }  # fmt: skip
 """Opcode -> step, for all protocols."""

@@ -12,8 +12,7 @@ import numpy as np
 
 from openfield.errors import InvalidInput
 from openfield.objectives.evaluation import NAMES, Unit
-from openfield.objectives.measures.episodes import compare_counted
-from openfield.objectives.measures.intervals import Counted, Interval, in_unit, objectives_of_counted
+from openfield.objectives.intervals import Counted, Interval, compare_counted, in_unit, objectives_of_counted
 from openfield.objectives.runs.observations import code_pictures, number_keys
 from openfield.objectives.runs.recordings import STAGES, Group, Recording
 from openfield.objectives.tables.histograms import Array

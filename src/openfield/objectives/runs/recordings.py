@@ -19,7 +19,7 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
 from openfield.metrics.summary import scenario_of
-from openfield.objectives.measures.intervals import Counted, count_episode
+from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
 from openfield.record import Step, action_key, observation_key
 from openfield.registry import find_domain

@@ -220,3 +220,32 @@ def _book(codes: list[Codes], ids: tuple[int, ...] | None, name: str) -> CodeBoo
     book = make_book(images, indices, name)
     check_codes(book, name)
     return book
+
+
+class TableSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The histograms of a table and what is known about it."""
+
+    name: str
+    counts: Counts
+    rows: int
+    num_inputs: int
+    """Distinct inputs seen."""
+    num_actions: int
+    """Distinct actions seen."""
+    meta: Meta = Meta()
+    zeros: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def summarise(table: Table) -> TableSummary:
+    """Return the summary of a table in memory."""
+    return TableSummary(
+        name=table.name,
+        counts=table.counts,
+        rows=len(table.obs),
+        num_inputs=table.num_inputs,
+        num_actions=table.num_actions,
+        meta=table.meta,
+        zeros=table.zeros,
+        notes=table.notes,
+    )

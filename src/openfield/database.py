@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from openfield.errors import InvalidInput, MissingExtra
-from openfield.objectives.tables.rows import Array
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
 
 MAX_MEMORY = "1GB"
 """Memory of a session; what needs more goes through temporary files."""

@@ -4,8 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from openfield.objectives.measures.episodes import compare_episodes
-from openfield.objectives.measures.intervals import bootstrap_counts, objectives_of_episodes
+from openfield.objectives.intervals import bootstrap_counts, compare_episodes, objectives_of_episodes
 
 
 def walk(random, steps, stickiness):

@@ -15,8 +15,8 @@ import numpy as np
 from openfield.errors import InvalidInput
 from openfield.metrics.stats import t_quantile
 from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
-from openfield.objectives.measures.gamma import EULER, rise
-from openfield.objectives.measures.information import PAPER_STEPS
+from openfield.objectives.measures.information import EULER, PAPER_STEPS, rise
+from openfield.objectives.measures.similarity import divergence
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import TableLike, as_table, make_table
@@ -26,6 +26,8 @@ LARGE = 1 << 53
 """Counts above this are drawn from a normal distribution."""
 MIN_EPISODES = 5
 """With fewer episodes than this no interval is given."""
+
+MAX_VALUES = {"jaccard": 1.0, "jsd_nats": math.log(2)}
 
 Group = TypeVar("Group", bound=Hashable)
 Steps = Sequence[tuple[Hashable, Hashable]]
@@ -255,3 +257,69 @@ def _sum_log(counts: Array) -> float:
     """Compute the sum of v ln v."""
     positive = counts[counts > 0]
     return float((positive * np.log(positive)).sum())
+
+
+def compare_episodes(
+    first: Sequence[Steps], second: Sequence[Steps], *, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """Compute the Jaccard index and the Jensen-Shannon divergence of the inputs two agents acted on.
+
+    Args:
+        first: Episodes of the first agent, usually the human.
+        second: Episodes of the second agent.
+        draws: How many times the episodes of both are resampled.
+        seed: The seed of the draws.
+    """
+    inputs: dict[Hashable, int] = {}
+    one, other = ([count_episode(steps, inputs, {}) for steps in episodes] for episodes in (first, second))
+    return compare_counted(one, other, len(inputs), draws=draws, seed=seed)
+
+
+def compare_counted(
+    first: Sequence[Counted], second: Sequence[Counted], size: int, *, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """Compare counted episodes as `compare_episodes` does.
+
+    Args:
+        first: Counted episodes of the first agent.
+        second: Counted episodes of the second agent.
+        size: Number of different inputs; they are numbered from 0.
+        draws: How many times the episodes of both are resampled.
+        seed: The seed of the draws.
+    """
+    if not first or not second:
+        return {name: Interval(None, note="no episodes of the human at this stage") for name in MAX_VALUES}
+    both = _Visits(first, size), _Visits(second, size)
+    found = _likeness(*(visits.counts(np.ones(visits.episodes)) for visits in both))
+    if min(len(first), len(second)) < MIN_EPISODES:
+        return {name: Interval(value, note=f"fewer than {MIN_EPISODES} episodes") for name, value in found.items()}
+    random = np.random.default_rng(seed)
+    drawn = [_likeness(*(visits.redraw(random) for visits in both)) for _ in range(draws)]
+    fewest = min(len(first), len(second))
+    return {
+        name: spread(value, [draw[name] for draw in drawn], fewest, (0.0, MAX_VALUES[name]), "episode bootstrap")
+        for name, value in found.items()
+    }
+
+
+class _Visits:
+    """How often each input was acted on in each episode."""
+
+    def __init__(self, episodes: Sequence[Counted], size: int) -> None:
+        self.episodes, self._size = len(episodes), size
+        self._input = np.concatenate([episode.obs for episode in episodes])
+        self._times = np.concatenate([episode.counts for episode in episodes])
+        self._episode = np.repeat(np.arange(self.episodes), [len(episode.obs) for episode in episodes])
+
+    def counts(self, weights: Array) -> Array:
+        """Count how often each input was acted on, with a weight for every episode."""
+        return np.bincount(self._input, weights[self._episode] * self._times, self._size)
+
+    def redraw(self, random: np.random.Generator) -> Array:
+        """Count the same for resampled episodes."""
+        return self.counts(random.multinomial(self.episodes, np.full(self.episodes, 1 / self.episodes)))
+
+
+def _likeness(first: Array, second: Array) -> dict[str, float]:
+    shared, union = np.count_nonzero((first > 0) & (second > 0)), np.count_nonzero((first > 0) | (second > 0))
+    return {"jaccard": shared / union, "jsd_nats": divergence(first / first.sum(), second / second.sum())}
