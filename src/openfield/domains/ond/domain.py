@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.core import Agent, Belief, Reply, Spec, World
+from openfield.core import Agent, Belief, Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
@@ -21,6 +21,7 @@ from openfield.spaces import Box
 from openfield.trial import Phase, Trial
 
 if TYPE_CHECKING:
+    from openfield.domains.ond.world import TestWorld
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
     from openfield.serving.wire import Dispatcher, Serving, Wire
@@ -84,7 +85,7 @@ class OndDomain(Domain[OndSettings]):
         changes = {key: value for key, value in changed_settings(chosen).items() if key != "test"}
         return [served_trial(test, digests, changes, self.version, red_light)]
 
-    def world(self, trial: Trial) -> World:
+    def world(self, trial: Trial) -> TestWorld:
         """Make the test of a trial."""
         from openfield.domains.ond.trials import make_built
         from openfield.domains.ond.world import TestWorld
@@ -124,11 +125,8 @@ class OndDomain(Domain[OndSettings]):
     def scripted_agent(self, spec: Spec, seed: int) -> Agent:
         """Make a client whose replies the wire can carry. It knows the samples of the trial the kit plays."""
         from openfield.domains.ond.client.conformance import script_client
-        from openfield.domains.ond.trials import make_built
 
-        trial = self.trials(count=1, novelty=self.novelties[0].id)[0]
-        settings = [self.settings_in(trial, phase) for phase in (trial.phases[0], trial.phases[-1])]
-        return script_client(make_built(trial, *settings).test)
+        return script_client(self.world(self.trials(count=1, novelty=self.novelties[0].id)[0]).test)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
         """Play these replies over the wire, for the conformance kit."""

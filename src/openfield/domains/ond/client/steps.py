@@ -38,23 +38,15 @@ def make_step_agent(found: Any, config: Mapping[str, Any]) -> Any:
     """Make an agent from its class and settings; anything but a class is returned as it is."""
     if not inspect.isclass(found):
         return found
+    make: Any = getattr(found, "from_config", found)
     try:
-        return _make(found, config)
+        parameters = inspect.signature(found).parameters.values() if make is found else ()
+        wanted = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+        whole = make is not found or [one.name for one in wanted] in (["toolset"], ["config"])
+        return make(dict(config)) if whole else make(**config)
     except TypeError as error:
         given = ", ".join(config) or "none"
         raise InvalidInput(f"{found.__name__} cannot be made from the settings given ({given}): {error}.") from None
-
-
-def _make(found: Any, config: Mapping[str, Any]) -> Any:
-    make: Any = found
-    if hasattr(found, "from_config"):
-        return make.from_config(dict(config))
-    wanted = [
-        p for p in inspect.signature(found).parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD
-    ]
-    if len(wanted) == 1 and wanted[0].name in ("toolset", "config"):
-        return make(dict(config))
-    return make(**config)
 
 
 def call_step(agent: Any, step: str, toolset: dict[str, Any]) -> Any:

@@ -35,15 +35,10 @@ class TurnPlayer:
         detects: bool = True,
         unknown_last: bool = False,
     ) -> None:
-        """Load the images of the data directory `root`.
+        """Load the images of the data directory `root`; `make` makes a new agent for each test.
 
-        Args:
-            name: The name of the agent's results.
-            make: Makes a new agent for each test.
-            root: A data directory with images.
-            threshold: A belief above this declares that the world has changed.
-            detects: Whether beliefs are posted; those of a reaction baseline are not.
-            unknown_last: Whether the unknown class is last in tests whose metadata do not say; for agents it is first.
+        A belief above the threshold declares that the world has changed; beliefs of a reaction baseline are not posted.
+        `unknown_last` is about tests whose metadata do not say where the unknown class is. For agents it is the first.
         """
         self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
         self._unknown_last = unknown_last

@@ -75,15 +75,10 @@ def play_at_server(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Play a server's tests with each agent, and return its scores by agent and test.
 
-    Args:
-        domain: The domain.
-        server: The address of the server, or `here`.
-        token: The secret that the server asks for.
-        changes: Keys of an experiment: `agents`, `trials`, `seed`, `redlight`, `output` and `settings`. The latter are
-            `data` (the directory of the samples), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
-            `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the
-            fields of `StepOptions`: `skip` (steps joined by +), `keep` (`STEP.ATTRIBUTE` joined by +) and so on. All
-            others go to the agents.
+    `changes` are keys of an experiment: `agents`, `trials`, `seed`, `redlight`, `output` and `settings`. The latter are
+    `data` (the directory of the samples), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
+    `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the fields of
+    `StepOptions`: `skip` (steps joined by +), `keep` (`STEP.ATTRIBUTE` joined by +) and so on. Others go to the agents.
     """
     register_stubs()
     settings = dict(changes.get("settings") or {})

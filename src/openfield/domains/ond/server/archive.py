@@ -31,14 +31,10 @@ Done = tuple[Action, Turn | None]
 def pack(
     session: Session, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
 ) -> bytes:
-    """Return the zip file of a session: its state, the state of each test, and all posted rows.
+    """Return the zip file of a session: its state, the state and locked answers of each test, and all posted rows.
 
-    Args:
-        session: The session.
-        tests: The recorded steps of each test. They are read several times, so that only one post is in memory at a
-            time: the posts of a large test are half a gigabyte.
-        told: The locked answers of tests about which feedback was given.
-        stopped: Set when the zip is no longer wanted; packing ends early then.
+    The recorded steps of the tests are read several times, so that only one post is in memory at a time: the posts of a
+    large test are half a gigabyte. Packing ends early when it is stopped.
     """
     content = io.BytesIO()
     folder = f"{session.facts['protocol']}/{session.facts['domain']}"

@@ -108,11 +108,6 @@ class OndHttpProtocol(HttpToolsProtocol):
             if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
                 self._start_timer()
 
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        self._head_bytes, self._in_body = 0, False
-        super().on_message_begin()
-
     def on_url(self, url: bytes) -> None:
         """Take a piece of the address."""
         self._unread = 0
@@ -148,7 +143,8 @@ class OndHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End a request; one that asks for another protocol is read again without that wish."""
-        self._unread = 0
+        self._unread = self._head_bytes = 0
+        self._in_body = False
         if not self.parser.should_upgrade():
             super().on_message_complete()
 

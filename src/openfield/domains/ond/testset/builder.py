@@ -35,15 +35,9 @@ class Built(msgspec.Struct, frozen=True):
 def build_test(
     settings: OndSettings, changed: OndSettings, seed: int, name: str = "", split: int | None = None
 ) -> Built:
-    """Build a test from the data that the settings name.
+    """Build a test from the data that the settings name; from the onset on the world is as `changed` says.
 
-    Args:
-        settings: The world before the onset.
-        changed: The world from the onset on; `settings` itself if nothing changes.
-        seed: The seed of all draws.
-        name: The name of the test.
-        split: The seed of the split into known and unknown classes and of the training samples, for tests that share
-            them; that of the test if it is not given.
+    Tests with the same seed `split` share their known and unknown classes and the training samples.
     """
     split = seed if split is None else split
     samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
