@@ -119,7 +119,7 @@ def test_without_test_sets_a_checkpoint_only_starts_its_clock_again():
         harness.spend(1.0)
         harness.interact()
         asked.append(harness.state is HarnessState.REQUEST_BELIEF)
-        harness.report()
+        harness.report_pending = False
         harness.end_level(True, 1)
         harness.update()
         assert harness.state is HarnessState.WON
@@ -197,7 +197,7 @@ def test_nothing_moves_on_before_a_question_is_answered():
     harness = start(msgspec.structs.replace(script, report_step=1, report_in_training=True))
     play(harness)
     assert (harness.state, harness.current.testing) == (HarnessState.REQUEST_BELIEF, False)
-    harness.report()
+    harness.report_pending = False
     harness.update()
     assert harness.state is HarnessState.NEW_TEST_SET
 
@@ -313,7 +313,7 @@ def test_a_belief_is_asked_for_every_so_many_interactions_and_nothing_goes_on_be
     assert harness.state is HarnessState.REQUEST_BELIEF
     assert not harness.may_shoot
     assert (harness.load(), harness.restart()) == (None, None)
-    harness.report()
+    harness.report_pending = False
     assert harness.state is HarnessState.PLAYING
 
 

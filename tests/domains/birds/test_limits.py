@@ -99,7 +99,7 @@ class Game:
             case 7 if harness.stage is HarnessState.PLAYING:
                 harness.end_level(index == 0, index)
             case _:
-                harness.report()
+                harness.report_pending = False
         harness.spend(seconds)
         if is_spent(current):
             self.allowed.setdefault(current, self.birds if self._may_finish else 0)

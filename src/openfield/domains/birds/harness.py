@@ -148,6 +148,7 @@ class Harness:
         self.current = self.training
         self.stage = HarnessState.NEW_TRIAL
         self.report_pending = False
+        """True from the moment a belief is asked for until the agent has reported one."""
         self.training_over = False
         self._unused = [levels for levels in script.tests if levels.levels]
 
@@ -233,10 +234,6 @@ class Harness:
         wanted = script.report_in_testing if current.testing else script.report_in_training
         if wanted and not script.informed and script.report_step > 0:
             self.report_pending = current.recent_interactions % script.report_step == 0
-
-    def report(self) -> None:
-        """Note that the agent has reported its belief."""
-        self.report_pending = False
 
     def end_level(self, won: bool, score: int) -> None:
         """End the level in play, and keep its score if it is the best."""

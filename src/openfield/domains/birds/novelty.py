@@ -99,17 +99,16 @@ def add_storm(level: Level) -> Level:
     return _with(level, LevelObject(kind="Novelty", type="Storm", x=0.0, y=3.5))
 
 
-strengthen_wind = partial(set_wind, type_="NovelAirTurbulence")
-invert_wind = partial(set_wind, type_="InverseAirTurbulence")
+DOWNDRAFT = "the wind presses down hard where it used to lift"
 STRONG_WIND = "the wind lifts more than twice as much as it did, or there is one where there was none"
 _HIERARCHY: tuple[tuple[str, str, Callable[[Level], Level], str], ...] = (
     ("colour", "objects", recolour, "pigs and some blocks get a colour never seen; nothing else changes"),
     ("fan", "agents", add_fan, "a fan behind the first pig pushes birds back"),
-    ("wind", "actions", strengthen_wind, STRONG_WIND),
+    ("wind", "actions", partial(set_wind, type_="NovelAirTurbulence"), STRONG_WIND),
     ("magnet", "interactions", add_magnet, "something like a wooden ball, high on the way, pulls birds to it"),
     ("sling", "relations", turn_around, "the slingshot stands on the other side, and everything else where it was"),
     ("gravity", "environments", turn_over, "gravity points upwards, and everything hangs below a ceiling"),
-    ("downdraft", "goals", invert_wind, "the wind presses down hard where it used to lift"),
+    ("downdraft", "goals", partial(set_wind, type_="InverseAirTurbulence"), DOWNDRAFT),
     ("storm", "events", add_storm, "once the first bird is gone a storm blows to the right"),
 )
 """Name, kind, change and note of each novelty, from level 1 on."""

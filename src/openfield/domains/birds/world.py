@@ -130,7 +130,7 @@ class BirdsWorld:
     def _take(self, action: Action | None) -> None:
         match self._shown:
             case "belief":
-                self.harness.report()
+                self.harness.report_pending = False
             case "set" if not isinstance(action, Stay):
                 self.harness.ready()
                 self.in_play = None

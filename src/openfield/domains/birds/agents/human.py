@@ -36,7 +36,11 @@ class BirdsHuman(LineHuman):
         words = text.split()
         if len(words) == 2 and words[0] == "load" and words[1].isdecimal():
             return msgspec.to_builtins(Load(int(words[1])))
-        return _shot(words) or _action(read_json(text))
+        given = _shot(words) or read_json(text)
+        with suppress(AgentProtocol):
+            read_action(given)
+            return given
+        return None
 
 
 def _tell(level: ObservedLevel, seen: ObservedObject) -> str:
@@ -54,10 +58,3 @@ def _shot(words: list[str]) -> list[float] | None:
         return None
     angle = math.radians(degrees)
     return [pull * math.cos(angle), pull * math.sin(angle), tap / TAP_SECONDS]
-
-
-def _action(given: Any) -> Any:
-    with suppress(AgentProtocol):
-        read_action(given)
-        return given
-    return None

@@ -72,17 +72,10 @@ class ObservedLevel(msgspec.Struct, frozen=True):
         return [seen for seen in self.objects if seen.look in looks]
 
     def aim(self, target: Point, high: bool = False, upwards: bool = False) -> Point | None:
-        """Return the launch vector that hits a pixel; None if the pixel is out of reach.
+        """Return the launch vector that hits a pixel, on the high or the low arc; None if the pixel is out of reach.
 
-        The bird starts where it was pulled to, one unit behind its rest position, so the solution is iterated.
-
-        Args:
-            target: The pixel to hit.
-            high: Take the high arc instead of the low one.
-            upwards: Birds rise instead of falling.
-
-        Returns:
-            A vector of length 1 in world units, the second number upwards.
+        The bird starts where it was pulled to, one unit behind its rest position, so the solution is iterated. The
+        vector has length 1 in world units; its second number points up, also where birds rise instead of falling.
         """
         gravity = UPWARD_GRAVITY if upwards else GRAVITY
         x, y = (target[0] - self.rest[0]) / self.scale, (self.rest[1] - target[1]) / self.scale

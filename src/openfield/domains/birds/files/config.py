@@ -107,7 +107,6 @@ def _meta_trial(trial: XmlElement, asked: EvaluationScript) -> MetaTrial:
     training, test = trial.one("training"), trial.one("test")
     if training is None:
         raise trial.error("training", None, "a <training> element")
-    seconds, interactions, attempts, selection = _limits(training.all("limits/limit"), TRAINING_LIMITS)
     checkpoint_seconds, checkpoint_interactions = _limits(trial.all("checkpoint/limit"), CHECKPOINT_LIMITS)
     notify = trial.choice("notify_novelty", ("true", "false", "both"), "false")
     return MetaTrial(
@@ -118,9 +117,7 @@ def _meta_trial(trial: XmlElement, asked: EvaluationScript) -> MetaTrial:
         ordered=test.truth("ordered", "true") if test else True,
         script=replace(
             asked,
-            training=LevelSet(
-                levels=(), seconds=seconds, interactions=interactions, attempts=attempts, selection=bool(selection)
-            ),
+            training=_limited(*_limits(training.all("limits/limit"), TRAINING_LIMITS)),
             checkpoint_seconds=checkpoint_seconds,
             checkpoint_interactions=checkpoint_interactions,
             executions=_setting(trial, "repeats"),
@@ -189,10 +186,13 @@ def _script(trial: XmlElement, asked: EvaluationScript, pool: LevelPool) -> Eval
 
 
 def _level_set(found: XmlElement, limits: tuple[str, str, str]) -> LevelSet:
-    """Return the limits of a set, which has no levels yet."""
-    seconds, interactions, attempts = (found.whole(name, 0) for name in limits)
-    selection = found.truth(SELECTION, "false")
-    return LevelSet(levels=(), seconds=seconds, interactions=interactions, attempts=attempts, selection=selection)
+    return _limited(*(found.whole(name, 0) for name in limits), found.truth(SELECTION, "false"))
+
+
+def _limited(*limits: int) -> LevelSet:
+    """Return a set without levels by its limits of time, interactions and attempts, and whether levels are chosen."""
+    seconds, interactions, attempts, selection = limits
+    return replace(NO_LEVELS, seconds=seconds, interactions=interactions, attempts=attempts, selection=bool(selection))
 
 
 def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:

@@ -141,14 +141,11 @@ def _draw(part: MetaSet, wanted: int, pool: LevelPool, rng: random.Random, used:
 
 def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:
     """Sort levels by file name into novel ones, ones without the novelty, and ones where it makes no difference."""
-    novel: list[str] = []
-    absent: list[str] = []
-    no_difference: list[str] = []
+    buckets: tuple[list[str], list[str], list[str]] = ([], [], [])
     for name in names:
         parts = Path(name).stem.split("_")
-        bucket = absent if parts[1:2] == ["0"] else no_difference if parts[2:3] == ["0"] else novel
-        bucket.append(name)
-    return novel, absent, no_difference
+        buckets[1 if parts[1:2] == ["0"] else 2 if parts[2:3] == ["0"] else 0].append(name)
+    return buckets
 
 
 def portion(amount: int, part: MetaSet, buckets: tuple[list[str], ...]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 
 from openfield.domains.birds.game.level import Level, parse_level
@@ -17,9 +17,7 @@ class LevelPool:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Open a folder of levels; None opens the shipped one."""
-        if folder is None:
-            with as_file(files("openfield.domains.birds").joinpath("data", "levels")) as shipped:
-                folder = shipped
+        folder = folder or Path(str(files("openfield.domains.birds").joinpath("data", "levels")))
         nested = folder / FOLDER
         self.folder = nested if nested.is_dir() and not any(folder.glob("novelty_level_*")) else folder
         if not self.folder.is_dir():

@@ -87,13 +87,9 @@ def moved(level: Level) -> float:
 
 
 def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, ...] = ()) -> Iterator[Path]:
-    """Write normal and novel levels of templates, and yield each file.
+    """Write some pairs of a normal and a novel level of each template, and yield each file.
 
-    Args:
-        folder: The folder of levels to write to.
-        variations: Pairs of levels per template.
-        seed: The same seed draws the same levels.
-        types: The templates; empty means all, and then the mixed type as well.
+    Without types, levels of all templates are written, and those of the mixed type as well.
     """
     for type_ in types or load_templates():
         family, scenario = int(type_[2:4]), int(type_[4:])
@@ -103,14 +99,10 @@ def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, .
                 name = f"{number:05d}_0_{scenario}_{type_}_{level}_{scenario}.xml"
                 yield _write(folder, level, type_, name, kept)
     if not types:
-        yield from _write_mixed(folder, 3, seed)
-
-
-def _write_mixed(folder: Path, rounds: int, seed: int) -> Iterator[Path]:
-    for number in range(rounds * len(SCENARIOS)):
-        pair = make_pair(f"0101{number % len(SCENARIOS) + 1:02d}", 100 + number, seed)
-        for level, kept in zip((0, 1), pair, strict=True):
-            yield _write(folder, level, MIXED_TYPE, f"{number + 1:05d}.xml", kept)
+        for number in range(3 * len(SCENARIOS)):
+            pair = make_pair(f"0101{number % len(SCENARIOS) + 1:02d}", 100 + number, seed)
+            for level, kept in enumerate(pair):
+                yield _write(folder, level, MIXED_TYPE, f"{number + 1:05d}.xml", kept)
 
 
 def _write(folder: Path, level: int, type_: str, name: str, kept: Level) -> Path:

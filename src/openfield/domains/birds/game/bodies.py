@@ -9,17 +9,7 @@ from typing import Any
 import msgspec
 
 from openfield.domains.birds.game.level import Level, LevelObject, ProfileName
-from openfield.domains.birds.game.physics import (
-    MATERIALS,
-    SECOND,
-    STEP,
-    BirdKind,
-    Blast,
-    Profile,
-    Ring,
-    box,
-    load_profile,
-)
+from openfield.domains.birds.game.physics import MATERIALS, SECOND, STEP, Blast, Profile, Ring, box, load_profile
 from openfield.errors import MissingExtra
 
 BIRD, BLOCK, PLATFORM, FRAME = 1, 2, 4, 8
@@ -152,7 +142,7 @@ class BodyBuilder:
 
     def bird(self, type_: str, place: tuple[float, float]) -> Body:
         """Build a bird at its start."""
-        kind = self.bird_kind(type_)
+        kind = self._profile.bird(type_)
         drag = self._profile.bird_angular_drag
         physical = self._world.CreateDynamicBody(position=place, angularDamping=drag, bullet=True)
         physical.gravityScale = LAUNCH_GRAVITY
@@ -169,13 +159,9 @@ class BodyBuilder:
         self._weigh(physical, 1.0)
         return Body(physical, "egg", "Egg", box(0.3, 0.4))
 
-    def bird_kind(self, type_: str) -> BirdKind:
-        """Return the properties of a bird; an unknown type is a red one."""
-        return self._profile.birds.get(type_, self._profile.birds["BirdRed"])
-
     def bird_outline(self, type_: str) -> Ring:
         """Return the polygon reported for a bird; in one profile it is smaller than the circle that collides."""
-        kind, step = self.bird_kind(type_), 2 * math.pi / CIRCLE_CORNERS
+        kind, step = self._profile.bird(type_), 2 * math.pi / CIRCLE_CORNERS
         (x, y), radius = kind.offset, kind.radius * self._profile.bird_outline
         return tuple((x + radius * math.cos(step * n), y + radius * math.sin(step * n)) for n in range(CIRCLE_CORNERS))
 

@@ -111,7 +111,7 @@ class Damage:
         attacker = hit.first if abs(ux * rx + uy * ry) >= abs(wx * rx + wy * ry) else hit.second
         multiplier, share = 1.0, 0.5
         if other is not None and other.kind == "bird" and body.kind in ("block", "magnet"):
-            multiplier = self._bodies.builder.bird_kind(other.type).damage[MATERIALS.index(body.material)]
+            multiplier = profile.bird(other.type).damage[MATERIALS.index(body.material)]
             attacker, share = other, multiplier
         speed = math.hypot(rx, ry)
         if not profile.damage_by_mass:

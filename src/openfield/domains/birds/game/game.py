@@ -96,17 +96,10 @@ class Game(BodySet):
         return busy or bool(self._out or self.ghosts)
 
     def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
-        """Pull the sling for a second and let go.
+        """Pull the sling for a second, let go, and return whether there was a bird to shoot.
 
-        The vector is cut to length 1. The bird starts with ten times that vector as its velocity.
-
-        Args:
-            dx: From the release point to the rest position, to the right.
-            dy: The same, upwards.
-            tap: Seconds after the release at which the bird uses its power; 0 means never.
-
-        Returns:
-            Whether there was a bird to shoot.
+        The vector points from the release point to the rest position, and is cut to length 1. The bird starts with ten
+        times that vector as its velocity, and uses its power `tap` seconds after the release; 0 means never.
         """
         if not self.bird_ready:
             return False
@@ -285,7 +278,7 @@ class Game(BodySet):
     def _tap(self, bird: Body) -> None:
         """Use the power of a bird, if it is far enough from the sling."""
         way = (bird.place[0] - self.rest[0]) * (1 if bird.physical.linearVelocity.x >= 0 else -1)
-        far = way + self.builder.bird_kind(bird.type).radius * 2 > TAP_DISTANCE
+        far = way + self.profile.bird(bird.type).radius * 2 > TAP_DISTANCE
         if far and not bird.touched and (power := POWERS.get(bird.type)) is not None:
             power(self, bird)
 

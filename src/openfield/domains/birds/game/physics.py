@@ -116,6 +116,10 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tnt: Tnt
     blasts: dict[str, Blast]
 
+    def bird(self, type_: str) -> BirdKind:
+        """Return the properties of a bird; an unknown type is a red one."""
+        return self.birds.get(type_, self.birds["BirdRed"])
+
 
 @cache
 def load_profile(name: ProfileName) -> Profile:

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Level, ProfileName
 
-Angles = Iterable[float]
 ANGLES = tuple(range(-14, 79, 2))
 """Degrees above the horizon, towards the objects of the level."""
 Shots = list[tuple[float, float]]
 
 
-def solve(level: Level, profile: ProfileName | None = None, angles: Angles = ANGLES) -> Shots | None:
+def solve(level: Level, profile: ProfileName | None = None) -> Shots | None:
     """Return launch vectors at full power that pass a level, found greedily bird by bird; None if there are none."""
+    middle = sum(placed.x for placed in level.objects) / max(1, len(level.objects))
+    side = 1 if middle >= level.sling[0] else -1
+    launches = [(side * math.cos(math.radians(angle)), math.sin(math.radians(angle))) for angle in ANGLES]
     chosen: Shots = []
     for _ in level.birds:
-        best: tuple[float, tuple[float, float]] | None = None
-        for shot in launches(level, angles):
+        worth: dict[tuple[float, float], float] = {}
+        for shot in launches:
             game = replay(level, [*chosen, shot], profile)
             if game.state == "won":
                 return [*chosen, shot]
-            worth = progress(game)
-            if best is None or worth > best[0]:
-                best = worth, shot
-        if best is None:
-            return None
-        chosen.append(best[1])
+            worth[shot] = progress(game)
+        chosen.append(max(launches, key=lambda shot: worth[shot]))
     return None
 
 
@@ -39,14 +36,6 @@ def replay(level: Level, shots: Shots, profile: ProfileName | None = None, tap: 
         game.shoot(dx, dy, tap)
         game.settle()
     return game
-
-
-def launches(level: Level, angles: Angles) -> Iterator[tuple[float, float]]:
-    """Yield launch vectors at full power at some angles, towards the objects of the level."""
-    middle = sum(placed.x for placed in level.objects) / max(1, len(level.objects))
-    side = 1 if middle >= level.sling[0] else -1
-    for angle in angles:
-        yield side * math.cos(math.radians(angle)), math.sin(math.radians(angle))
 
 
 def progress(game: Game) -> float:

@@ -56,12 +56,9 @@ class Conversation:
         self._unspent = 0.0  # simulated seconds that passed for the agent but not yet in the level
 
     def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Answering:
-        """Answer a request.
+        """Answer a request that came some seconds after the last request of the agent, and after its last action.
 
-        Args:
-            request: The request.
-            elapsed: Seconds since the last request of this agent.
-            silent: Seconds since its last action. Looking is no action, but takes the agent's time.
+        Looking is no action, but takes the agent's time.
         """
         if self.turn.ask is not Ask.BELIEF and silent >= (yield "seconds left"):
             yield WireCommand() if self.turn.ask is Ask.NONE else WireCommand(msgspec.to_builtins(Stay()))
