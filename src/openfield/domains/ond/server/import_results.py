@@ -125,7 +125,9 @@ class _Import:
             rollout.reply(Reply(history.used))
         for post in history.posts:
             _post(rollout, world, post, f"{session.id}, {name}")
-        if history.used and TOLD not in state and _was_told(history.used, history.test):
+        offer = history.test.kind.feedback.get("score")
+        told = history.used and any(account.endswith(" score") for account in history.used.used)
+        if told and TOLD not in state and offer is not None and offer.content == "accuracy":
             rollout.reply(Reply(Buy("score")))  # what was answered then stays what the score is about
         at = _time(state.get("completion", {})) or _time(state.get("post_results", {})) or "N/A"
         if "completion" in state:
@@ -228,13 +230,6 @@ def _post_time(posted: dict[str, Any], number: int, kind: str) -> str:
     if isinstance(times, list) and len(times) == len(types) and kind in types:
         return str(times[types.index(kind)])
     return _time(entry) or _time(posted) or "N/A"
-
-
-def _was_told(used: Carry, test: Test) -> bool:
-    """Return whether the share of right answers was told."""
-    offer = test.kind.feedback.get("score")
-    told = any(account.endswith(" score") for account in used.used)
-    return told and offer is not None and offer.content == "accuracy"
 
 
 def _used_feedback(state: dict[str, Any]) -> Carry | None:

@@ -96,7 +96,8 @@ class SessionService:
             test, digests = await asyncio.to_thread(self._load, protocol, area, name)
             trials[name] = session_trial(test, digests, self.directory.root, facts, self._version, self._compat)
         session_id = str(uuid.uuid4())
-        detector = _make_printable(str(asked["novelty_detector_version"])[:MAX_NAME])
+        said = str(asked["novelty_detector_version"])[:MAX_NAME]
+        detector = "".join(sign if sign.isprintable() and sign != "," else "_" for sign in said)  # one column of a line
         await self.dispatcher.open(session_id, detector, trials, {"created": self._clock(), **facts})
         return session_id
 
@@ -348,11 +349,6 @@ class SessionService:
 def _place(session: Session) -> tuple[str, str]:
     """Return the protocol and the domain of a session."""
     return session.facts["protocol"], session.facts["domain"]
-
-
-def _make_printable(name: str) -> str:
-    """Return a name that cannot be taken for several columns or lines."""
-    return "".join(sign if sign.isprintable() and sign != "," else "_" for sign in name)
 
 
 def _read_threshold(value: Any) -> float:
