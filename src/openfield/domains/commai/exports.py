@@ -6,7 +6,7 @@ are those of `openfield.metrics.gradual`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,7 @@ from typing import Any
 import msgspec
 
 from openfield.journal.reader import CellRecord, Run
-from openfield.metrics.gradual import (
-    accuracy_by_index,
-    geometric_mean,
-    learning_curve,
-    retention,
-    solved_within,
-    task_efforts,
-    transfer,
-)
+from openfield.metrics import gradual
 
 BUDGETS = (10_000, 100_000, 1_000_000)
 """Steps within which the table counts solved tasks."""
@@ -68,19 +60,15 @@ def total_tasks(run: Run, cell: CellRecord) -> dict[str, TaskTotals]:
 def _lines(run: Run, cell: CellRecord) -> Iterator[str]:
     totals = total_tasks(run, cell)
     steps, reward = sum(task.steps for task in totals.values()), sum(task.reward for task in totals.values())
-    general = [("Average reward", _ratio(reward, steps)), ("Total time", steps), ("Total reward", int(reward))]
-    averages = [(name, _ratio(task.reward, task.steps)) for name, task in totals.items()]
-    yield from _section("General results", general)
-    yield from _section("Average reward per task", averages)
-    yield from _section("Total reward per task", [(name, int(task.reward)) for name, task in totals.items()])
-    yield from _section("Total time per task", [(name, task.steps) for name, task in totals.items()])
-    yield from _section("Number of trials per task", [(name, task.instances) for name, task in totals.items()])
-
-
-def _section(title: str, rows: Iterable[tuple[str, object]]) -> Iterator[str]:
-    yield f"* {title}"
-    yield from (f"{name}: {value}" for name, value in rows)
-    yield ""
+    sections: dict[str, dict[str, float]] = {
+        "General results": {"Average reward": _ratio(reward, steps), "Total time": steps, "Total reward": int(reward)},
+        "Average reward per task": {name: _ratio(task.reward, task.steps) for name, task in totals.items()},
+        "Total reward per task": {name: int(task.reward) for name, task in totals.items()},
+        "Total time per task": {name: task.steps for name, task in totals.items()},
+        "Number of trials per task": {name: task.instances for name, task in totals.items()},
+    }
+    for title, rows in sections.items():
+        yield from (f"* {title}", *(f"{name}: {value}" for name, value in rows.items()), "")
 
 
 def _ratio(reward: float, steps: int) -> float:
@@ -102,19 +90,19 @@ def _played(run: Run) -> list[CellRecord]:
 
 def describe_cell(cell: CellRecord, cells: list[CellRecord]) -> dict[str, Any]:
     """Return all numbers of one agent in one trial. Its cells with a single task are the baseline of transfer."""
-    scratch = [other for other in cells if other.agent == cell.agent and len(task_efforts(other)) == 1]
-    ratios = transfer(cell, scratch) if len(task_efforts(cell)) > 1 else {}
+    scratch = [other for other in cells if other.agent == cell.agent and len(gradual.task_efforts(other)) == 1]
+    ratios = gradual.transfer(cell, scratch) if len(gradual.task_efforts(cell)) > 1 else {}
     return {
         "agent": cell.agent,
         "trial": cell.trial.id,
         "outcome": cell.outcome,
         "steps": cell.steps,
         "seconds": cell.seconds,
-        "tasks": task_efforts(cell),
-        "learning_curve": learning_curve(cell),
-        "accuracy_by_index": accuracy_by_index(cell),
+        "tasks": gradual.task_efforts(cell),
+        "learning_curve": gradual.learning_curve(cell),
+        "accuracy_by_index": gradual.accuracy_by_index(cell),
         "transfer": ratios,
-        "transfer_mean": geometric_mean(ratios.values()),
-        "retention": retention(cell),
-        "solved_within": {str(budget): solved_within(cell, budget) for budget in BUDGETS},
+        "transfer_mean": gradual.geometric_mean(ratios.values()),
+        "retention": gradual.retention(cell),
+        "solved_within": {str(budget): gradual.solved_within(cell, budget) for budget in BUDGETS},
     }

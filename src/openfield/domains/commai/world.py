@@ -12,13 +12,8 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Reply, Truth, Turn
+from openfield.domains.commai.environment import schedulers
 from openfield.domains.commai.environment.environment import BitEnvironment, Environment
-from openfield.domains.commai.environment.schedulers import (
-    ConsecutiveScheduler,
-    IncrementalScheduler,
-    IntrudedScheduler,
-    Scheduler,
-)
 from openfield.domains.commai.environment.serializers import make_byte_table, make_serializer
 from openfield.domains.commai.environment.task import BYTES, Prices
 from openfield.domains.commai.settings import CommaiSettings
@@ -115,7 +110,9 @@ class CommaiWorld:
     def _skip(self, action: Any) -> str | None:
         """Let the current instance time out if the learner asks for it and may; it hears nothing then."""
         if action != SKIP or not self._settings.skips:
-            raise AgentProtocol(f"the learner said {_short(action)}; a symbol is {self._symbols}")
+            said = repr(action)
+            shown = said if len(said) < 60 else f"{said[:57]}..."
+            raise AgentProtocol(f"the learner said {shown}; a symbol is {self.environment.symbols}")
         self.environment.time_out()
         return None
 
@@ -158,8 +155,8 @@ class CommaiWorld:
         environment.settings = settings
         if settings.scramble != self._settings.scramble:
             environment.serializer = make_serializer(settings, self._seed)
-        if settings.intruder and not isinstance(environment.scheduler, IntrudedScheduler):
-            environment.scheduler = IntrudedScheduler(environment.scheduler, make_task(settings.intruder))
+        if settings.intruder and not isinstance(environment.scheduler, schedulers.IntrudedScheduler):
+            environment.scheduler = schedulers.IntrudedScheduler(environment.scheduler, make_task(settings.intruder))
         self._novel = True
         self._tune(settings)
 
@@ -168,7 +165,6 @@ class CommaiWorld:
         table = self.alphabet = make_byte_table(settings)
         if isinstance(self.environment, BitEnvironment):
             self.environment.alphabet = table
-        self._symbols = self.environment.symbols
         self._hears = _hearing(table, settings.bit_mode)
         shown = _showing(table, settings.bit_mode)
         light = self._novel if self._red_light else None
@@ -272,15 +268,10 @@ def _delayed(exchange: Exchange, steps: int) -> Exchange:
     return late
 
 
-def _place(scheduler: Scheduler) -> dict[str, int]:
+def _place(scheduler: schedulers.Scheduler) -> dict[str, int]:
     """Return the position in the curriculum, if it has an order."""
-    inner = scheduler.scheduler if isinstance(scheduler, IntrudedScheduler) else scheduler
+    inner = scheduler.scheduler if isinstance(scheduler, schedulers.IntrudedScheduler) else scheduler
     tasks = len(inner.tasks)
-    if isinstance(inner, IncrementalScheduler | ConsecutiveScheduler):
+    if isinstance(inner, schedulers.IncrementalScheduler | schedulers.ConsecutiveScheduler):
         return {"of": tasks, "at": inner.position % tasks + 1, "streak": inner.streak, "needs": inner.threshold}
     return {"of": tasks}
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) < 60 else f"{text[:57]}..."

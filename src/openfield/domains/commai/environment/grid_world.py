@@ -39,13 +39,12 @@ class GridWorld:
 
     def __init__(self) -> None:
         self._stage: Stage | None = None
-        self._heard = ""
         self.clear()
 
     def clear(self) -> None:
         """Clear the world and put the learner at its origin, facing north."""
+        self._heard, self.facing = "", "north"
         self.position: Place = (0, 0)
-        self.facing = "north"
         self.things: dict[Place, GridObject] = {}
         self.inventory: Counter[str] = Counter()
         self.wanted: Counter[str] = Counter()
@@ -56,7 +55,6 @@ class GridWorld:
     def start(self, stage: Stage) -> None:
         """Clear the world and answer through this stage from now on."""
         self._stage = stage
-        self._heard = ""
         self.clear()
 
     def listen(self, then: Callable[[str], int], talking: bool) -> Callable[[str], int]:

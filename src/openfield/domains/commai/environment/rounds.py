@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,16 +27,12 @@ class Round(msgspec.Struct, frozen=True, gc=False):
     """Tells whether an answer is correct; None accepts only `answer`."""
 
 
-class RoundSource:
-    """Gives the rounds of one instance.
+class RoundSource(NamedTuple):
+    """Gives the rounds of one instance."""
 
-    Args:
-        draw: Draws a round.
-        keys: All possible questions; empty if they are not a fixed set.
-    """
-
-    def __init__(self, draw: Callable[[], Round], keys: Sequence[str] = ()) -> None:
-        self.draw, self.keys = draw, keys
+    draw: Callable[[], Round]
+    keys: Sequence[str] = ()
+    """All possible questions; empty if they are not a fixed set."""
 
 
 class RoundScript:

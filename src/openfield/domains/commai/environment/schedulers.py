@@ -130,8 +130,18 @@ class DependenciesScheduler(Scheduler):
         self._threshold = unlock_threshold
         self._needs: dict[str, set[str]] = {task.kind: set() for task in tasks}
         for first, then in tasks_dependencies:
-            self._require(first, then)
-        _refuse_cycles(self._needs)
+            for task in (first, then):
+                if task.kind not in self._needs:
+                    known = [task.name for task in self.tasks]
+                    raise UnknownName("task in tasks_dependencies", task.name, known, "Tasks")
+            self._needs[then.kind].add(first.kind)
+        try:
+            TopologicalSorter(self._needs).prepare()
+        except CycleError as error:
+            circle = " > ".join(reversed(error.args[1]))
+            raise InvalidInput(
+                f"The dependencies form a circle: {circle}. Remove one pair of tasks_dependencies."
+            ) from None
         self._solved: Counter[str] = Counter()
         self._current = ""
 
@@ -145,12 +155,6 @@ class DependenciesScheduler(Scheduler):
         """Count a success for the task that was chosen last."""
         if result > 0:
             self._solved[self._current] += result
-
-    def _require(self, first: Task, then: Task) -> None:
-        for task in (first, then):
-            if task.kind not in self._needs:
-                raise UnknownName("task in tasks_dependencies", task.name, [task.name for task in self.tasks], "Tasks")
-        self._needs[then.kind].add(first.kind)
 
     def _unlocked(self, task: Task) -> bool:
         return all(self._solved[need] >= self._threshold for need in self._needs[task.kind])
@@ -174,13 +178,3 @@ class IntrudedScheduler(Scheduler):
         """Pass on the verdicts of the scheduler's own tasks."""
         if not self._intruding:
             self.scheduler.record(result)
-
-
-def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:
-    try:
-        TopologicalSorter(needs).prepare()
-    except CycleError as error:
-        circle = " > ".join(reversed(error.args[1]))
-        raise InvalidInput(
-            f"The dependencies form a circle: {circle}. Remove one pair of tasks_dependencies."
-        ) from None

@@ -6,26 +6,19 @@ with `create_tasks()`, or our TOML, which yields settings as well.
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
+import runpy
 import traceback
-import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from openfield.domains.commai.environment import schedulers
 from openfield.domains.commai.environment.environment import BitEnvironment, Environment
 from openfield.domains.commai.environment.grid_world import GridWorld
-from openfield.domains.commai.environment.schedulers import (
-    ConsecutiveScheduler,
-    DependenciesScheduler,
-    IncrementalScheduler,
-    RandomScheduler,
-    Scheduler,
-    SequentialScheduler,
-)
+from openfield.domains.commai.environment.schedulers import Scheduler
 from openfield.domains.commai.environment.serializers import make_serializer
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.settings import CommaiSettings
@@ -63,15 +56,16 @@ def make_scheduler(settings: CommaiSettings) -> Scheduler:
     tasks = [make_task(name) for name in task_ids(settings.tasks) * (2 if settings.retest else 1)]
     threshold = settings.success_threshold
     if settings.scheduler == "random":
-        return RandomScheduler(tasks)
+        return schedulers.RandomScheduler(tasks)
     if settings.scheduler == "sequential":
-        return SequentialScheduler(tasks)
+        return schedulers.SequentialScheduler(tasks)
     if settings.scheduler == "incremental":
-        return IncrementalScheduler(tasks, threshold)
+        return schedulers.IncrementalScheduler(tasks, threshold)
     if settings.scheduler == "dependencies":
-        return DependenciesScheduler(tasks, _pairs(tasks, settings.dependencies), settings.unlock_threshold)
+        pairs = _pairs(tasks, settings.dependencies)
+        return schedulers.DependenciesScheduler(tasks, pairs, settings.unlock_threshold)
     strict = {task.name: max(task.minimum_threshold, threshold) for task in tasks} if settings.strict else None
-    return ConsecutiveScheduler(tasks, threshold, settings.cyclic, strict)
+    return schedulers.ConsecutiveScheduler(tasks, threshold, settings.cyclic, strict)
 
 
 def open_scheduler(settings: CommaiSettings) -> Scheduler:
@@ -136,8 +130,7 @@ def run_configuration(path: Path) -> Scheduler:
         raise InvalidInput(f"{path} is not inside the working directory. Python configurations run only from there.")
     with original_packages():
         try:
-            module = _import(path)
-            create = getattr(module, "create_tasks", None)
+            create = runpy.run_path(str(path)).get("create_tasks")
             if not callable(create):
                 raise InvalidInput(f"{path} has no function create_tasks() that returns a scheduler.")
             made: Scheduler = create()
@@ -250,11 +243,11 @@ def _scheduler_argument(key: str, value: Any, known: Sequence[str], tasks: Mappi
         if not isinstance(value, list):
             raise InvalidInput(f"{place} must be a list of pairs of task ids.")
         return [_tasks(pair, tasks, place, exactly=2) for pair in value]
-    if key == "cyclic":
-        if not isinstance(value, bool):
-            raise InvalidInput(f"{place} must be true or false, not {value!r}.")
-        return value
-    return _number(value, 1, place)
+    if key != "cyclic":
+        return _number(value, 1, place)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{place} must be true or false, not {value!r}.")
+    return value
 
 
 def _tasks(value: Any, tasks: Mapping[str, Task], place: str, exactly: int | None = None) -> list[Task]:
@@ -275,15 +268,6 @@ def _number(value: Any, minimum: int, place: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int if minimum else int | float) or value < minimum:
         raise InvalidInput(f"{place} must be a number of at least {minimum}, not {value!r}.")
     return value
-
-
-def _import(path: Path) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(f"commai_configuration_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise InvalidInput(f"{path} cannot be imported.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _line_in(path: Path, error: BaseException) -> str:

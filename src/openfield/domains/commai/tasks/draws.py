@@ -104,8 +104,3 @@ def time_is_out(rng: Random) -> str:
 def number_word(number: int) -> str:
     """Return a number from zero to ten in letters."""
     return load_phrasebook().numbers[number]
-
-
-def any_number(rng: Random, number: int) -> str:
-    """Return a number from zero to ten in letters or digits."""
-    return number_word(number) if rng.random() < 0.5 else str(number)

@@ -39,7 +39,8 @@ class MicroTask(Task):
         """Draw the hidden state of the instance and ask the first question."""
         deal, settings = self.script.deal() if self.script else self.deal(stage), stage.settings
         if settings.feedback or settings.synonyms:
-            deal = reword_all(deal, stage)
+            drawn, free = deal, not deal.keys  # the questions of a fixed set stay, because they are counted
+            deal = RoundSource(lambda: reword(drawn.draw(), stage, free), drawn.keys)
         if self.dotted:
             return DottedInstance(stage, self, deal)
         return (SingleInstance if self.single and not self.script else CountedInstance)(stage, self, deal)
@@ -285,12 +286,6 @@ def know_by_elimination(options: dict[str, int]) -> Knows:
     return knows
 
 
-def reword_all(rounds: RoundSource, stage: Stage) -> RoundSource:
-    """Return the same rounds in other words. The questions of a fixed set stay, because they are counted."""
-    keys = rounds.keys
-    return RoundSource(lambda: reword(rounds.draw(), stage, free=not keys), keys)
-
-
 def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:
     """Return a round in the words of the settings; its question changes only if it is `free` to."""
     settings = stage.settings
@@ -298,7 +293,13 @@ def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:
         drawn = ask_otherwise(drawn, with_synonyms(drawn.question, stage.rng))
     if not settings.feedback:
         return drawn
-    right, wrong = _feedback(settings.feedback, drawn.right, drawn.wrong)
+    right, wrong = drawn.right, drawn.wrong
+    if settings.feedback == "swapped":
+        right, wrong = wrong, right
+    elif settings.feedback == "withheld":
+        right = wrong = ""
+    else:
+        right, wrong = (_VERDICT.sub(lambda match: _OTHER_WORDS[match[0]], text) for text in (right, wrong))
     return Round(drawn.question, drawn.answer, right, wrong, drawn.accepts)
 
 
@@ -311,15 +312,3 @@ def with_synonyms(question: str, rng: Random) -> str:
 def ask_otherwise(drawn: Round, question: str) -> Round:
     """Return the same round with another question."""
     return Round(question, drawn.answer, drawn.right, drawn.wrong, drawn.accepts)
-
-
-def _feedback(kind: str, right: str, wrong: str) -> tuple[str, str]:
-    if kind == "swapped":
-        return wrong, right
-    if kind == "withheld":
-        return "", ""
-    return _rename(right), _rename(wrong)
-
-
-def _rename(feedback: str) -> str:
-    return _VERDICT.sub(lambda match: _OTHER_WORDS[match[0]], feedback)

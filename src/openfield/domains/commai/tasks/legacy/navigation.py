@@ -248,10 +248,6 @@ class CountingInventory(Dialogue):
     def begin(self) -> None:
         """Choose a kind of object and ask."""
         self._name = pick(self.rng, load_phrasebook().portable)
-        self.ask()
-
-    def ask(self) -> None:
-        """Ask for the number."""
         self.say(f"How many {self._name}s do you have?")
 
     def read(self, sentence: str) -> None:
@@ -271,11 +267,10 @@ class CountingInventoryGiving(CountingInventory):
 
     def begin(self) -> None:
         """Ask the first time, with few enough objects that the number has a word."""
+        super().begin()
         self._stage_number = 0
-        self._name = pick(self.rng, load_phrasebook().portable)
         self.world.inventory[self._name] = min(self.world.inventory[self._name], 8)
         self.world.wanted.clear()
-        self.ask()
 
     def read(self, sentence: str) -> None:
         """Go from stage to stage; a wrong number ends it."""

@@ -15,7 +15,7 @@ from random import Random
 
 from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.task import Instance, Stage, Task
-from openfield.domains.commai.tasks.draws import any_number, between, blame, load_phrasebook, pick
+from openfield.domains.commai.tasks.draws import between, blame, load_phrasebook, number_word, pick
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, exercise
 
@@ -82,7 +82,8 @@ def repeat_times(
     def make(rng: Random) -> Round:
         phrase, times = pick(rng, load_phrasebook().phrases), between(rng, 2, 3)
         promise = f" {pick(rng, load_phrasebook().promises)}" if promised else ""
-        question = f"{pick(rng, _VERBS)} {phrase} {any_number(rng, times)} times{manner}{promise}."
+        verb, count = pick(rng, _VERBS), number_word(times) if rng.random() < 0.5 else times
+        question = f"{verb} {phrase} {count} times{manner}{promise}."
         answer = f"{join([phrase] * times)}."
         return Round(question, answer, wrong=f"{blame(rng)} the right answer is: {answer}")
 
