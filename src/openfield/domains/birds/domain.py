@@ -22,7 +22,7 @@ from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import changed_settings, make_settings
-from openfield.spaces import Box, Space
+from openfield.spaces import Box
 from openfield.trial import Limits, Phase, Trial
 
 if TYPE_CHECKING:
@@ -72,8 +72,12 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def spec(self, trial: Trial) -> Spec:
         """Return what an agent may know before the trial starts."""
-        seen = make_settings(BirdsSettings, trial.settings).observe
-        return Spec(domain=self.name, task=TASK, actions=Box(-1, 1, (3,)), observations=_space(seen))
+        from openfield.domains.birds.game.ground_truth import FEATURE_ROWS, FEATURES
+        from openfield.domains.birds.game.scene import HEIGHT, WIDTH
+
+        spaces = {"image": Box(0, 255, (HEIGHT, WIDTH, 3), "uint8"), "features": Box(0, 1, (FEATURE_ROWS, FEATURES))}
+        seen = spaces.get(make_settings(BirdsSettings, trial.settings).observe)
+        return Spec(domain=self.name, task=TASK, actions=Box(-1, 1, (3,)), observations=seen)
 
     def phases(self, settings: BirdsSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
         """Return training, then a test with an onset; the phases of configured trials are in their files."""
@@ -97,7 +101,8 @@ class BirdsDomain(Domain[BirdsSettings]):
             return [replace(trial, red_light=red_light or trial.red_light, limits=self.limits) for trial in made]
         if chosen.trial or chosen.trial_list or chosen.told != "all":
             raise InvalidInput("Only the trials of a configuration can be chosen: add --config.")
-        chosen = replace(chosen, family=chosen.family or self._family(novelty), endless=False)
+        changes = apply_novelties(NOVELTIES, self.novelty_names(novelty), BirdsSettings()).changes
+        chosen = replace(chosen, family=chosen.family or family_of(changes) or 1, endless=False)
         made = super().trials(count, seed, novelty, red_light, **changed_settings(chosen))
         files = level_files(chosen, open_pool(chosen))
         return [replace(trial, files=files) for trial in made]
@@ -116,11 +121,6 @@ class BirdsDomain(Domain[BirdsSettings]):
     def check_end(self, settings: BirdsSettings, seed: int) -> None:
         """Raise `InvalidInput` if a trial never ends; only wires and people may play such a trial."""
         refuse_endless(settings, seed)
-
-    def _family(self, novelty: str | None) -> int:
-        """Return the family of levels that suits a novelty; the first family if there is no novelty."""
-        names = self.novelty_names(novelty)
-        return family_of(apply_novelties(NOVELTIES, names, BirdsSettings()).changes) or 1
 
     def world(self, trial: Trial) -> BirdsWorld:
         """Return the world of a trial."""
@@ -198,12 +198,3 @@ class BirdsDomain(Domain[BirdsSettings]):
 
 
 DOMAIN = BirdsDomain()
-
-
-def _space(seen: str) -> Space | None:
-    from openfield.domains.birds.game.ground_truth import FEATURE_ROWS, FEATURES
-    from openfield.domains.birds.game.scene import HEIGHT, WIDTH
-
-    if seen == "image":
-        return Box(0, 255, (HEIGHT, WIDTH, 3), "uint8")
-    return Box(0, 1, (FEATURE_ROWS, FEATURES)) if seen == "features" else None

@@ -268,8 +268,11 @@ class Harness:
         if self.stage in RESTING:
             if self.current.exhausted:
                 self._end_set()
-            elif not self.current.testing and self._checkpoint_due():
-                self._announce_test()
+            elif not self.current.testing and self._at_checkpoint:
+                if self._unused:
+                    self._announce_test()
+                else:
+                    self.training.recent_seconds = 0.0  # only the clock: questions go by the interactions
 
     def _candidate(self, index: int | None) -> int | None:
         """Return the level that a request means, whatever the state is; None if no level is left."""
@@ -310,12 +313,6 @@ class Harness:
         """True if a limit ends the level in play: the trial ends with it, or the settings say so."""
         last = not self._unused and (self.training_over or not self.current.testing)
         return last or not self.settings.finish_levels
-
-    def _checkpoint_due(self) -> bool:
-        if self._at_checkpoint and not self._unused:
-            self.training.recent_seconds = 0.0  # only the clock: questions go by the interactions
-            return False
-        return self._at_checkpoint
 
     def _end_set(self) -> None:
         if not self.current.testing:

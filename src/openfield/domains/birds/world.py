@@ -158,7 +158,9 @@ class BirdsWorld:
     def _act(self, action: Action) -> None:
         """Act in a level; a level that is left for another one ends first, the other one is loaded after that."""
         match action:
-            case Load() | Restart() if self._may(action):
+            case Restart() if self.harness.may_restart:
+                self._wanted, self._ended = action, "truncated"
+            case Load() if self.harness.find(action.level - 1 if action.level else None) is not None:
                 self._wanted, self._ended = action, "truncated"
             case Load() | Restart():
                 self._choose(action)
@@ -166,12 +168,6 @@ class BirdsWorld:
                 pass
             case _:
                 self._play(action)
-
-    def _may(self, action: Load | Restart) -> bool:
-        """Return whether the level that the agent wants can be loaded now."""
-        if isinstance(action, Restart):
-            return self.harness.may_restart
-        return self.harness.find(action.level - 1 if action.level else None) is not None
 
     def _play(self, action: Shot | SlingshotLaunch | Zoom | Wait | Watch) -> None:
         in_play = self.in_play

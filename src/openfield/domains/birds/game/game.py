@@ -203,21 +203,17 @@ class Game(BodySet):
             x, y = body.place
             if (-edge < x < edge or not self._is_out(body)) and DEPTH < y < SKY:
                 fastest = max(fastest, body.speed, TURNING * abs(body.physical.angularVelocity))
+            elif body.kind in ("bird", "egg"):
+                self.touch(body)
+                self._retire(body)
             else:
-                self._lose(body)
+                self.destroy(body)
         return fastest
 
     def _is_out(self, body: Body) -> bool:
         """Return whether no part of a body is left inside the level."""
         xs = [x for x, _ in body.outline()]
         return min(xs) > self._edge or max(xs) < -self._edge
-
-    def _lose(self, body: Body) -> None:
-        if body.kind in ("bird", "egg"):
-            self.touch(body)
-            self._retire(body)
-        else:
-            self.destroy(body)
 
     def _follow(self, bird: Body) -> None:
         """Add a dot to the path, and bring up the next bird if this one flies too long."""
