@@ -8,8 +8,6 @@ from openfield.metrics.detection import (
     BAND,
     PUBLISHED,
     Rule,
-    find_departures,
-    find_falls,
     measure_detection,
     measure_passive,
     measure_rule,
@@ -47,15 +45,15 @@ NAMES = ("passive_correct", "passive_alarmed", "passive_delay", "fall_correct", 
 
 def test_a_fall_is_an_average_below_the_threshold():
     results = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
-    assert find_falls(results, 5, 0.5) == [7, 8, 9]
-    assert find_falls(results, 5, 0.2) == [9]
-    assert find_falls(results[:4], 5, 0.5) == [], "too few to average"
+    assert Rule(5, threshold=0.5).alarms(results, 1.0) == [7, 8, 9]
+    assert Rule(5, threshold=0.2).alarms(results, 1.0) == [9]
+    assert Rule(5, threshold=0.5).alarms(results[:4], 1.0) == [], "too few to average"
 
 
 def test_a_departure_is_further_from_what_was_assumed_than_chance_explains():
-    assert find_departures([1] * 10 + [0] * 5, 10, 1.5, 0.9) == [12, 13, 14]
-    assert find_departures([0] * 10, 10, 2.0, 1.0) == [9]
-    assert find_departures([1, 0] * 10, 10, 1.5, 0.5) == []
+    assert Rule(10, 1.5).alarms([1] * 10 + [0] * 5, 0.9) == [12, 13, 14]
+    assert Rule(10, 2.0).alarms([0] * 10, 1.0) == [9]
+    assert Rule(10, 1.5).alarms([1, 0] * 10, 0.5) == []
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,13 @@ class Rule(NamedTuple):
 
     def alarms(self, results: Sequence[float], expected: float) -> list[int]:
         """Return the episodes after which it says that the world has changed."""
+        ends = range(self.window, len(results) + 1)
+        averages = [(end - 1, math.fsum(results[end - self.window : end]) / self.window) for end in ends]
         if self.threshold is not None:
-            return find_falls(results, self.window, self.threshold)
-        return find_departures(results, self.window, self.deviations, expected)
+            return [index for index, average in averages if average < self.threshold]
+        spread = math.sqrt(expected * (1 - expected) / self.window)
+        band = max(self.deviations * spread, 0.5 / self.window)
+        return [index for index, average in averages if abs(average - expected) > band]
 
 
 BAND, FALL = Rule(), Rule(threshold=THRESHOLD)
@@ -63,18 +67,6 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     }
 
 
-def find_falls(results: Sequence[float], window: int, threshold: float) -> list[int]:
-    """Return the episodes after which the average of the last ones is below a threshold."""
-    return [index for index, average in _averages(results, window) if average < threshold]
-
-
-def find_departures(results: Sequence[float], window: int, deviations: float, expected: float) -> list[int]:
-    """Return the episodes after which that average is further from the expected one than chance explains."""
-    spread = math.sqrt(expected * (1 - expected) / window)
-    band = max(deviations * spread, 0.5 / window)
-    return [index for index, average in _averages(results, window) if abs(average - expected) > band]
-
-
 def measure_passive(cell: CellRecord) -> dict[str, float | None]:
     """Measure a trial with the band and with the threshold."""
     return {**measure_rule(cell, BAND, "passive"), **measure_rule(cell, FALL, "fall")}
@@ -96,11 +88,6 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
         f"{name}_alarmed": float(bool(early)) if before else None,
         f"{name}_delay": late[0] - len(before) if correct else None,
     }
-
-
-def _averages(results: Sequence[float], window: int) -> list[tuple[int, float]]:
-    ends = range(window, len(results) + 1)
-    return [(end - 1, math.fsum(results[end - window : end]) / window) for end in ends]
 
 
 DETECTION = built_in("detection", measure_detection)

@@ -55,7 +55,7 @@ DETAILS = (
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a text to a file, which appears whole or not at all."""
+    """Write a page to a file, which appears whole or not at all."""
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
 

@@ -114,19 +114,15 @@ def find(study: Study, x: str, y: str, kind: str = "pearson", pooling: str = "z-
 
 
 def _matrix(study: Study) -> list[list[float | None]]:
-    def value(x: str, y: str) -> float | None:
-        if x == y:
-            return 1.0
-        line = find(study, x, y)
-        return line.r if line else None
-
-    return [[value(x, y) for y in COLUMNS] for x in COLUMNS]
+    lines = {(x, y): find(study, x, y) for x in COLUMNS for y in COLUMNS}
+    values = {pair: line.r if line else None for pair, line in lines.items()}
+    return [[1.0 if x == y else values[x, y] for y in COLUMNS] for x in COLUMNS]
 
 
 def _bars(study: Study, yardstick: str) -> Iterator[Bar]:
     reference = published().correlations["reward" if yardstick == REWARD else SIMILARITY]
     for name in COLUMNS:
-        line = find(study, name, yardstick) if name != yardstick else None
+        line = find(study, name, yardstick)
         if line is not None and line.r is not None:
             low, high = line.fisher or line.bootstrap or (None, None)
             yield Bar(WORDS[name], line.r, low, high, reference.get(name))
@@ -175,9 +171,8 @@ def _paper_table(study: Study) -> str:
     for name in COLUMNS:
         cells = [WORDS[name]]
         for yardstick, key in ((REWARD, "reward"), (SIMILARITY, SIMILARITY)):
-            line = find(study, name, yardstick) if name != yardstick else None
             reference = published().correlations[key].get(name)
-            cells += [_with_interval(line), f"{reference:.2f}" if reference is not None else "–"]
+            cells += [_with_interval(find(study, name, yardstick)), "–" if reference is None else f"{reference:.2f}"]
         body.append(cells)
     return _table(head, body)
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from openfield.capabilities import list_oracles
 from openfield.domain import Domain
 from openfield.testing.agent import check_agent
+from openfield.testing.evidence import list_competitors
 from openfield.testing.report import Finding, Report
 from openfield.testing.wire import check_wire
 from openfield.testing.world import check_world
@@ -25,7 +25,7 @@ __all__ = ["Conformance", "Finding", "Report", "check_agent", "check_domain", "c
 def check_domain(domain: Domain[Any]) -> Report:
     """Check everything a domain brings: its worlds, its agents and its wire."""
     report = check_world(domain)
-    for name in _competitors(domain):
+    for name in list_competitors(domain):
         report += check_agent(name, domain)
     return report + check_wire(domain)
 
@@ -43,17 +43,12 @@ class Conformance:
 
     def test_agents(self) -> None:
         """Check the agents, except oracles."""
-        for name in _competitors(self.domain):
+        for name in list_competitors(self.domain):
             _expect(check_agent(name, self.domain, patience=self.patience))
 
     def test_wire(self) -> None:
         """Check the wire."""
         _expect(check_wire(self.domain, patience=2 * self.patience))
-
-
-def _competitors(domain: Domain[Any]) -> list[str]:
-    """Return the names of the domain's agents that are not shown the world."""
-    return [name for name in domain.agents if name not in list_oracles(domain)]
 
 
 def _expect(report: Report) -> None:

@@ -41,9 +41,14 @@ def check_trials(domain: Domain[Any]) -> list[Trial]:
 def check_agents(domain: Domain[Any]) -> list[AgentSource]:
     """Return agents that can play a domain: the random agent if it has an action space, and its own."""
     spec = domain.spec(check_trials(domain)[0])
-    names = dict.fromkeys([*getattr(domain, "demo_agents", ()), *domain.agents])
-    own = [name for name in names if name in domain.agents and name not in list_oracles(domain)]
-    return [*([RandomAgent] if spec.actions is not None else []), *own]
+    competitors = list_competitors(domain)
+    own = dict.fromkeys([*getattr(domain, "demo_agents", ()), *competitors])
+    return [*([RandomAgent] if spec.actions is not None else []), *(name for name in own if name in competitors)]
+
+
+def list_competitors(domain: Domain[Any]) -> list[str]:
+    """Return the names of the domain's agents that are not shown the world."""
+    return [name for name in domain.agents if name not in list_oracles(domain)]
 
 
 class Rehearsal(msgspec.Struct, frozen=True):

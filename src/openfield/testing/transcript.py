@@ -45,12 +45,11 @@ class Transcript(msgspec.Struct, frozen=True):
 
     def count_hesitations(self) -> int:
         """Return the length of the longest row of replies that gave no action where one was asked for."""
-        most = row = 0
-        for before, step in itertools.pairwise(self.steps):
-            hesitates = step.reply is not None and step.reply.action is None and _asks_action(before)
-            row = row + 1 if hesitates else 0
-            most = max(most, row)
-        return most
+        hesitates = (
+            step.reply is not None and step.reply.action is None and _asks_action(before)
+            for before, step in itertools.pairwise(self.steps)
+        )
+        return max((sum(row) for _, row in itertools.groupby(hesitates)), default=0)
 
 
 class WatchedWorld:
