@@ -75,11 +75,9 @@ class DoomDomain(Domain[Any]):
         chosen = make_settings(self.settings, settings)
         names = self.novelty_names(novelty)
         training = self.training_trial(chosen, seed)
-        made = [training] if training is not None else []
-        for number in range(count):
-            root = derive(seed, self.name, number)
-            made.append(self.test_trial(chosen, root, compose(chosen, names, root), red_light, training))
-        return made
+        roots = [derive(seed, self.name, number) for number in range(count)]
+        tests = [self.test_trial(chosen, root, compose(chosen, names, root), red_light, training) for root in roots]
+        return tests if training is None else [training, *tests]
 
     def training_trial(self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...] = ()) -> Trial | None:
         """Make the trial of labelled episodes that every agent starts with; return None without training."""

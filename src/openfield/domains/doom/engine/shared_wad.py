@@ -55,8 +55,7 @@ class SharedWad:
 
     def _write(self) -> None:
         """Write the maps of the trials that can be played; the others are left out."""
-        made = {trial.id: _script(self._domain, trial) for trial in self.trials}
-        scripts = {key: script for key, script in made.items() if script is not None}
+        scripts = {trial.id: script for trial in self.trials if (script := _script(self._domain, trial))}
         firsts = itertools.accumulate(map(len, scripts.values()), initial=0)
         self._firsts = dict(zip(scripts, firsts, strict=False))
         self._wad = write_maps(self._domain, list(scripts.values())) if scripts else None

@@ -105,12 +105,8 @@ class Rectangle(msgspec.Struct, frozen=True):
 
     def walls(self) -> list[Wall]:
         """Return the four sides."""
-        return [
-            Wall(self.left, self.right, self.bottom, self.bottom),
-            Wall(self.left, self.right, self.top, self.top),
-            Wall(self.left, self.left, self.bottom, self.top),
-            Wall(self.right, self.right, self.bottom, self.top),
-        ]
+        across = [Wall(self.left, self.right, y, y) for y in (self.bottom, self.top)]
+        return across + [Wall(x, x, self.bottom, self.top) for x in (self.left, self.right)]
 
 
 class MapLayout(msgspec.Struct, kw_only=True):
@@ -139,9 +135,8 @@ class MapLayout(msgspec.Struct, kw_only=True):
         text.thing(PLAYER, *self.player)
         for tag, (at, angle) in enumerate(self.enemies, ENEMY_TAG):
             text.thing(enemy, at, angle, tag)
-        pillars = [(number, at) for number, at in self.items if number == OBSTACLE]
-        loose = [(number, at) for number, at in self.items if number != OBSTACLE]
-        for first, things in ((ITEM_TAG, loose), (PILLAR_TAG, pillars)):
+        for first, pillars in ((ITEM_TAG, False), (PILLAR_TAG, True)):
+            things = [item for item in self.items if (item[0] == OBSTACLE) is pillars]
             for tag, (number, at) in enumerate(things, first):
                 text.thing(number, at, 0, tag)
         return text.encode()
@@ -166,7 +161,9 @@ def map_name(number: int) -> str:
 
 
 def _globals(task: str, variants: Iterable[Any], settings: DoomSettings, count: int) -> list[Lump]:
-    common = _fill("common.decorate", _player_values(task, settings))
+    player = {"player_health": settings.player_health, "player_ammo": settings.player_ammo}
+    scatter = {"spread": 0 if task == "duel" else 1, "ammo_pack": getattr(settings, "ammo_pack", 15)}
+    common = _fill("common.decorate", {**player, **scatter})
     enemies = [
         _fill(f"{task}.decorate", {**dict(values), "variant": variant, "number": FIRST_ENEMY + variant})
         for variant, values in enumerate(variants)
@@ -174,15 +171,6 @@ def _globals(task: str, variants: Iterable[Any], settings: DoomSettings, count: 
     names = [FIRST_MAP, *map(map_name, range(count))]
     maps = ['GameInfo { PlayerClasses = "FieldMarine" }', *(f'map {name} "field" {{ }}' for name in names)]
     return [("DECORATE", "\n".join([common, *enemies]).encode()), ("MAPINFO", "\n".join(maps).encode())]
-
-
-def _player_values(task: str, settings: DoomSettings) -> dict[str, int]:
-    return {
-        "player_health": settings.player_health,
-        "player_ammo": settings.player_ammo,
-        "spread": 0 if task == "duel" else 1,
-        "ammo_pack": getattr(settings, "ammo_pack", 15),
-    }
 
 
 @functools.cache
