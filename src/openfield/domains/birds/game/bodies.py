@@ -207,9 +207,8 @@ class BodyBuilder:
         return Body(physical, kind, placed.type, outline)
 
     def _dynamic(self, placed: LevelObject, gravity: float, drag: float) -> Any:
-        physical = self._world.CreateDynamicBody(
-            position=(placed.x, placed.y), angle=math.radians(placed.rotation), angularDamping=drag
-        )
+        place, angle = (placed.x, placed.y), math.radians(placed.rotation)
+        physical = self._world.CreateDynamicBody(position=place, angle=angle, angularDamping=drag)
         physical.gravityScale = gravity
         return physical
 
@@ -224,10 +223,7 @@ class BodyBuilder:
     def _fixture(self, physical: Any, shape: Any, group: int, *material: float) -> None:
         density, friction, bounce = material
         groups = self.engine.b2Filter(categoryBits=group, maskBits=MASKS[group])
-        fixture = self.engine.b2FixtureDef(
-            shape=shape, density=density, friction=friction, restitution=bounce, filter=groups
-        )
-        physical.CreateFixture(fixture)
+        physical.CreateFixture(shape=shape, density=density, friction=friction, restitution=bounce, filter=groups)
 
     def _weigh(self, physical: Any, mass: float | None) -> None:
         """Set the mass of a body; None keeps the mass of its area."""

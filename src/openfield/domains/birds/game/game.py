@@ -145,7 +145,8 @@ class Game(BodySet):
         return lambda: self._watchers.remove(watcher)
 
     def burst(self, bird: Body) -> None:
-        """Explode a bird."""
+        """Explode a bird, as if it had touched something."""
+        self.touch(bird)
         self.explode(bird.place, self.profile.blasts["bird"])
         self._retire(bird)
 
@@ -298,12 +299,6 @@ def _rush(game: Game, bird: Body) -> None:
     bird.physical.ApplyLinearImpulse(impulse, bird.physical.worldCenter, True)
 
 
-def _burst(game: Game, bird: Body) -> None:
-    """Explode the bird."""
-    game.touch(bird)
-    game.burst(bird)
-
-
 def _lay(game: Game, bird: Body) -> None:
     """Drop an egg and lift the bird."""
     egg = game.add(game.builder.egg((bird.place[0], bird.place[1] - 0.3)))
@@ -314,7 +309,7 @@ def _lay(game: Game, bird: Body) -> None:
 POWERS: dict[str, Callable[[Game, Body], None]] = {
     "BirdBlue": _split,
     "BirdYellow": _rush,
-    "BirdBlack": _burst,
+    "BirdBlack": Game.burst,
     "BirdWhite": _lay,
 }
 """The powers of birds; a red one has none."""
