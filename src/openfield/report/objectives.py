@@ -113,7 +113,7 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
         low, high = record.get("intervals", {}).get(name, (None, None))
         beside = "" if low is None else f" [{low:.6g}, {high:.6g}]"
         beside += f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
-        yield f"{name:<24}{_number(value, record['reasons'].get(name))} {unit}".rstrip() + beside
+        yield f"{name:<24}{_defined(value, record['reasons'].get(name))} {unit}".rstrip() + beside
     sizes = record["distinct"]
     yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on, {sizes['actions']:,} actions"
     if record.get("zeros_dropped"):
@@ -164,7 +164,7 @@ def study_lines(study: Study) -> Iterator[str]:
 def similarity_lines(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines about a comparison."""
     for name, value in record["values"].items():
-        yield f"{name:<24}{_number(value, record['reasons'].get(name))}"
+        yield f"{name:<24}{_defined(value, record['reasons'].get(name))}"
 
 
 def compat_lines(record: dict[str, Any], titled: bool = False) -> Iterator[str]:
@@ -172,14 +172,14 @@ def compat_lines(record: dict[str, Any], titled: bool = False) -> Iterator[str]:
     if titled:
         yield record["table"]
     for name, value in record["values"].items():
-        yield f"{LABELS[name]}: {_exactly(value, record['reasons'].get(name))}"
+        yield f"{LABELS[name]}: {_defined(value, record['reasons'].get(name), '')}"
 
 
 def compat_similarity_lines(record: dict[str, Any]) -> Iterator[str]:
     """Yield what the original's two similarity scripts print."""
     first, second = (Path(path).stem for path in record["tables"])
     values = record["values"]
-    yield f"Human similarity: {_exactly(values['jaccard'], record['reasons'].get('jaccard'))}"
+    yield f"Human similarity: {_defined(values['jaccard'], record['reasons'].get('jaccard'), '')}"
     yield f"Proportion of observations in {first} that are also in {second}: {values['first_in_second']!r}"
     yield f"Proportion of observations in {second} that are also in {first}: {values['second_in_first']!r}"
     yield f"JSD human similarity: {values['jsd_nats']!r}"
@@ -220,9 +220,6 @@ def _with_interval(group: dict[str, Any], name: str) -> str:
     return f"{value:.4g}" + (f" [{interval[0]:.4g}, {interval[1]:.4g}]" if interval else "")
 
 
-def _number(value: float | None, reason: str | None) -> str:
-    return f"{value:.10g}" if value is not None else f"not defined: {reason}"
-
-
-def _exactly(value: float | None, reason: str | None) -> str:
-    return repr(value) if value is not None else f"not defined: {reason}"
+def _defined(value: float | None, reason: str | None, form: str = ".10g") -> str:
+    """Return a value in a format, in full if that is empty, or why it is not defined."""
+    return f"not defined: {reason}" if value is None else format(value, form)

@@ -56,7 +56,7 @@ class WatchedWorld:
     """A world that remembers what it showed and what was true."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self._world, self.look, self.close = world, world.look, world.close
         self.timed = bool(getattr(world, "timed", False))
         self.stays: Callable[[Reply], bool] | None = getattr(world, "stays", None)
         self.turns: list[Turn] = []
@@ -81,14 +81,6 @@ class WatchedWorld:
         """Pass a reply on to the world."""
         with inside_world():
             return self._keep(self._world.step(reply))
-
-    def look(self, query: str) -> Any:
-        """Read something off the world."""
-        return self._world.look(query)
-
-    def close(self) -> None:
-        """Free what the world holds."""
-        self._world.close()
 
     def _keep(self, turn: Turn) -> Turn:
         self.turns.append(turn)

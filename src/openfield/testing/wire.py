@@ -102,7 +102,11 @@ class WireEvidence:
 
 
 def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, patience: float) -> WireEvidence:
-    asked = [step.reply for before, step in itertools.pairwise(here) if step.reply is not None and _asks(before)]
+    asked = [
+        step.reply
+        for before, step in itertools.pairwise(here)
+        if step.reply is not None and (turn := _turn(before)) is not None and turn.ask is not Ask.NONE
+    ]
     failure = ""
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "wire.sqlite") as journal:
         try:
@@ -159,11 +163,6 @@ def _equal_record(evidence: WireEvidence) -> Iterator[str]:
 
 
 CHECKS = name_checks(_plays, _equal_record)
-
-
-def _asks(step: RawStep) -> bool:
-    turn = _turn(step)
-    return turn is not None and turn.ask is not Ask.NONE
 
 
 def _turn(step: RawStep) -> Turn | None:

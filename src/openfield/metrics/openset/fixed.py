@@ -114,7 +114,9 @@ def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[st
     return {
         "M1": _over_tests(estimate_count, _present(test.missed for test in novel)),
         "M2": _over_tests(estimate_rate, [float(test.missed is not None) for test in novel]),
-        "M2.1": _over_tests(estimate_rate, [float(_early(test)) for test in novel]),
+        "M2.1": _over_tests(
+            estimate_rate, [float(test.detection is not None and test.missed is None) for test in novel]
+        ),
         "M4" if given else "M3": _over_tests(
             quotient, _present(ratio(test.last, test.baseline_before) for test in novel)
         ),
@@ -129,10 +131,6 @@ def _over_tests(estimate: Callable[[Sequence[float]], Estimate], values: Sequenc
     if found.mean is not None or not values:
         return found
     return Estimate(sum(values) / len(values), None, None, len(values), f"n={len(values)}: too few for an interval")
-
-
-def _early(test: TestFacts) -> bool:
-    return test.detection is not None and test.onset is not None and test.detection < test.onset
 
 
 def _share_of_both(test: TestFacts) -> float | None:
