@@ -7,26 +7,17 @@ are those of `openfield.metrics.gradual`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from openfield.domains.commai.environment.environment import Tally
 from openfield.journal.reader import CellRecord, Run
 from openfield.metrics import gradual
 
 BUDGETS = (10_000, 100_000, 1_000_000)
 """Steps within which the table counts solved tasks."""
-
-
-@dataclass
-class TaskTotals:
-    """Steps, reward and instances of one task."""
-
-    steps: int = 0
-    reward: float = 0.0
-    instances: int = 0
 
 
 def export_results(path: Path, target: Path, cell: str | None) -> str:
@@ -39,21 +30,21 @@ def export_results(path: Path, target: Path, cell: str | None) -> str:
     return f"The original's summary in {target}"
 
 
-def total_tasks(run: Run, cell: CellRecord) -> dict[str, TaskTotals]:
+def total_tasks(run: Run, cell: CellRecord) -> dict[str, Tally]:
     """Return steps, reward and instances by task. A reward counts for the task that earned it."""
-    totals: dict[str, TaskTotals] = {}
-    steps, reward = 0, 0.0
+    totals: dict[str, Tally] = {}
+    steps = reward = 0
     for step in run.steps(cell.id, cell.attempt):
         if (turn := step.turn) is None:
             continue
-        reward += turn.reward
+        reward += int(turn.reward)
         if step.truth is None or not step.truth.episode_over:
             steps += 1
             continue
-        task = totals.setdefault(step.truth.detail["task"], TaskTotals())
+        task = totals.setdefault(step.truth.detail["task"], Tally())
         steps += turn.last == "terminated"  # a truncated turn comes after the last step; others show the next task
         task.steps, task.reward, task.instances = task.steps + steps, task.reward + reward, task.instances + 1
-        steps, reward = 1, 0.0
+        steps, reward = 1, 0
     return totals
 
 
@@ -61,9 +52,9 @@ def _lines(run: Run, cell: CellRecord) -> Iterator[str]:
     totals = total_tasks(run, cell)
     steps, reward = sum(task.steps for task in totals.values()), sum(task.reward for task in totals.values())
     sections: dict[str, dict[str, float]] = {
-        "General results": {"Average reward": _ratio(reward, steps), "Total time": steps, "Total reward": int(reward)},
+        "General results": {"Average reward": _ratio(reward, steps), "Total time": steps, "Total reward": reward},
         "Average reward per task": {name: _ratio(task.reward, task.steps) for name, task in totals.items()},
-        "Total reward per task": {name: int(task.reward) for name, task in totals.items()},
+        "Total reward per task": {name: task.reward for name, task in totals.items()},
         "Total time per task": {name: task.steps for name, task in totals.items()},
         "Number of trials per task": {name: task.instances for name, task in totals.items()},
     }
@@ -71,7 +62,7 @@ def _lines(run: Run, cell: CellRecord) -> Iterator[str]:
         yield from (f"* {title}", *(f"{name}: {value}" for name, value in rows.items()), "")
 
 
-def _ratio(reward: float, steps: int) -> float:
+def _ratio(reward: int, steps: int) -> float:
     return round(reward / steps, 6) if steps else 0.0
 
 

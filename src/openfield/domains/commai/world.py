@@ -138,16 +138,13 @@ class CommaiWorld:
         detail = self._describe(self.environment.result)
         self._stirred = True
         self._instances += 1
-        if self._changed is not None and not self._novel and self._is_time():
+        settings, due = self._settings, self._instances >= self._settings.onset_instances
+        if settings.onset_steps:
+            due = settings.max_steps - self._left >= settings.onset_steps
+        if self._changed is not None and not self._novel and due:
             self._change(self._changed)
             self._calm = Truth(novel=True)
         self._ended = self._truth(detail)
-
-    def _is_time(self) -> bool:
-        settings = self._settings
-        if settings.onset_steps:
-            return settings.max_steps - self._left >= settings.onset_steps
-        return self._instances >= settings.onset_instances
 
     def _change(self, settings: CommaiSettings) -> None:
         """Apply other settings, from the next instance on."""

@@ -6,10 +6,11 @@ and recorded like any learner's answers.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Literal
 
-from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
+from openfield.core import AgentFactory, Ask, Reply, Turn
 from openfield.domains.commai.agents.learner_agent import REPLIES
 from openfield.domains.commai.agents.terminal_view import LineView, ScreenView, Streams
 from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, speaks_bits, to_bits
@@ -31,11 +32,7 @@ def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) ->
         screen: Whether to use the whole screen.
         delay: Seconds to wait after each step.
     """
-
-    def make(spec: Spec, seed: int) -> Agent:
-        return Human(ScreenView(delay) if screen else LineView(delay), mode, bits=speaks_bits(spec))
-
-    return make
+    return lambda spec, seed: Human(ScreenView(delay) if screen else LineView(delay), mode, bits=speaks_bits(spec))
 
 
 class Human:
@@ -91,7 +88,7 @@ class Human:
                 raise Cancelled("The player left.")
             if line == SKIP:
                 return Reply(SKIP)
-            self._typed.extend(_single_dots(line) or _SILENCE)
+            self._typed.extend(re.sub(r"\.+", ".", line) or _SILENCE)  # a second dot would answer the next question
         else:
             self._view.show(self._streams)
         said = self._typed.popleft() if self._typed else _SILENCE
@@ -117,10 +114,3 @@ class Human:
 
     def _is_overdue(self) -> bool:
         return self._mode == "line" and self._unasked > _MAX_UNASKED
-
-
-def _single_dots(line: str) -> str:
-    """Replace runs of dots by one: the second dot would answer the next question."""
-    while ".." in line:
-        line = line.replace("..", ".")
-    return line

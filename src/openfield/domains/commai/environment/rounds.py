@@ -61,8 +61,13 @@ class RoundScript:
         self._dealt += 1
         rounds = self._instances[number]
         keys = self._keys[number] if self._keys else sorted({entry.question for entry in rounds})
-        silence = Round("", ".", accepts=_refuse(f"Instance {number} of the script has {len(rounds)} questions"))
-        left = iter(rounds)
+
+        def refuse(answer: str) -> bool:
+            raise InvalidInput(
+                f"Instance {number} of the script has {len(rounds)} questions, and one more was answered."
+            )
+
+        left, silence = iter(rounds), Round("", ".", accepts=refuse)
         return RoundSource(lambda: next(left, silence), keys)
 
 
@@ -97,10 +102,3 @@ def _round(entry: Round | tuple[str, str] | tuple[str, str, str]) -> Round:
         return entry
     question, answer, feedback = (*entry, "")[:3]
     return Round(question, answer, feedback, feedback)
-
-
-def _refuse(complaint: str) -> Callable[[str], bool]:
-    def accepts(answer: str) -> bool:
-        raise InvalidInput(f"{complaint}, and one more was answered.")
-
-    return accepts

@@ -5,6 +5,7 @@ The environment reports each verdict and then asks for a task. None ends the cur
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,13 +44,11 @@ class SequentialScheduler(Scheduler):
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         super().__init__(tasks)
-        self._next = 0
+        self._turns = itertools.cycle(tasks)
 
     def next_task(self, rng: random.Random) -> Task:
         """Return the next task in turn."""
-        task = self.tasks[self._next % len(self.tasks)]
-        self._next += 1
-        return task
+        return next(self._turns)
 
 
 class IncrementalScheduler(Scheduler):
@@ -147,7 +146,10 @@ class DependenciesScheduler(Scheduler):
 
     def next_task(self, rng: random.Random) -> Task:
         """Return a random unlocked task."""
-        task = rng.choice([task for task in self.tasks if self._unlocked(task)])
+        unlocked = {
+            kind for kind, needs in self._needs.items() if all(self._solved[n] >= self._threshold for n in needs)
+        }
+        task = rng.choice([task for task in self.tasks if task.kind in unlocked])
         self._current = task.kind
         return task
 
@@ -155,9 +157,6 @@ class DependenciesScheduler(Scheduler):
         """Count a success for the task that was chosen last."""
         if result > 0:
             self._solved[self._current] += result
-
-    def _unlocked(self, task: Task) -> bool:
-        return all(self._solved[need] >= self._threshold for need in self._needs[task.kind])
 
 
 class IntrudedScheduler(Scheduler):

@@ -80,6 +80,8 @@ def open_scheduler(settings: CommaiSettings) -> Scheduler:
 def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Scheduler, CommaiSettings]:
     """Return the scheduler and the settings of a file, or of a mapping in the original's form.
 
+    A TOML file has the settings at its top or in a table `[commai]`.
+
     Raises:
         InvalidInput: The file cannot be used. The message names the key and what would be right.
     """
@@ -91,8 +93,12 @@ def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Schedule
     if path.suffix == ".json":
         return read_original(_decode(path, msgspec.json.decode), str(path)), CommaiSettings()
     if path.suffix == ".toml":
-        settings = read_settings(_decode(path, msgspec.toml.decode), str(path))
+        table = _decode(path, msgspec.toml.decode)
+        values = table.get("commai", table)
+        if not isinstance(values, dict):
+            raise InvalidInput(f"{path}: commai must be a table of settings.")
         try:
+            settings = make_settings(CommaiSettings, values)
             return make_scheduler(settings), settings
         except (InvalidInput, UnknownName) as error:
             raise InvalidInput(f"{path}: {error}") from None
@@ -108,17 +114,6 @@ def read_original(table: Any, name: str) -> Scheduler:
         key: _task(key, entry, worlds, f"{name}: tasks.{key}") for key, entry in _part(table, "tasks", name).items()
     }
     return _scheduler(_part(table, "scheduler", name), tasks, f"{name}: scheduler")
-
-
-def read_settings(table: Any, name: str) -> CommaiSettings:
-    """Return the settings of a TOML file, which has them at its top or in a table `[commai]`."""
-    values = table.get("commai", table)
-    if not isinstance(values, dict):
-        raise InvalidInput(f"{name}: commai must be a table of settings.")
-    try:
-        return make_settings(CommaiSettings, values)
-    except (InvalidInput, UnknownName) as error:
-        raise InvalidInput(f"{name}: {error}") from None
 
 
 def run_configuration(path: Path) -> Scheduler:

@@ -37,7 +37,10 @@ _LEGACY = {group: {name.lower(): f"{group}.{name}" for name in tasks} for group,
 
 
 def find_task(path: str) -> str | None:
-    """Return the id of the task with this dotted class name, or None."""
+    """Return the id of the task with this dotted class name, or None.
+
+    Names of legacy tasks that occur in two sets are told apart by their module.
+    """
     parts = path.split(".")
     name = parts[-1]
     micro, mini = _MICRO.fullmatch(name), _MINI.fullmatch(name)
@@ -46,7 +49,10 @@ def find_task(path: str) -> str | None:
         return wanted if wanted in CATALOGUE else None
     if mini:
         return f"mini{mini[1]}" if f"mini{mini[1]}" in CATALOGUE else None
-    return _find_legacy(parts[:-1], name.removesuffix("Task").lower())
+    name = name.removesuffix("Task").lower()
+    name = load_phrasebook().short_names.get(name, name)
+    modules = ["small" if module == "micro" else module for module in parts[:-1]]
+    return next((_LEGACY[group][name] for group in [*modules, *_LEGACY] if name in _LEGACY.get(group, {})), None)
 
 
 def make_alias(path: str) -> Any:
@@ -63,13 +69,6 @@ def _make_task(name: str, world: GridWorld | None = None) -> Task:
     if world is not None:
         task.world = world
     return task
-
-
-def _find_legacy(modules: list[str], name: str) -> str | None:
-    """Return the id of a legacy task. Names that occur in two sets are told apart by their module."""
-    name = load_phrasebook().short_names.get(name, name)
-    named = ["small" if module == "micro" else module for module in modules]
-    return next((_LEGACY[group][name] for group in [*named, *_LEGACY] if name in _LEGACY.get(group, {})), None)
 
 
 @contextmanager

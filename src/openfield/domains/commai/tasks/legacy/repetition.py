@@ -15,7 +15,7 @@ from random import Random
 
 from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.task import Instance, Stage, Task
-from openfield.domains.commai.tasks.draws import between, blame, load_phrasebook, number_word, pick
+from openfield.domains.commai.tasks.draws import between, blame, load_phrasebook, number_word, pick, praise
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, exercise
 
@@ -36,24 +36,20 @@ class BeSilentTask(Task):
         """Ask for silence."""
         if not self._drawn:
             self.max_time, self._drawn = between(stage.rng, *self._limits), True
-        return _Silence(stage, self)
+        stage.say(self.question)
+        return _Silence(stage)
 
 
-class _Silence(Dialogue):
-    def begin(self) -> None:
-        if isinstance(self.task, BeSilentTask):
-            self.say(self.task.question)
-
+class _Silence(Instance):
     def hear(self, symbol: str) -> int:
         if symbol != " ":
-            self.lose()
+            self.stage.finish(False, blame(self.stage.rng))
         return 0
 
-    def overhear(self, symbol: str) -> int:
-        return self.hear(symbol)
+    overhear = hear
 
     def time_out(self) -> None:
-        self.win()
+        self.stage.finish(True, praise(self.stage.rng))
 
 
 def repeat_character(rng: Random) -> Round:
