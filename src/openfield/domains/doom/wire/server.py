@@ -242,8 +242,8 @@ class AmqpServer:
         Silence does not count while there is no broker, while this process was held up, or while the agent waits for a
         reply, for example for an engine that starts.
         """
-        lease, slow = self._options.lease, (self._options.config or ini.ServerConfig()).training_timeout_multiplier
-        clock, pause = asyncio.get_running_loop().time, min(SILENCE_CHECK_SECONDS, lease / 4)
+        clock, pause = asyncio.get_running_loop().time, min(SILENCE_CHECK_SECONDS, self._options.lease / 4)
+        slow = (self._options.config or ini.ServerConfig()).training_timeout_multiplier
         while True:
             due = clock() + pause
             await asyncio.sleep(pause)
@@ -254,7 +254,7 @@ class AmqpServer:
                 elif queue.session.over:
                     if queue.silence() > FAREWELL_SECONDS:
                         await self._close(queue)
-                elif queue.silence() > lease * (slow if queue.session.training_gap else 1.0):
+                elif queue.silence() > self._options.lease * (slow if queue.session.training_gap else 1.0):
                     await self.drop(name, AgentGone(f"The agent said nothing for {queue.silence():.0f} s."))
 
     async def fail(self, name: str, fault: OpenfieldError) -> None:
