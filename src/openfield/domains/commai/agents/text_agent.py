@@ -68,9 +68,7 @@ class TextAgent:
 
     def close(self) -> None:
         """Close the answering function if it can be closed."""
-        close = getattr(self._answer, "close", None)
-        if close is not None:
-            close()
+        getattr(self._answer, "close", lambda: None)()
 
     def _listen(self, symbol: str, reward: int) -> None:
         """Take the teacher's symbol; if the teacher interrupts an answer, drop the rest of it."""

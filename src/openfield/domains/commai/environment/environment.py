@@ -12,15 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from openfield.domains.commai.environment import serializers
 from openfield.domains.commai.environment.schedulers import Scheduler
-from openfield.domains.commai.environment.serializers import (
-    SPACE_BITS,
-    BitReader,
-    Scrambler,
-    next_character,
-    strip_spaces,
-    to_bits,
-)
+from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, Scrambler
 from openfield.domains.commai.environment.task import ASKED, SILENCE, Instance, Prices, Task
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import AgentProtocol
@@ -315,8 +309,9 @@ class BitEnvironment(Environment):
         self._priority = priority
         if self.serializer is not None:
             text = self.serializer.encode(text)
-        self.text = self.text[: next_character(self.text, self.at)] + to_bits(text.translate(self.alphabet))
-        self._end, self.spoken = len(self.text), strip_spaces(self.text)
+        said = self.text[: serializers.next_character(self.text, self.at)]
+        self.text = said + serializers.to_bits(text.translate(self.alphabet))
+        self._end, self.spoken = len(self.text), serializers.strip_spaces(self.text)
 
     def _pause(self) -> str:
         """Begin to say a space, which takes eight bits."""

@@ -89,13 +89,17 @@ class GridWorld:
         """Return the cells around the learner as five lines of five characters."""
         x, y = self.position
         reach = range(-VIEW, VIEW + 1)
-        rows = [[self._sign((x + east, y + south)) for east in reach] for south in reach]
-        rows[VIEW][VIEW] = _ARROWS[self.facing]
-        return "\n".join("".join(row) for row in rows)
+        signs = {place: thing.name[0].upper() for place, thing in self.things.items()}
+        signs[x, y] = _ARROWS[self.facing]
+        return "\n".join("".join(signs.get((x + east, y + south), ".") for east in reach) for south in reach)
+
+    def facing_after(self, quarters: int) -> str:
+        """Return the direction after some quarter turns to the right."""
+        return NAMES[(NAMES.index(self.facing) + quarters) % 4]
 
     def turn(self, quarters: int) -> str:
         """Turn left (-1) or right (1)."""
-        self.facing = NAMES[(NAMES.index(self.facing) + quarters) % 4]
+        self.facing = self.facing_after(quarters)
         return f"You turned {'left' if quarters < 0 else 'right'}, you are now facing {self.facing}."
 
     def move(self) -> str:
@@ -133,14 +137,9 @@ class GridWorld:
         self.given.append(name)
         return f"You gave me {with_article(name)}."
 
-    def _sign(self, place: Place) -> str:
-        thing = self.things.get(place)
-        return thing.name[0].upper() if thing else "."
-
     def _obey(self, sentence: str, stage: Stage) -> None:
         for pattern, command in _COMMANDS:
-            found = pattern.search(sentence)
-            if found:
+            if found := pattern.search(sentence):
                 stage.say(command(self, found), priority=0)
                 return
 

@@ -177,8 +177,15 @@ def _task(key: str, entry: Any, worlds: Mapping[str, GridWorld], place: str) -> 
     args = entry.get("args") or {}
     if not isinstance(args, Mapping):
         raise InvalidInput(f"{place}.args must be a table of arguments, such as {{'max_time': 1000}}.")
+    known = [argument for argument in ARGUMENTS if hasattr(task, argument)]
     for name, value in args.items():
-        _set_argument(task, name, value, worlds, f"{place}.args.{name}")
+        at = f"{place}.args.{name}"
+        if name == "world":
+            task.world = _lookup(value, worlds, "world", at)
+        elif name in known:  # a number that its instances read
+            setattr(task, name, _number(value, ARGUMENTS[name], at))
+        else:
+            raise InvalidInput(f"{at}: {UnknownName('argument', name, ['world', *known], label='Known')}")
     if entry.get("world") is not None:
         task.world = _lookup(entry["world"], worlds, "world", f"{place}.world")
     return task
@@ -196,17 +203,6 @@ def _own_task(path: str, key: str, place: str) -> Task:
     if not (isinstance(found, type) and issubclass(found, Task)):
         raise InvalidInput(f"{place}.type: {path} is not a task: it must be a subclass of Task or MicroTask.")
     return found(key)
-
-
-def _set_argument(task: Task, name: str, value: Any, worlds: Mapping[str, GridWorld], place: str) -> None:
-    """Set a keyword argument of a task: its world, or a number that its instances read."""
-    if name == "world":
-        task.world = _lookup(value, worlds, "world", place)
-        return
-    known = [argument for argument in ARGUMENTS if hasattr(task, argument)]
-    if name not in known:
-        raise InvalidInput(f"{place}: {UnknownName('argument', name, ['world', *known], label='Known')}")
-    setattr(task, name, _number(value, ARGUMENTS[name], place))
 
 
 def _scheduler(entry: dict[str, Any], tasks: Mapping[str, Task], place: str) -> Scheduler:

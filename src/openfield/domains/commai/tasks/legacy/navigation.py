@@ -9,15 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from openfield.domains.commai.environment.grid_world import (
-    DIRECTIONS,
-    NAMES,
-    GridObject,
-    GridWorld,
-    Place,
-    step,
-    with_article,
-)
+from openfield.domains.commai.environment.grid_world import NAMES, GridObject, GridWorld, Place, step, with_article
 from openfield.domains.commai.environment.task import Stage, Task
 from openfield.domains.commai.tasks.draws import between, load_phrasebook, number_word, pick
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
@@ -64,7 +56,7 @@ class Turning(GridDialogue):
     def instruct(self) -> str:
         """Name the side."""
         self._side = self._side or pick(self.rng, ("left", "right"))
-        self._goal = turn_by(self.world.facing, _RELATIVE[self._side])
+        self._goal = self.world.facing_after(_RELATIVE[self._side])
         return f"Turn {self._side}."
 
     def done(self) -> bool:
@@ -144,7 +136,7 @@ def move_forward(world: GridWorld, rng: Random) -> tuple[Place, str]:
 def move_aside(world: GridWorld, rng: Random) -> tuple[Place, str]:
     """Choose the cell to the left or right to go to."""
     side = pick(rng, ("left", "right"))
-    return step(world.position, turn_by(world.facing, _RELATIVE[side])), f"Move {side}."
+    return step(world.position, world.facing_after(_RELATIVE[side])), f"Move {side}."
 
 
 def move_by_compass(world: GridWorld, rng: Random) -> tuple[Place, str]:
@@ -213,7 +205,7 @@ class LookAround(GridDialogue):
             return
         if sentence.endswith("I look."):
             self._seen.add(self.world.facing)
-        if len(self._seen) == len(DIRECTIONS):
+        if len(self._seen) == len(NAMES):
             self.win()
 
     def hint(self) -> str:
@@ -323,11 +315,6 @@ NAVIGATION: dict[str, Callable[[str], Task]] = {
     "LookAround": in_grid(LookAround, 5000),
     "FindObjectAround": in_grid(partial(Fetching, choose=find_around), 10_000),
 }
-
-
-def turn_by(facing: str, quarters: int) -> str:
-    """Return the direction after some quarter turns to the right."""
-    return NAMES[(NAMES.index(facing) + quarters) % 4]
 
 
 def walk(world: GridWorld, goal: Place) -> str:
