@@ -15,6 +15,7 @@ check: .venv/.tools
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: .venv/.tools
 	$(BIN)/ruff format .

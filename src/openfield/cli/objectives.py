@@ -72,7 +72,7 @@ def evaluate(
         openfield objectives human.pkl agent.pkl --num-obs 65536
     """
     from openfield.objectives.evaluation import check_names
-    from openfield.report.objectives import SCHEMA, compat_lines, evaluation_lines, runs_lines
+    from openfield.report.objectives import runs_lines
 
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
@@ -84,10 +84,7 @@ def evaluate(
             raise InvalidInput("--compat, --inputs all, --intervals and --num-actions are for tables, not for runs.")
         run_options = {"num_obs": num_obs, "only": only, "unit": unit}
         record = _record_runs(tables, human, human_agent, thresholds, pictures, run_options)
-        if json:
-            print_json(record)
-        else:
-            _print_lines(runs_lines(record))
+        print_json(record) if json else _print_lines(runs_lines(record))
         _exit_with(record["runs"])
         return
     if intervals and inputs == "all":
@@ -96,7 +93,13 @@ def evaluate(
         raise InvalidInput(f"--num-actions is {num_actions}; it must be positive.")
     options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
     records = [_record(path, options, hashed=json, intervals=intervals) for path in tables]
-    if json:
+    _print_tables(records, json, compat)
+
+
+def _print_tables(records: list[dict[str, Any]], as_json: bool, compat: bool) -> None:
+    from openfield.report.objectives import SCHEMA, compat_lines, evaluation_lines
+
+    if as_json:
         print_json(records[0] if len(records) == 1 else {"schema": SCHEMA, "tables": records})
     else:
         for record in records:

@@ -1,0 +1,75 @@
+"""The rules of the house that a machine can hold: layers, cycles, folders, names and the voice of docstrings."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import grimp
+import pytest
+
+from support.places import ROOT
+from support.voice import find_offences
+
+SOURCE = ROOT / "src" / "openfield"
+MODULES = sorted(SOURCE.rglob("*.py"))
+MAX_MODULES = 15
+MAX_LINES = 500
+MAX_FUNCTION = 60
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Imports inside functions count; those for type checkers do not."""
+    graph = grimp.build_graph("openfield", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(f"These import each other in a circle: {' -> '.join(error.args[1])}")
+
+
+def test_folders_can_be_taken_in_at_a_glance() -> None:
+    sizes = Counter(path.parent for path in MODULES if path.name != "__init__.py" and path.parent != SOURCE)
+    assert {str(folder): size for folder, size in sizes.items() if size > MAX_MODULES} == {}
+
+
+def test_modules_and_functions_have_a_readable_length() -> None:
+    long = {str(path): size for path in MODULES if (size := len(path.read_text().splitlines())) > MAX_LINES}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                size = (node.end_lineno or 0) - node.lineno + 1
+                long |= {f"{path}:{node.name}": size} if size > MAX_FUNCTION else {}
+    assert long == {}
+
+
+def test_every_folder_says_what_is_in_it() -> None:
+    for path in MODULES:
+        if path.name == "__init__.py":
+            text = ast.get_docstring(ast.parse(path.read_text())) or ""
+            assert len(text) > 60, f"{path.parent} does not say what is in it and where to begin"
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(SOURCE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("folder", sorted({path.relative_to(SOURCE).parts[0] for path in MODULES}))
+def test_docstrings_begin_with_a_verb(folder: str) -> None:
+    """And constants have the field's prefixes, and no text speaks of `somebody`."""
+    files = [path for path in MODULES if path.relative_to(SOURCE).parts[0] == folder]
+    assert [line for path in files for line in find_offences(path)] == []
+
+
+def test_tests_stand_where_their_modules_stand() -> None:
+    """Every folder of tests is a folder of the package, but for what tests share."""
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert sorted(str(folder) for folder in folders if not (SOURCE / folder).is_dir()) == []
+    assert not [path for path in Path(ROOT / "tests").glob("*.py") if not path.name.startswith(("test_", "conftest"))]
