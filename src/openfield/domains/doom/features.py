@@ -39,7 +39,8 @@ def item_features(items: Items) -> Features:
 
 def arena_features(state: GameState, stamp: float, items: Features) -> Features:
     """Make the arena's vector with the published keys; unlike the duel's, health and bullets are whole numbers."""
-    player = state.player
+    player = _turned(state.player)
+    player["health"], player["ammo"] = int(state.player.health), int(state.ammo)
     return {
         "enemies": [
             {
@@ -55,7 +56,7 @@ def arena_features(state: GameState, stamp: float, items: Features) -> Features:
         ],
         # the agent may change its own items
         "items": {kind: [item.copy() for item in found] for kind, found in items.items()},
-        "player": {**_turned(player), "health": int(player.health), "ammo": int(state.ammo)},
+        "player": player,
         "time_stamp": stamp,
         "image": None,
     }
