@@ -242,8 +242,7 @@ def frames(
         openfield objectives frames episodes/*.npz -o agent.parquet
     """
     from openfield.objectives.formats.convert import check_target, read_thresholds
-    from openfield.objectives.frames.table_of_episodes import Recipe
-    from openfield.objectives.frames.table_of_files import write_episodes
+    from openfield.objectives.frames.table_of_episodes import Recipe, write_episodes
 
     if not episodes:
         raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")

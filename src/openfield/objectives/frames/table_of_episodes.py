@@ -6,6 +6,7 @@ The frames are read twice: first to find the thresholds, then to encode them and
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,9 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
+from openfield.objectives.formats.convert import check_target, convert
+from openfield.objectives.formats.parquet import Header
+from openfield.objectives.formats.table_builder import TableBuilder
 from openfield.objectives.frames.encode import (
     check_bins,
     check_finite,
@@ -26,7 +30,7 @@ from openfield.objectives.frames.folders import find_images, read_actions, read_
 from openfield.objectives.frames.npz import listed, member_names, read_array, read_length, read_stretches
 from openfield.objectives.frames.thresholds import PixelValues
 from openfield.objectives.tables.checks import MAX_INT64
-from openfield.objectives.tables.codes import CodeBook, integers_of, make_book
+from openfield.objectives.tables.codes import CodeBook, as_bytes, integers_of, make_book
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
@@ -188,6 +192,86 @@ def no_transition(names: Sequence[str]) -> InvalidInput:
 def hash_of(thresholds: Array) -> str:
     """Return a short hash of thresholds. Tables with the same hash can be compared."""
     return hashlib.sha256(np.ascontiguousarray(thresholds, "<f8").tobytes()).hexdigest()[:16]
+
+
+class Written(NamedTuple):
+    """The size of a table that was written."""
+
+    rows: int
+    transitions: int
+    inputs: int
+
+
+def write_episodes(
+    paths: Sequence[Path], recipe: Recipe, target: str | Path, thresholds: Array | None = None
+) -> Written:
+    """Write the table of all episodes, with its code book, in the format of the target's name.
+
+    Args:
+        paths: The episodes, as `open_episode` reads them.
+        recipe: How frames become inputs.
+        target: The table file to write.
+        thresholds: Thresholds to discretize pixels. The default is found from all episodes.
+
+    Raises:
+        InvalidInput: A path is not an episode, no episode has a transition, or the disk is full.
+    """
+    target = Path(target)
+    check_target(target)
+    try:
+        return _write(paths, recipe, target, thresholds)
+    except OSError as error:
+        raise InvalidInput(
+            f"{target}: cannot be made: {error.strerror or error} (temporary files are in {tempfile.gettempdir()})."
+        ) from None
+
+
+def _write(paths: Sequence[Path], recipe: Recipe, target: Path, thresholds: Array | None) -> Written:
+    if target.suffix == ".parquet":
+        return _write_parquet(paths, recipe, target, thresholds)
+    with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
+        between = Path(folder) / "table.parquet"
+        written = _write_parquet(paths, recipe, between, thresholds)
+        convert(between, target)
+    return written
+
+
+def _write_parquet(paths: Sequence[Path], recipe: Recipe, target: Path, thresholds: Array | None) -> Written:
+    bins = bins_for(map(open_episode, paths), recipe, thresholds)
+    with TableBuilder(target) as builder:
+        base = builder.base
+        base.run("CREATE TABLE frames (place BIGINT, code BLOB)")
+        base.run("CREATE TABLE actions (place BIGINT, action BIGINT)")
+        place = 0
+        for episode in map(open_episode, paths):
+            actions = taken_actions(episode, recipe.alignment)
+            base.insert("actions", {"place": place + np.arange(len(actions)), "action": actions})
+            for words in encoded(episode, bins):
+                base.insert("frames", {"place": place + np.arange(len(words)), "code": as_bytes(words)})
+                place += len(words)
+        _number_codes(builder, recipe.start)
+        rows, transitions = base.row("SELECT count(*), sum(count)::BIGINT FROM rows")
+        if not rows:
+            raise no_transition([str(path) for path in paths])
+        written = builder.write(Header(meta=described(None, bins, recipe, len(paths))), single=True)
+        return Written(rows, transitions, written.num_inputs or 0)
+
+
+def _number_codes(builder: TableBuilder, start: int) -> None:
+    """Number all codes in the order they first appear, and add the transitions between them."""
+    builder.base.run(
+        "INSERT INTO codes SELECT code, number + ?, number FROM (SELECT code, row_number() OVER (ORDER BY min(place)) "
+        "- 1 AS number FROM frames GROUP BY code)",
+        start,
+    )
+    builder.has_book = True
+    builder.base.run(
+        "CREATE TABLE inputs AS SELECT frames.place, codes.index AS input FROM frames JOIN codes USING (code)"
+    )
+    builder.base.run(
+        "INSERT INTO rows SELECT one.input, two.input, action, count(*) FROM actions JOIN inputs AS one "
+        "ON one.place = actions.place JOIN inputs AS two ON two.place = actions.place + 1 GROUP BY ALL"
+    )
 
 
 class _Indexer:

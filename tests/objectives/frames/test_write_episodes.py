@@ -8,10 +8,8 @@ from openfield.errors import InvalidInput
 from openfield.objectives import discretize, load_table
 from openfield.objectives.formats.convert import save_table
 from openfield.objectives.formats.parquet import read_header
-from openfield.objectives.frames import table_of_files as files_module
 from openfield.objectives.frames import thresholds as pixels_module
-from openfield.objectives.frames.table_of_episodes import Recipe, build_table, open_episode
-from openfield.objectives.frames.table_of_files import Written, write_episodes
+from openfield.objectives.frames.table_of_episodes import Recipe, Written, build_table, open_episode, write_episodes
 from openfield.objectives.frames.thresholds import PixelValues
 
 
@@ -34,7 +32,6 @@ def save_episodes(folder, lengths, *, size=4, fewer=(), seed=0):
 def little(monkeypatch):
     """As if memory held next to nothing."""
     for module, name, value in (
-        (files_module, "BATCH", 37),
         (pixels_module, "MAX_HELD", 200),
         (pixels_module, "WAITING", 160),
     ):
