@@ -8,7 +8,7 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.objectives import evaluate, evaluate_file, info_gain_dirichlet, transitions
-from openfield.objectives.frames.npz import read_stretches
+from openfield.objectives.frames.episode_files import read_stretches
 from openfield.objectives.study.study import Study, StudyRow
 from openfield.report.study import render_study
 from support.objectives.parquet import write_parquet

@@ -9,9 +9,9 @@ from PIL import Image
 
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, dense_indices, discretize, encode, load_table, transitions
-from openfield.objectives.formats.convert import read_thresholds, save_table
+from openfield.objectives.formats.convert import read_thresholds
 from openfield.objectives.frames import table_of_episodes as episodes_module
-from openfield.objectives.frames.npz import read_array, read_stretches
+from openfield.objectives.frames.episode_files import read_array, read_stretches
 from openfield.objectives.frames.table_of_episodes import (
     Recipe,
     build_table,
@@ -19,6 +19,7 @@ from openfield.objectives.frames.table_of_episodes import (
     find_thresholds,
     open_episode,
 )
+from support.objectives.save import save_table
 
 RECIPE = Recipe(size=4, levels=4)
 

@@ -6,11 +6,17 @@ from msgspec.structs import asdict
 
 from openfield.errors import InvalidInput
 from openfield.objectives import discretize, load_table
-from openfield.objectives.formats.convert import save_table
 from openfield.objectives.formats.parquet import read_header
-from openfield.objectives.frames import thresholds as pixels_module
-from openfield.objectives.frames.table_of_episodes import Recipe, Written, build_table, open_episode, write_episodes
-from openfield.objectives.frames.thresholds import PixelValues
+from openfield.objectives.frames import table_of_episodes as pixels_module
+from openfield.objectives.frames.table_of_episodes import (
+    PixelValues,
+    Recipe,
+    Written,
+    build_table,
+    open_episode,
+    write_episodes,
+)
+from support.objectives.save import save_table
 
 
 def save_episodes(folder, lengths, *, size=4, fewer=(), seed=0):

@@ -16,13 +16,13 @@ import openfield as of
 from openfield.capabilities import Film
 from openfield.errors import Cancelled, InvalidInput
 from openfield.objectives import dense_indices, discretize, downscale, encode, evaluate, load_table
-from openfield.objectives.formats.convert import save_table
 from openfield.objectives.frames.table_of_episodes import Recipe, build_table, episodes_of_arrays
 from openfield.objectives.runs.evaluate import evaluate_runs
 from openfield.objectives.runs.recordings import read_human, read_run
 from openfield.record import is_picture
 from openfield.registry import use_domain
 from openfield.settings import Settings
+from support.objectives.save import save_table
 
 LENGTH = 9
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.objectives.tables import counts as module
-from openfield.objectives.tables import packing
 from openfield.objectives.tables.compiled import sort_keys
 from openfield.objectives.tables.counts import (
     Columns,
@@ -17,10 +16,10 @@ from openfield.objectives.tables.counts import (
     count_shards,
     count_stream,
     merge_counts,
+    pack,
     shard_columns,
     whole_inputs,
 )
-from openfield.objectives.tables.packing import pack
 from support.objectives.reference import sums
 
 FIELDS = Counts.__struct_fields__
@@ -91,7 +90,7 @@ def test_rows_packed_in_blocks_are_packed_the_same(rows, kind):
     columns = columns_of([(abs(o), abs(a), p, c % 2**31) for o, a, p, c in rows])
     columns = columns._replace(obs=columns.obs.astype(kind), next_obs=columns.next_obs.astype(kind))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "BLOCK", 7)
+        patch.setattr(module, "PACKED_AT_ONCE", 7)
         found = pack(columns)
     whole = pack(columns)
     assert found.keys.tolist() == whole.keys.tolist()

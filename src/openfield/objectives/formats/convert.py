@@ -169,18 +169,6 @@ def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
         yield Codes(as_column(table.book.codes), ids[table.book.indices])
 
 
-def save_table(table: Table, path: str | Path) -> None:
-    """Write a table in memory as `.parquet`, or as a `.pkl` that the published scripts can read."""
-    path = Path(path)
-    if path.suffix == ".parquet":
-        write_table(table, path)
-        return
-    with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
-        between = Path(folder) / "table.parquet"
-        write_table(table, between)
-        convert(between, path)
-
-
 def read_thresholds(path: str | Path) -> Array:
     """Return the thresholds a table was made with.
 

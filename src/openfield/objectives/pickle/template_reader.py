@@ -6,62 +6,39 @@ there. So this is a parse and not a search.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.pickle.memo import Ints, Memo
-from openfield.objectives.pickle.template_records import TemplateRecords, keep_numbers, number_puts, sort_out
+from openfield.objectives.pickle.memo import FRACTION, WHOLE, Ints, Memo
 from openfield.objectives.pickle.templates import (
-    BYTES1,
-    FLOAT,
-    GET1,
-    GET4,
-    INT1,
-    INT2,
-    INT4,
-    LONG1,
     MARK,
     MAX_TEMPLATE,
-    PUT1,
-    PUT4,
-    PUT_NEXT,
-    REDUCE,
     SETITEMS,
-    TUPLE2,
+    STARTS_NEXT,
     TUPLE3,
     WORD,
+    Bytes,
     EntryTemplate,
     Flags,
     NumberField,
     Records,
+    hits_border,
     learn,
     learn_tail,
 )
 from openfield.objectives.tables.rows import Rows, narrow
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-
 MAX_TEMPLATES = 16
 """Templates of each part of an entry; what fits none of them is read opcode by opcode."""
 MAX_GUESSES = 3
 """How often wrong guesses are left out before the rest is read opcode by opcode."""
-ENOUGH, MAX_FAILURES, MAX_PAUSE = 512, 4, 63
-"""Entries that are worth a try; tries that may find fewer before the next ones are put off, and by how many."""
 INPUT, REST, TAIL = PARTS = range(3)
 """The parts of an entry: input; action and next input; put and count. Fewer would have more templates each."""
 MIN_ENTRY = 9
 """Bytes of an entry at least; where there are more guesses than could be right, nothing is tried."""
 NEXT_BATCH = SETITEMS | MARK << 8
-NEAR = 6_000
-"""A border further than this from the entry it lies in is in none."""
-_STARTS_NEXT = np.isin(np.arange(256), (INT1, INT2, INT4, LONG1, GET1, GET4, 0x49, 0x4C, SETITEMS))
-"""For every byte: may the next entry, or the end of a batch, begin with it. The two numbers are integers in digits."""
-_LENGTHS = {
-    **{TUPLE3: 1, TUPLE2: 1, REDUCE: 1, SETITEMS: 1, MARK: 1, PUT_NEXT: 1},
-    **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5, FLOAT: 9},
-}
-"""Bytes of every opcode in entries; LONG1 and BYTES1 are followed by as many as they say."""
 
 
 class Stretch(NamedTuple):
@@ -95,8 +72,6 @@ class TemplateReader:
         """For every byte: do tails begin with it."""
         self._found = np.empty(0, bool)
         """A buffer that is used again, for new memory is slow."""
-        self._wait = self._pause = self._tries = 0
-        """How many reads to skip from now on, how many were skipped after the last failure, failures so far."""
 
     def read(self, view: Bytes, at: int, memo: Memo, borders: list[int]) -> Stretch | None:
         """Read the entries from `at` on that follow each other without a break.
@@ -107,24 +82,11 @@ class TemplateReader:
             memo: The memo, which gets the NumPy numbers that are read.
             borders: Where frame marks were taken out.
         """
-        if self._wait:
-            self._wait -= 1
-            return None
         end = len(view) - self._spare - MAX_TEMPLATE
         entries = self._follow(view, at, memo, borders) if at <= end else None
         size = 0 if entries is None else len(entries.ends)
         stop = int(entries.ends[-1]) if entries and size else at
-        self._learn_to_wait(size, short=stop <= end)
         return Stretch(_rows(*entries.parts), stop) if entries and size else None
-
-    def _learn_to_wait(self, size: int, *, short: bool) -> None:
-        """Put the next try off further and further after tries that found few entries."""
-        if size >= ENOUGH:
-            self._pause = 0
-        elif short:
-            self._tries += 1
-            self._pause = min(2 * self._pause + 1, MAX_PAUSE) if self._tries > MAX_FAILURES else 0
-        self._wait = self._pause
 
     def _follow(self, view: Bytes, at: int, memo: Memo, borders: list[int]) -> _Entries | None:
         """Return the entries from `at` on that can be read, and learn what is new in the first of them."""
@@ -155,7 +117,6 @@ class TemplateReader:
             known.append(template)
         self._rooms = [-(-max(template.room for template in known) // WORD) * WORD for known in self._known]
         self._begins[[tail.first for tail in self._known[TAIL]]] = True
-        self._tries -= bool(new)
         return bool(new)
 
     def _match(self, view: Bytes, at: int, top: int) -> _Entries | None:
@@ -197,7 +158,7 @@ class TemplateReader:
             places = shaped.behind(places)
         arrived &= places == tuples
         size = len(arrived) if arrived.all() else int(arrived.argmin())
-        if size and not _STARTS_NEXT[view[ends[size - 1]]] and view[ends[size - 1] - 1] != MARK:
+        if size and not STARTS_NEXT[view[ends[size - 1]]] and view[ends[size - 1] - 1] != MARK:
             size -= 1  # the last one may be part of something else, unless a batch ends behind it
         return _Entries([*parts, tails], ends).before(size), arrived
 
@@ -232,7 +193,7 @@ def _unbroken(view: Bytes, at: int, ends: Ints, borders: list[int]) -> int:
         entry = int(np.searchsorted(ends, border, side="right"))
         if entry == len(ends):
             break
-        if not _hits_border(view, int(ends[entry - 1]) if entry else at, border):
+        if not hits_border(view, int(ends[entry - 1]) if entry else at, border):
             return entry
     return len(ends)
 
@@ -274,15 +235,154 @@ def _rows(first: TemplateRecords, rest: TemplateRecords, tail: TemplateRecords) 
     return Rows(*(narrow(column) if column.dtype == np.int64 else column for column in columns))
 
 
-def _hits_border(view: Bytes, at: int, border: int) -> bool:
-    """Return True if an opcode begins at the border, which lies near after the entry at `at`."""
-    if border - at > NEAR:
-        return False
-    data = view[at : border + 1].tobytes()
-    border, at = border - at, 0
-    while at < border:
-        length = _LENGTHS.get(data[at], 0)
-        if not length:
-            return False
-        at += length + (data[at + 1] if data[at] in (LONG1, BYTES1) else 0)
-    return at == border
+class TemplateGroup(NamedTuple):
+    """The records that have one template."""
+
+    template: EntryTemplate
+    at: Ints
+    """Their places among all records, rising."""
+    records: Records
+
+    def only(self, kept: Flags) -> TemplateGroup:
+        """Return the group with only the records that are kept."""
+        mine = kept[self.at]
+        return self if mine.all() else TemplateGroup(self.template, self.at[mine], self.records[mine])
+
+
+class TemplateRecords(NamedTuple):
+    """Records, the template that most of them have, and those that have another."""
+
+    records: Records
+    usual: EntryTemplate
+    others: list[TemplateGroup]
+
+    @property
+    def templates(self) -> list[EntryTemplate]:
+        """All of them."""
+        return [self.usual, *(group.template for group in self.others)]
+
+    def before(self, size: int) -> TemplateRecords:
+        """Return the first records."""
+        cut = []
+        for template, at, records in self.others:
+            end = int(np.searchsorted(at, size))
+            if end:
+                cut.append(TemplateGroup(template, at[:end], records[:end]))
+        return TemplateRecords(self.records[:size], self.usual, cut)
+
+    def only(self, kept: Flags) -> TemplateRecords:
+        """Return only the records that are kept, numbered anew."""
+        left_out = (~kept).nonzero()[0]
+        groups = (group.only(kept) for group in self.others)
+        others = [
+            group._replace(at=group.at - np.searchsorted(left_out, group.at)) for group in groups if len(group.at)
+        ]
+        return TemplateRecords(self.records[kept], self.usual, others)
+
+    def behind(self, places: Ints) -> Ints:
+        """Return where the records end that begin at these places."""
+        found = places + self.usual.length
+        for template, at, _ in self.others:
+            found[at] += template.length - self.usual.length
+        return found
+
+    def fields(self, choose: Callable[[EntryTemplate], Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """Return one field of each record."""
+        column = np.empty(len(self.records), kind)
+        self.fill(column, choose)
+        return column
+
+    def fill(self, column: np.ndarray[Any, Any], choose: Callable[[EntryTemplate], Any]) -> None:
+        """Fill a column with one field of each record."""
+        if not len(self.records):
+            return
+        usual: NumberField = choose(self.usual)
+        column[:] = usual.of(self.records)
+        for template, at, records in self.others:
+            field = choose(template)
+            if field != usual:
+                column[at] = field.of(records)
+
+    def values(self, number: int, kind: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+        """Return one of the numbers of each record, by default in a dtype that has room for all of them."""
+        kind = kind or np.result_type(*(template.numbers[number].column for template in self.templates))
+        if kind.kind != "f":
+            return self.fields(lambda template: template.numbers[number], kind)
+        with np.errstate(invalid="ignore"):  # a NaN that signals is a NaN all the same
+            return self.fields(lambda template: template.numbers[number], kind)
+
+    def put_numbers(self, put: int) -> Ints:
+        """Return the memo number of one of the puts of each record."""
+        return self.fields(_put_key(put), np.dtype(np.int64))
+
+    def sure(self) -> int:
+        """Count the records before one with other puts than most, or with a number of more than 63 bits."""
+        size = len(self.records)
+        for template, at, _ in self.others:
+            size = size if template.habit == self.usual.habit else min(size, int(at[0]))
+        for number in range(len(self.usual.numbers)):
+            if any(template.numbers[number].unsigned for template in self.templates):
+                large = self.values(number) < 0
+                size = min(size, int(large.argmax())) if large.any() else size
+        return size
+
+    def by_use(self, templates: list[EntryTemplate]) -> list[EntryTemplate]:
+        """Return the templates with those first that are used most here, which are tried first next time."""
+        if not self.others:
+            return templates
+        uses = {id(template): len(at) for template, at, _ in self.others}
+        uses[id(self.usual)] = len(self.records) - sum(uses.values())
+        return sorted(templates, key=lambda template: -uses.get(id(template), 0))
+
+
+def _put_key(put: int) -> Callable[[EntryTemplate], NumberField | None]:
+    return lambda template: template.puts[put].key
+
+
+def sort_out(records: Records, templates: list[EntryTemplate]) -> tuple[TemplateRecords, Flags]:
+    """Sort records by their templates. Return them and a flag for each that has one."""
+    if not len(records):
+        return TemplateRecords(records, templates[0], []), np.empty(0, bool)
+    known = templates[0].fits(records)
+    others: list[TemplateGroup] = []
+    left = np.empty(0, np.int64) if known.all() else (~known).nonzero()[0]
+    for template in templates[1:]:
+        if not len(left):
+            break
+        rest = records[left]
+        fits = template.fits(rest)
+        if fits.any():
+            mine = left[fits]
+            others.append(TemplateGroup(template, mine, rest[fits]))
+            known[mine] = True
+            left = left[~fits]
+    return TemplateRecords(records, templates[0], others), known
+
+
+def number_puts(parts: list[TemplateRecords], puts: int) -> Ints:
+    """Return the memo numbers of what each entry puts, one row each; `puts` is how many there were before."""
+    each = sum(len(part.usual.puts) for part in parts)
+    size = len(parts[0].records)
+    numbers = np.arange(puts, puts + size * each).reshape(size, each)
+    place = 0
+    for part in parts:
+        for put, (implicit, _, _) in enumerate(part.usual.habit):
+            if not implicit:
+                part.fill(numbers[:, place], _put_key(put))
+            place += 1
+    return numbers
+
+
+def keep_numbers(parts: list[TemplateRecords], numbers: Ints, memo: Memo) -> None:
+    """Add the NumPy numbers of the entries to the memo, under their memo numbers."""
+    places, values, forms, place = [], [], [], 0
+    for part in parts:
+        for _, kept, fraction in part.usual.habit:
+            if kept is not None:
+                places.append(place)
+                values.append(part.values(kept, np.dtype(np.float64 if fraction else np.int64)).view(np.int64))
+                forms.append(FRACTION if fraction else WHOLE)
+            place += 1
+    if places:
+        kinds = np.tile(np.array(forms, np.uint8), len(numbers)) if any(forms) else WHOLE
+        memo.extend(numbers[:, places].reshape(-1), np.stack(values, axis=1).reshape(-1), kinds)

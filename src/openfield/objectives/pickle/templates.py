@@ -17,6 +17,15 @@ INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1, FLOAT = 0x4B, 0x4D, 0x4A, 0x8A, 0x6
 PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
 MAX_TEMPLATE = 80
 """Bytes that are enough for a template: 37 for each of two NumPy numbers."""
+NEAR = 6_000
+"""A border further than this from the entry it lies in is in none."""
+STARTS_NEXT = np.isin(np.arange(256), (INT1, INT2, INT4, LONG1, GET1, GET4, 0x49, 0x4C, SETITEMS))
+"""For every byte: may the next entry, or the end of a batch, begin with it. The two numbers are integers in digits."""
+_LENGTHS = {
+    **{TUPLE3: 1, TUPLE2: 1, REDUCE: 1, SETITEMS: 1, MARK: 1, PUT_NEXT: 1},
+    **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5, FLOAT: 9},
+}
+"""Bytes of every opcode in entries; LONG1 and BYTES1 are followed by as many as they say."""
 WORD = 8
 _PLAIN: dict[int, np.dtype[Any]] = {
     INT1: np.dtype("u1"),
@@ -29,6 +38,7 @@ _GETS = {GET1: 1, GET4: 4}
 _SHORTER = tuple(np.dtype(kind) for kind in ("u1", "u2", "i2", "i4", ">u2", ">i2", ">i4"))
 _SHORT, _WHOLE, _FRACTION = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
 
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Records = np.ndarray[Any, np.dtype[np.void]]
 """Bytes of one length from many places."""
@@ -194,3 +204,17 @@ class _Walk:
     def _value(self, kind: np.dtype[Any]) -> None:
         self._numbers.append(NumberField(self._at, kind))
         self._at += kind.itemsize
+
+
+def hits_border(view: Bytes, at: int, border: int) -> bool:
+    """Return True if an opcode begins at the border, which lies near after the entry at `at`."""
+    if border - at > NEAR:
+        return False
+    data = view[at : border + 1].tobytes()
+    border, at = border - at, 0
+    while at < border:
+        length = _LENGTHS.get(data[at], 0)
+        if not length:
+            return False
+        at += length + (data[at + 1] if data[at] in (LONG1, BYTES1) else 0)
+    return at == border
