@@ -15,8 +15,8 @@ from conftest import SLOWNESS
 from openfield.errors import InvalidInput
 from openfield.objectives import load_table
 from openfield.objectives.formats.load import UNCHECKED
-from openfield.objectives.pickle import deferred as aside
 from openfield.objectives.pickle import memo, source
+from openfield.objectives.pickle import reader as aside
 from openfield.objectives.pickle import reader as pickles
 from openfield.objectives.pickle.memo import Memo
 from openfield.objectives.pickle.template_reader import TemplateReader

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.parquet import book_path, read_table
-from openfield.objectives.pickle.deferred import read_checked
+from openfield.objectives.pickle.reader import read_checked
 from openfield.objectives.tables.rows import Codes, Rows
 from openfield.objectives.tables.table import Table, make_table, meta_of_name
 

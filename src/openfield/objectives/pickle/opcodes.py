@@ -6,11 +6,12 @@ in `STEPS` is refused.
 
 from __future__ import annotations
 
+import functools
+import re
 import struct
 from collections.abc import Callable
 from typing import Any
 
-from openfield.objectives.pickle.literals import LITERALS, Step, read_line
 from openfield.objectives.pickle.numpy_scalars import (
     ALLOWED,
     DType,
@@ -24,6 +25,10 @@ from openfield.objectives.pickle.numpy_scalars import (
 )
 from openfield.objectives.pickle.pickle_state import BATCH, MARK, Mapping, PickleState
 
+MAX_NUMBER = 255
+"""Bytes of one integer; an image of 16 x 16 pixels in 16 levels needs 128."""
+MAX_LINE = 2 * MAX_NUMBER + 110
+"""Characters of a number of that size in decimal digits, with room to spare."""
 SHORT = 50
 """Writers put a thousand entries into a batch. Only the last batch of a mapping has fewer than this."""
 MAX_SHORT = 1_000
@@ -34,6 +39,9 @@ MAX_OBJECTS = 1 << 16
 """Texts, names and single bytes in the memo. Python has each of the 256 single bytes once."""
 MAX_MEMO_DIGITS = 10
 """Digits of a memo number in text; the binary ones have 32 bits."""
+
+Step = Callable[[PickleState, bytes, int], int]
+"""Takes the bytes and the position after the opcode, returns the position after its argument."""
 
 
 def _protocol(state: PickleState, data: bytes, at: int) -> int:
@@ -211,8 +219,8 @@ def opcode_name(code: int) -> str:
     return next((known.name for known in pickletools.opcodes if known.code == chr(code)), f"0x{code:02x}")
 
 
-def _memo_step(use: Callable[[PickleState, int], None], form: str) -> Step:
-    """Return the step that puts into the memo, or takes from it, under a number of this form."""
+def _step_with(use: Callable[[PickleState, int], None], form: str) -> Step:
+    """Return the step that does something with a number of this form: push it, or use it as a memo number."""
     unpack, size = struct.Struct(form).unpack_from, struct.calcsize(form)
 
     def step(state: PickleState, data: bytes, at: int) -> int:
@@ -278,12 +286,95 @@ def _recall(state: PickleState, key: int) -> None:
     state.stack.append(value)
 
 
+def read_line(data: bytes, at: int) -> tuple[str, int]:
+    """Return the text up to the end of the line and the place after it.
+
+    Raises:
+        Refused: The line is longer than any number or name.
+    """
+    end = data.find(b"\n", at, at + MAX_LINE)
+    if end < 0:
+        if len(data) - at < MAX_LINE:
+            raise IndexError("cut short")
+        raise Refused("a line longer than any number or name")
+    return data[at:end].decode("ascii"), end + 1
+
+
+def _push(state: PickleState, value: float) -> None:
+    state.stack.append(value)
+
+
+def _take(data: bytes, at: int, size: int) -> bytes:
+    """Return the next bytes, all of them."""
+    part = data[at : at + size]
+    if len(part) != size:
+        raise IndexError("cut short")
+    return part
+
+
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+_REAL = re.compile(r"-?([0-9]{1,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,5})?|inf|nan)")
+"""Numbers as writers spell them. Unpicklers accept other forms and disagree about them: 010 is 8 for some."""
+
+
+def _int_text(state: PickleState, data: bytes, at: int) -> int:
+    text, end = read_line(data, at)
+    if text in ("00", "01"):
+        raise Refused("a truth value where a number should be")
+    return _push_text(state, text, _WHOLE, end)
+
+
+def _long_text(state: PickleState, data: bytes, at: int) -> int:
+    text, end = read_line(data, at)
+    return _push_text(state, text.removesuffix("L"), _WHOLE, end)
+
+
+def _float_text(state: PickleState, data: bytes, at: int) -> int:
+    text, end = read_line(data, at)
+    return _push_text(state, text, _REAL, end)
+
+
+def _push_text(state: PickleState, text: str, form: re.Pattern[str], end: int) -> int:
+    if not form.fullmatch(text):
+        raise Refused(f"{shown(text)} where a number should be")
+    state.stack.append(int(text) if form is _WHOLE else float(text))
+    return end
+
+
+def _sized(form: str, make: Callable[[bytes], Any]) -> Step:
+    """Return the step that pushes what is made of some bytes, whose number comes first in this form."""
+    unpack, head = struct.Struct(form).unpack_from, struct.calcsize(form)
+
+    def step(state: PickleState, data: bytes, at: int) -> int:
+        size = unpack(data, at)[0]
+        if size > MAX_NUMBER:
+            raise Refused(f"a text of {size} bytes")
+        state.stack.append(make(_take(data, at + head, size)))
+        return int(at + head + size)
+
+    return step
+
+
+def _constant(value: Any) -> Step:
+    def step(state: PickleState, data: bytes, at: int) -> int:
+        state.stack.append(value)
+        return at
+
+    return step
+
+
+_INTEGER = functools.partial(int.from_bytes, byteorder="little", signed=True)
+_TEXT = functools.partial(bytes.decode, encoding="ascii")
 STEPS: dict[int, Step] = {
-    **LITERALS,
+    0x49: _int_text, 0x4C: _long_text, 0x46: _float_text,
+    0x4B: _step_with(_push, "B"), 0x4D: _step_with(_push, "<H"), 0x4A: _step_with(_push, "<i"),
+    0x47: _step_with(_push, ">d"),
+    0x8A: _sized("B", _INTEGER), 0x58: _sized("<I", _TEXT), 0x8C: _sized("B", _TEXT), 0x43: _sized("B", bytes),
+    0x4E: _constant(None), 0x88: _constant(True), 0x89: _constant(False), 0x29: _constant(()),
     0x80: _protocol, 0x28: _mark, 0x7D: _mapping, 0x64: _mapping_of, 0x73: _set_item, 0x75: _set_marked,
     0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2), 0x87: _tuple_of(3),
     0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,
-    0x71: _memo_step(_remember, "B"), 0x72: _memo_step(_remember, "<I"), 0x70: _memo_text_step(_remember),
-    0x68: _memo_step(_recall, "B"), 0x6A: _memo_step(_recall, "<I"), 0x67: _memo_text_step(_recall), 0x94: _put_next,
+    0x71: _step_with(_remember, "B"), 0x72: _step_with(_remember, "<I"), 0x70: _memo_text_step(_remember),
+    0x68: _step_with(_recall, "B"), 0x6A: _step_with(_recall, "<I"), 0x67: _memo_text_step(_recall), 0x94: _put_next,
 }  # fmt: skip
 """Opcode -> step, for all protocols."""

@@ -47,7 +47,8 @@ def transitions(
             raise InvalidInput(f"{name} must be whole numbers; these are {column.dtype}.")
     inputs, taken = (column if column.dtype != np.uint64 else as_column(column.tolist()) for column in (inputs, taken))
     rows = _pairs(inputs, taken, _end_flags(episode_ends, len(inputs)), alignment)
-    return make_table([sum_rows(rows)], single=True, meta=_with_alignment(meta, alignment))
+    meta = msgspec.structs.replace(meta or Meta(), alignment=alignment)
+    return make_table([sum_rows(rows)], single=True, meta=meta)
 
 
 def sum_rows(rows: Rows) -> Rows:
@@ -92,7 +93,3 @@ def _pairs(inputs: Array, actions: Array, ends: Array, alignment: Alignment) -> 
     at = np.flatnonzero(~ends)
     action = actions[at if alignment == "action_leads_to_next" else at + 1]
     return Rows(inputs[at], action, inputs[at + 1], np.ones(len(at), np.int64))
-
-
-def _with_alignment(meta: Meta | None, alignment: Alignment) -> Meta:
-    return msgspec.structs.replace(meta or Meta(), alignment=alignment)
