@@ -6,11 +6,11 @@ Domains declare them, trials name them. They are listed in `data/novelties.toml`
 from __future__ import annotations
 
 import functools
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 
+from openfield.data import read_data
 from openfield.domains.doom.settings import ArenaSettings, DuelSettings
 from openfield.novelty import Novelty
 
@@ -43,9 +43,7 @@ class _Entry(msgspec.Struct):
         ]
 
 
-_CATALOGUE = msgspec.toml.decode(
-    (files(__package__) / "data" / "novelties.toml").read_bytes(), type=dict[str, list[_Entry]]
-)
+_CATALOGUE = read_data("openfield.domains.doom", "novelties.toml", dict[str, list[_Entry]])
 _NUMBERED = {entry.name: entry for entry in _CATALOGUE["arena"]}
 DUEL: tuple[Novelty[DuelSettings], ...] = tuple(each for entry in _CATALOGUE["duel"] for each in entry.novelties())
 ARENA: tuple[Novelty[ArenaSettings], ...] = tuple(each for entry in _CATALOGUE["arena"] for each in entry.novelties())

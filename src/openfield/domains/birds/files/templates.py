@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from openfield.atomic import replacing
+from openfield.data import read_data
 from openfield.domains.birds.files.pool import FOLDER
 from openfield.domains.birds.game.bodies import INTANGIBLE
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Level, LevelObject, write_level
-from openfield.domains.birds.game.physics import read_table
 from openfield.domains.birds.game.solver import solve
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import OpenfieldError
@@ -60,7 +60,7 @@ class LevelTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 @cache
 def load_templates() -> dict[str, LevelTemplate]:
     """Return all templates by their type."""
-    return read_table("templates.toml", dict[str, LevelTemplate])
+    return read_data("openfield.domains.birds", "templates.toml", dict[str, LevelTemplate])
 
 
 def make_pair(type_: str, number: int, seed: int = 0) -> tuple[Level, Level]:

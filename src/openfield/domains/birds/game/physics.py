@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import TypeVar
 
 import msgspec
 
+from openfield.data import read_data
 from openfield.domains.birds.game.level import ProfileName
 
 T = TypeVar("T")
@@ -124,13 +123,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def load_profile(name: ProfileName) -> Profile:
     """Return one of the two profiles."""
-    return read_table("physics.toml", dict[str, Profile])[name]
-
-
-def read_table(name: str, kind: type[T]) -> T:
-    """Read a table from the data folder."""
-    text = files("openfield.domains.birds").joinpath("data", name).read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), kind, strict=False)
+    return read_data("openfield.domains.birds", "physics.toml", dict[str, Profile])[name]
 
 
 def box(width: float, height: float) -> Ring:

@@ -12,11 +12,12 @@ from functools import cache
 
 import msgspec
 
+from openfield.data import read_data
 from openfield.domains.birds.game.bodies import GROUND, Body, pig_size
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Camera
-from openfield.domains.birds.game.physics import box, read_table
+from openfield.domains.birds.game.physics import box
 
 Pixel = tuple[int, int]
 WIDTH, HEIGHT = 640, 480
@@ -107,7 +108,7 @@ def zoomed_in(camera: Camera) -> Viewport:
 @cache
 def load_palette() -> dict[str, Appearance]:
     """Return the colours of every class of objects."""
-    return read_table("palette.toml", dict[str, Appearance])
+    return read_data("openfield.domains.birds", "palette.toml", dict[str, Appearance])
 
 
 def see(game: Game, view: Viewport) -> Scene:

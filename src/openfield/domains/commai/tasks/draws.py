@@ -8,13 +8,14 @@ most common first: micro6 and micro20 draw from the first 400. The texts come fr
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from random import Random
 from typing import Any, TypeVar
 
 import msgspec
+
+from openfield.data import read_data
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class Phrasebook(msgspec.Struct, frozen=True):
 @functools.cache
 def load_phrasebook() -> Phrasebook:
     """Read the table of the package."""
-    return msgspec.convert(tomllib.loads((_DATA / "texts.toml").read_text()), Phrasebook)
+    return read_data("openfield.domains.commai", "texts.toml", Phrasebook)
 
 
 def praise(rng: Random) -> str:

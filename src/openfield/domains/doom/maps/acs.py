@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from importlib.resources import files
 
-import msgspec
-
+from openfield.data import read_data
 from openfield.errors import InvalidInput
 
-INSTRUCTIONS = msgspec.toml.decode(
-    (files("openfield.domains.doom") / "data" / "acs.toml").read_bytes(), type=dict[str, int]
-)
+INSTRUCTIONS = read_data("openfield.domains.doom", "acs.toml", dict[str, int])
 """The instructions our scripts need, by the engine's numbers."""
 KINDS = {"closed": 0, "open": 1, "enter": 4}
 _MAGIC = b"ACS\0"

@@ -5,12 +5,12 @@ Bytes in, values out. `session` says what the messages mean; `server` and `clien
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from openfield.data import read_data
 from openfield.errors import AgentProtocol
 
 VERSION = "0.8"
@@ -133,9 +133,7 @@ Registration = RequestExperiment | RequestTrials
 TrainingRequest = RequestTraining | TrainingPrediction | TrainingNovelty | TrainingEndEarly
 TestingRequest = RequestTesting | TestingPrediction | TestingNovelty
 Request = Registration | RequestState | BenchmarkData | TrainingRequest | TestingRequest | EndExperiment
-FIELDS = msgspec.toml.decode(
-    (files("openfield.domains.doom") / "data" / "messages.toml").read_bytes(), type=dict[str, tuple[str, ...]]
-)
+FIELDS = read_data("openfield.domains.doom", "messages.toml", dict[str, tuple[str, ...]])
 """Every message of the server with every field; the agents' parser refuses a message that lacks one."""
 Message = dict[str, Any]
 

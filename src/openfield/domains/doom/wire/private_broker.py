@@ -19,8 +19,7 @@ from importlib.resources import files
 from multiprocessing.util import Finalize
 from pathlib import Path
 
-import msgspec
-
+from openfield.data import read_data
 from openfield.domains.doom.wire.ini import check_address
 from openfield.errors import InvalidInput
 
@@ -154,6 +153,6 @@ def _is_free(port: int) -> bool:
 
 
 def _environment(home: Path, **ports: int) -> dict[str, str]:
-    values = msgspec.toml.decode((DATA / "broker.toml").read_bytes(), type=dict[str, str])
+    values = read_data("openfield.domains.doom", "broker.toml", dict[str, str])
     own = {name: value.format(home=home, **ports) for name, value in values.items()}
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), **own}
