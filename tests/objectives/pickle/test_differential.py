@@ -301,6 +301,7 @@ CRAFTED = {
     "a default that is two": b"\x80\x02ccollections\ndefaultdict\ncbuiltins\nint\ncbuiltins\nint\n\x86R(" + REST,
     "a name of Python 2 in protocol 3": b"\x80\x03ccollections\ndefaultdict\nc__builtin__\nint\n\x85R(" + REST,
     "one mapping in a tuple": b"\x80\x02}(" + REST[:-1] + b"\x85.",
+    "a mark that a tuple used up": b"}q\x00(t(K\x00K\x00K\x00tq\x01K\x01(K\x01K\x01M,\x01tq\x02K\x02u.",
     "a second protocol": b"\x80\x02\x80\x03}(" + REST,
     "octal or decimal": b"(dp0\n(I1\nI010\nI2\ntI3\ns.",
     "a fraction where a long should be": b"(dp0\n" + b"(I1\nI5\nI2\ntLF1.5\ns" * 20 + b".",

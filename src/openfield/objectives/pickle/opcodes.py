@@ -52,9 +52,10 @@ def _protocol(state: PickleState, data: bytes, at: int) -> int:
 
 
 def _mark(state: PickleState, data: bytes, at: int) -> int:
-    if state.stack[-3:] == [MARK, MARK, MARK]:
+    stack = state.stack
+    if len(stack) > 2 and stack[-1] is MARK and stack[-2] is MARK and stack[-3] is MARK:
         raise Refused("marks upon marks")
-    state.stack.append(MARK)
+    stack.append(MARK)
     return at
 
 
@@ -90,6 +91,12 @@ def _tuple_of(size: int) -> Step:
 
 
 def _tuple_to_mark(state: PickleState, data: bytes, at: int) -> int:
+    stack = state.stack
+    if len(stack) > 3 and stack[-4] is MARK and not state.protocol:
+        first, middle, last = stack[-3:]
+        if type(first) is type(middle) is type(last) is int:  # a key of protocol 0 or 1
+            stack[-4:] = [(first, middle, last)]
+            return at
     items = tuple(_above_mark(state))
     if state.protocol and len(items) <= 3:
         raise Refused("a short tuple in the long form, in which no writer of binary pickles puts it")
@@ -122,8 +129,12 @@ def _above_mark(state: PickleState, *, batch: bool = False) -> list[Any]:
 
 def _set_item(state: PickleState, data: bytes, at: int) -> int:
     """Set one item. Binary pickles do so where a batch has only one, protocol 0 for each."""
-    value, key = state.stack.pop(), state.stack.pop()
-    set_items(state, state.stack[-1], [key, value])
+    value, key, mapping = state.stack.pop(), state.stack.pop(), state.stack[-1]
+    if type(mapping) is Mapping and mapping.kind == "table":
+        state.keys.append(key)
+        state.counts.append(value)
+    else:
+        set_items(state, mapping, [key, value])
     if state.protocol:
         _check_batch(state, 1)
     return at

@@ -118,9 +118,13 @@ class _Machine:
                     whole = type(first) is type(middle) is type(last) is int
                     push((first, middle, last) if whole else check_tuple((first, middle, last)))
                     at += 1
-                elif code == INT_TEXT and (end := _end_of_digits(data, at + 1)):
-                    push(int(data[at + 1 : end]))
-                    at = end + 1
+                elif code == INT_TEXT and (end := data.find(b"\n", at, at + SHORT_LINE)) > 0 and data[at + 1] != ZERO:
+                    digits = data[at + 1 : end]
+                    if digits.isdigit():
+                        push(int(digits))
+                        at = end + 1
+                    else:
+                        at = steps[code](state, data, at + 1)
                 elif code == STOP:
                     return code
                 else:
@@ -132,8 +136,6 @@ class _Machine:
                         wait -= 1
                         if wait < 0:
                             return code
-                    elif code in _ENDS and state.gathered >= FLUSH:
-                        return code
         finally:
             self.at, self._wait = at, wait
 
@@ -209,6 +211,8 @@ class _Machine:
             if self.at >= source.safe:
                 self.at = self._refill(self.at)
             code = source.data[self.at]
+            if len(stack) < base or (stack[base - 1] is not MARKED and stack[base - 1] is not BATCH):
+                return False  # the mark of the batch was used up
             if len(stack) == base + 2 and code not in _PUTS and _is_entry(stack[base], stack[-1]):
                 set_items(self.state, mapping, stack[base:])
                 del stack[base:]
@@ -243,12 +247,6 @@ class _Machine:
         for part, mapping, kind in zip(parts, state.mappings, ("table", "book"), strict=False):
             if part is not mapping or part.kind not in ("", kind):
                 raise Refused("not a mapping of (input, action, next input) to a count, with or without its code book")
-
-
-def _end_of_digits(data: bytes, at: int) -> int:
-    """Return where a line of a few digits ends, or 0 if the line holds anything else."""
-    end = data.find(b"\n", at, at + SHORT_LINE)
-    return end if end > at and data[at] != ZERO and data[at:end].isdigit() else 0
 
 
 def _unknown(code: int) -> Refused:
