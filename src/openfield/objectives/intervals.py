@@ -278,15 +278,7 @@ def compare_episodes(
 def compare_counted(
     first: Sequence[Counted], second: Sequence[Counted], size: int, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Interval]:
-    """Compare counted episodes as `compare_episodes` does.
-
-    Args:
-        first: Counted episodes of the first agent.
-        second: Counted episodes of the second agent.
-        size: Number of different inputs; they are numbered from 0.
-        draws: How many times the episodes of both are resampled.
-        seed: The seed of the draws.
-    """
+    """Compare counted episodes as `compare_episodes` does. `size` inputs are numbered from 0."""
     if not first or not second:
         return {name: Interval(None, note="no episodes of the human at this stage") for name in MAX_VALUES}
     both = _Visits(first, size), _Visits(second, size)
