@@ -50,67 +50,22 @@ if TYPE_CHECKING:
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
-__all__ = [
-    "Agent",
+__all__ = ["Result", "find_agent", "find_domain", "resume", "run", "trials"]
+__all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Reply", "Saves", "Spec", "Truth", "Turn"]
+__all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
+__all__ += ["Box", "Choice", "Discrete", "Fields", "Space"]
+__all__ += ["AttemptEnd", "CellRecord", "Episode", "EpisodeEnd", "Journal", "Rollout", "Run", "drive"]
+__all__ += ["Metric", "Number"]
+__all__ += ["Cancelled", "InvalidInput", "MissingExtra", "NothingScored", "OpenfieldError", "UnknownName", "WorldFault"]
+__all__ += ["DamagedRun", "DiskFull", "JournalError", "NotARun", "RunBusy"]
+__all__ += [
     "AgentCrashed",
     "AgentDiffers",
-    "AgentFactory",
     "AgentFault",
     "AgentGone",
     "AgentProtocol",
     "AgentTimeout",
-    "Ask",
-    "AttemptEnd",
-    "Belief",
-    "Box",
-    "Cancelled",
-    "CellRecord",
-    "Choice",
-    "DamagedRun",
-    "Discrete",
-    "DiskFull",
-    "Domain",
-    "Ending",
-    "Episode",
-    "EpisodeEnd",
-    "EpisodicWorld",
-    "Fields",
-    "Film",
-    "InvalidInput",
-    "Journal",
-    "JournalError",
-    "Limits",
-    "Metric",
-    "MissingExtra",
-    "NotARun",
-    "NothingScored",
-    "Novelty",
-    "Number",
-    "OpenfieldError",
-    "Phase",
-    "Play",
     "ReplayMismatch",
-    "Reply",
-    "Result",
-    "Rollout",
-    "Run",
-    "RunBusy",
-    "Saves",
-    "Settings",
-    "Space",
-    "Spec",
-    "Trial",
-    "Truth",
-    "Turn",
-    "UnknownName",
-    "World",
-    "WorldFault",
-    "drive",
-    "find_agent",
-    "find_domain",
-    "resume",
-    "run",
-    "trials",
 ]
 
 

@@ -14,22 +14,11 @@ import time
 from contextlib import suppress
 from typing import IO, TypeVar
 
-from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
+from openfield.core import AgentFactory, Ask, Reply, Spec, Turn
 from openfield.errors import AgentGone, AgentProtocol, AgentTimeout, InvalidInput
 from openfield.runner.processes import Guard
-from openfield.serving.jsonlines import (
-    FromAgent,
-    HelloMessage,
-    LineDecoder,
-    LoadedMessage,
-    ReplyMessage,
-    StateMessage,
-    bye,
-    load_line,
-    save_line,
-    turn_line,
-    welcome,
-)
+from openfield.serving import jsonlines
+from openfield.serving.jsonlines import FromAgent
 
 M = TypeVar("M", bound=FromAgent)
 FAREWELL_SECONDS = 2.0
@@ -38,12 +27,7 @@ FAREWELL_SECONDS = 2.0
 def process_agent(command: str) -> AgentFactory:
     """Return a factory that starts the command anew for every cell."""
     words = split_command(f"process:{command}")
-
-    def make(spec: Spec, seed: int) -> Agent:
-        program = Program(words, spec, seed)
-        return SavingProgram(program) if program.saves else program
-
-    return make
+    return lambda spec, seed: Program(words, spec, seed)
 
 
 def split_command(source: str) -> list[str]:
@@ -63,7 +47,7 @@ class Program:
 
     def __init__(self, words: list[str], spec: Spec, seed: int) -> None:
         self._patience = spec.reply_seconds
-        self._lines = LineDecoder()
+        self._lines = jsonlines.LineDecoder()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
         self._guard = Guard()
         pipe = subprocess.PIPE
@@ -81,8 +65,9 @@ class Program:
         self._outbox.register(self._pipe(self._process.stdin), selectors.EVENT_WRITE)
         os.set_blocking(self._pipe(self._process.stdin).fileno(), False)
         try:
-            self.saves = self.read(HelloMessage).saves
-            self.write(welcome(spec, seed))
+            if self.read(jsonlines.HelloMessage).saves:  # else it has no `save`, as an agent that cannot
+                self.save, self.load = self._save, self._load
+            self.write(jsonlines.welcome(spec, seed))
         except BaseException:
             self.close()
             raise
@@ -90,9 +75,9 @@ class Program:
     def __call__(self, turn: Turn) -> Reply:
         """Answer a turn. One that asks nothing is shown, and no answer is waited for."""
         if turn.ask is Ask.NONE:
-            self.write(turn_line(turn))
+            self.write(jsonlines.turn_line(turn))
             return Reply()
-        answer = self.ask(turn_line(turn), ReplyMessage)
+        answer = self.ask(jsonlines.turn_line(turn), jsonlines.ReplyMessage)
         return Reply(answer.action, answer.belief)
 
     def ask(self, message: bytes, kind: type[M]) -> M:
@@ -123,7 +108,7 @@ class Program:
         """Send `bye`, wait a little, then end the program and all processes it started."""
         with suppress(AgentGone, AgentTimeout, OSError):
             self._patience = FAREWELL_SECONDS
-            self.write(bye())
+            self.write(jsonlines.bye())
         self._inbox.close()
         self._outbox.close()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -133,6 +118,14 @@ class Program:
         self._guard.end()  # it may have ended and left others behind
         self._process.wait()
         self._errors.close()
+
+    def _save(self) -> bytes:
+        """Ask the program for its state."""
+        return self.ask(jsonlines.save_line(), jsonlines.StateMessage).state
+
+    def _load(self, state: bytes) -> None:
+        """Give the program the state it saved."""
+        self.ask(jsonlines.load_line(state), jsonlines.LoadedMessage)
 
     def _messages(self) -> list[FromAgent]:
         """Wait for a message and return all that have come."""
@@ -167,29 +160,6 @@ class Program:
         if pipe is None:
             raise AgentGone("The program has no pipe.")
         return pipe
-
-
-class SavingProgram:
-    """A program that can save its state and load it."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def __call__(self, turn: Turn) -> Reply:
-        """Answer a turn."""
-        return self._program(turn)
-
-    def save(self) -> bytes:
-        """Ask the program for its state."""
-        return self._program.ask(save_line(), StateMessage).state
-
-    def load(self, state: bytes) -> None:
-        """Give the program the state it saved."""
-        self._program.ask(load_line(state), LoadedMessage)
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.close()
 
 
 def _names(messages: list[FromAgent]) -> str:

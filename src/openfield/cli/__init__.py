@@ -1,8 +1,7 @@
 """The command line, `openfield COMMAND`: each command is a few calls into the package.
 
 Start with `app.py`, which lists the commands; `main.py` runs one. `commands/` has one file per command, `objectives/`
-the larger command of that name, `shared/` what several commands use. `help.py` lays out help texts, `mistakes.py` says
-what is wrong with the words of a command.
+the larger command of that name, `shared/` what several commands use.
 """
 
 from openfield.cli.main import main, run_command

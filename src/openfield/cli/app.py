@@ -6,13 +6,18 @@ Heavy imports stay inside the commands, and a domain is loaded only if the comma
 from __future__ import annotations
 
 import inspect
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import cyclopts
 from cyclopts import Group, Parameter
 
 from openfield import __version__
-from openfield.cli.help import CompactHelp
 from openfield.options import COMMANDS as EXTENDED
+from openfield.options import MORE
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpEntry, HelpPanel
+    from rich.console import Console, ConsoleOptions
 
 GROUPS = {
     "Evaluate": {
@@ -40,14 +45,14 @@ GROUPS = {
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 ELSEWHERE = {"objectives": "openfield.cli.objectives:app", "list": "openfield.cli.commands.list:list_things"}
 HELP = {"--help", "-h"}
+HELP_ALL = "--help-all"
+ALWAYS_THERE = {"--help", "--version"}
+MAX_NAMES = 30
+"""Columns for the names of options; longer names are folded."""
 
 
 def make_app(words: list[str], help_all: bool = False) -> cyclopts.App:
-    """Return the application for these words: with the options, or the commands, of the domain they name.
-
-    Raises:
-        UnknownName: The words name a domain or a command that does not exist.
-    """
+    """Return the application for these words: with the options, or the commands, of the domain they name."""
     app = _new_app("openfield", help_all)
     app.help = "Tells you what your agent does when its world changes."
     app.help_epilogue = (
@@ -104,13 +109,12 @@ def _extend(app: cyclopts.App, words: list[str], help_all: bool) -> None:
 def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:
     """Mount the commands of a domain under its name; a word that is neither a command nor a domain is refused."""
     from openfield.capabilities import HasCommands
-    from openfield.cli.mistakes import refuse_command
     from openfield.errors import InvalidInput
     from openfield.registry import domain_names, find_domain
 
     name = words[0]
     if name not in domain_names() and ":" not in name and not name.endswith(".py"):
-        refuse_command(name, list(COMMANDS))
+        _refuse_command(name)
     domain = find_domain(name)
     if not isinstance(domain, HasCommands):
         raise InvalidInput(f"{name} is a domain without commands of its own. Evaluate agents: openfield run {name}")
@@ -122,6 +126,18 @@ def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:
         if len(words) == 1 or words[1] in HELP:
             _ = mounted[each]  # loads the command, whose docstring is its help
     app.command(mounted, name=name)
+
+
+def _refuse_command(word: str) -> NoReturn:
+    """Refuse a word that is no command; a command of an installed domain is named with the domain."""
+    from openfield.capabilities import HasCommands
+    from openfield.errors import InvalidInput, UnknownName
+    from openfield.registry import domain_names, installed_domains
+
+    owners = [each.name for each in installed_domains() if isinstance(each, HasCommands) and word in each.commands]
+    if owners:
+        raise InvalidInput(f"'{word}' is a command of {owners[0]}: openfield {owners[0]} {word} --help")
+    raise UnknownName("command", word, [*COMMANDS, *domain_names()], label="Commands and domains")
 
 
 def _add_example(app: cyclopts.App, words: list[str]) -> None:
@@ -141,3 +157,51 @@ def _walk(app: cyclopts.App, words: list[str]) -> tuple[list[str], cyclopts.App]
         names.append(word)
         app = app[word]
     return names, app
+
+
+class CompactHelp:
+    """Prints a group of options as a title and a plain table."""
+
+    def __init__(self, help_all: bool, only: str = "") -> None:
+        """Show rare options with `help_all`; without it show only one group, if one is named."""
+        self._help_all = help_all
+        self._only = only
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        """Print one group, or a line that says how to see the options that are left out."""
+        from rich.table import Table
+        from rich.text import Text
+
+        entries = [entry for entry in panel.entries if not ALWAYS_THERE & set(entry.names)]
+        if not entries or (self._only and not self._help_all and panel.title != self._only):
+            return
+        if panel.title == MORE and not self._help_all:
+            console.print(Text(f"More options: {HELP_ALL}", style="bold"))
+            return
+        console.print(Text(f"{panel.title}:", style="bold"))
+        names = [label_entry(entry) for entry in entries]
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(width=0)
+        table.add_column(width=min(MAX_NAMES, max(map(len, names))), overflow="fold")
+        table.add_column(overflow="fold")
+        for name, entry in zip(names, entries, strict=True):
+            table.add_row("", Text(name, style="cyan"), Text(_describe(entry)))
+        console.print(table)
+        if self._only and not self._help_all:
+            console.print(Text(f"All options: {HELP_ALL}", style="bold"))
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        """Print how the command is typed."""
+        console.print(f"Usage: {usage}", highlight=False, markup=False)
+
+
+def label_entry(entry: HelpEntry) -> str:
+    """Return the names of an option, short ones first, and what its value stands for."""
+    if entry.positional_label:
+        return entry.positional_label
+    return ", ".join([*entry.shorts, *entry.names]) + (f" {entry.metavar}" if entry.metavar else "")
+
+
+def _describe(entry: HelpEntry) -> str:
+    text = " ".join(str(getattr(entry.description, "primary_renderable", entry.description)).replace("`", "").split())
+    return f"{text} One of {', '.join(entry.choices)}." if entry.choices else text

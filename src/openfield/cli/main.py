@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import io
 import os
 import sys
 import warnings
+from typing import Any, Literal, get_args, get_origin
 
 import cyclopts
 
-from openfield.cli.app import make_app, name_command
-from openfield.cli.help import HELP_ALL
-from openfield.cli.mistakes import explain
-from openfield.errors import DiskFull, OpenfieldError
+from openfield.cli.app import HELP_ALL, make_app, name_command
+from openfield.errors import DiskFull, OpenfieldError, UnknownName
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+KINDS: dict[Any, str] = {int: "a whole number", float: "a number"}
 
 
 def main(words: list[str] | None = None) -> None:
@@ -88,3 +89,56 @@ def _complain(message: str, status: int) -> int:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"openfield: {message}", file=sys.stderr)
+
+
+def explain(error: cyclopts.CycloptsError) -> str:
+    """Return what is wrong with the words of a command, as one sentence or two."""
+    match error:
+        case cyclopts.UnknownOptionError():
+            word = (error.token.keyword or error.token.value).partition("=")[0]
+            known = [name for argument in error.argument_collection if argument.parse for name in argument.names]
+            return f"Unknown option '{word}'.{_suggest(word, known)}"
+        case cyclopts.UnknownCommandError() if error.unused_tokens and error.app is not None:
+            known = [name for name in error.app if not name.startswith("-")]
+            return str(UnknownName("command", error.unused_tokens[0], known, label="Commands"))
+        case cyclopts.UnusedCliTokensError():
+            return f"There is a word too many: '{(error.unused_tokens or [''])[0]}'."
+        case cyclopts.RepeatArgumentError():
+            return f"{error.token.keyword} is given more than once."
+        case cyclopts.MissingArgumentError() if error.argument is not None:
+            return f"{error.keyword} needs a value." if error.keyword else f"{_label(error)} is missing."
+        case cyclopts.CoercionError() if error.token is not None:
+            return _explain_value(error, error.token.value)
+        case cyclopts.ValidationError() if error.argument is not None:
+            return f"{_label(error)} cannot be {error.argument.value}. {error.exception_message}"
+    text = " ".join(str(error).split())
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _explain_value(error: cyclopts.CoercionError, value: str) -> str:
+    """Say what an option takes instead of this value."""
+    kind = error.target_type
+    if get_origin(kind) is Literal:
+        choices = [str(choice) for choice in get_args(kind)]
+        return f"{_label(error)} is one of {', '.join(choices)}, not '{value}'.{_suggest(value, choices)}"
+    if kind not in KINDS and error.msg is not None:
+        return f"{_label(error)} takes {error.msg}, not '{value}'."
+    return f"{_label(error)} takes {KINDS.get(kind, 'another value')}, not '{value}'."
+
+
+def _label(error: cyclopts.CycloptsError) -> str:
+    """Return the option as it was typed, or the word of the help that a value stands for."""
+    argument = error.argument
+    if argument is None:
+        return "A value"
+    typed = next((token.keyword for token in argument.tokens if token.keyword), None)
+    if typed is None and argument.field_info.is_positional:
+        return argument.name.lstrip("-").upper()
+    return typed or argument.name
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    """Suggest the known word that is nearest; the dashes of options do not count as letters in common."""
+    letters = {name.lstrip("-"): name for name in known}
+    near = difflib.get_close_matches(word.lstrip("-"), letters, n=1)
+    return f" Did you mean '{letters[near[0]]}'?" if near else ""

@@ -93,11 +93,7 @@ class DoomEpisode:
         return self._array.show(shown, settings.limit - self.ticks)
 
     def move(self, action: Any) -> None:
-        """Take an action for one tick.
-
-        Raises:
-            AgentProtocol: The task has no such action.
-        """
+        """Take an action for one tick; raise `AgentProtocol` if the task has no such action."""
         name = read_action(action, self._task.actions)
         if name == "give_up":
             self._end("terminated")

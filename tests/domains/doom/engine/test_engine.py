@@ -40,7 +40,7 @@ def test_an_engine_that_dies_is_not_noticed(domain: DoomDomain) -> None:
 
 
 def test_a_broken_wad_is_found_in_a_child_process(tmp_path: Path) -> None:
-    from openfield.domains.doom.maps.wad import write_wad
+    from openfield.domains.doom.maps.scenario import write_wad
 
     path = tmp_path / "broken.wad"
     path.write_bytes(write_wad([("DECORATE", b"ACTOR Nonsense : NoSuchThing { Health }")]))

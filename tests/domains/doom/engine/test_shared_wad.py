@@ -16,8 +16,7 @@ from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.engine import launch, shared_wad
 from openfield.domains.doom.maps import scenario
-from openfield.domains.doom.maps.scenario import map_name
-from openfield.domains.doom.maps.wad import read_wad
+from openfield.domains.doom.maps.scenario import map_name, read_wad
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
 from openfield.trial import Trial

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.domains.doom.maps.acs import INSTRUCTIONS, assemble
-from openfield.domains.doom.maps.scenario import MapText
-from openfield.domains.doom.maps.wad import map_lumps, read_wad, write_wad
+from openfield.domains.doom.maps.scenario import MapText, map_lumps, read_wad, write_wad
 from openfield.errors import InvalidInput
 
 names = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", min_size=1, max_size=8)

@@ -58,11 +58,7 @@ class ReferenceAgent:
 
 
 def task_of(spec: Spec) -> str:
-    """Return the task an agent is made for.
-
-    Raises:
-        InvalidInput: The observations are arrays; these agents read feature vectors.
-    """
+    """Return the task an agent is made for; refuse arrays, because these agents read feature vectors."""
     if spec.observations is not None:
         raise InvalidInput("This agent reads feature vectors; leave the setting observation=features.")
     return "arena" if spec.domain.endswith("arena") else "duel"

@@ -140,7 +140,8 @@ class Engine:
     def _start(self) -> None:
         settings = watchdog.settings_name(self._heartbeat.number)
         self._game = launch.start_game(self.wad, settings, self.large)
-        self._memory = state_source.open_memory(watchdog.find_memory(self.wad.parent / settings))
+        found = watchdog.find_shared(self.wad.parent / settings)
+        self._memory = state_source.open_memory(found[0]) if found else None
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from openfield.domains.doom.engine import watchdog, workdir
-from openfield.domains.doom.maps.wad import FIRST_MAP, read_wad
+from openfield.domains.doom.maps.scenario import FIRST_MAP, read_wad
 from openfield.errors import MissingExtra, WorldFault
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")

@@ -11,14 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from openfield.domains.doom.engine.game_state import ITEMS, Entity, EntityIndex, Roster, Snapshot, index_at, read_entity
-from openfield.domains.doom.engine.state_source import (
-    ENTITY_FIELDS,
-    HEADER_FIELDS,
-    HEADER_ONLY,
-    RawState,
-    StateSource,
-    read_format,
-)
+from openfield.domains.doom.engine.state_source import ENTITY_FIELDS, HEADER_FIELDS, RawState, StateSource, read_format
 
 KINDS = {"FieldHealth": "health", "FieldAmmo": "ammo", "FieldTrap": "trap", "FieldPillar": "obstacle"}
 RANKS = ("player", "enemy", *ITEMS, "bolt", "")
@@ -45,7 +38,7 @@ class StateReader:
         self._present: tuple[int, ...] = ()
         """The engine's numbers of the items, in the engine's order."""
         self._items: dict[str, list[Entity]] = {kind: [] for kind in ITEMS}
-        self._format = HEADER_ONLY
+        self._format = read_format(0)
         """The format while no entity comes or goes: items that do not move are not read again."""
         self._resting = slice(0)
         """Where in a raw state the numbers of those items are."""
@@ -83,7 +76,7 @@ class StateReader:
 
     def _read_all(self, source: StateSource) -> RawState:
         """Read every entity, and prepare a shorter format for as long as none comes or goes."""
-        raw = source.read(read_format(source.read(HEADER_ONLY)[-1]))
+        raw = source.read(read_format(source.read(read_format(0))[-1]))
         starts = dict(
             zip(raw[HEADER_FIELDS::ENTITY_FIELDS], range(HEADER_FIELDS, len(raw), ENTITY_FIELDS), strict=True)
         )

@@ -40,14 +40,13 @@ class ReadFormat(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def read_format(count: int, start: int = 0, end: int = 0) -> ReadFormat:
-    """Make the format for so many entities; from `start` to before `end`, only their numbers are read."""
+    """Make the format for so many entities; from `start` to before `end`, only their numbers are read.
+
+    With none, only the player's numbers and the number of entities are read.
+    """
     numbers = f"I{_SIZE - 4}x" * (end - start)
     content = struct.Struct(f"<{_PLAYER}Q{_ENTITY * start}{numbers}{_ENTITY * (count - end)}")
     return ReadFormat(count, start, end, content.unpack_from)
-
-
-HEADER_ONLY = read_format(0)
-"""Read the player's numbers and the number of entities."""
 
 
 class PackageSource:
@@ -92,18 +91,18 @@ StateSource = PackageSource | MemorySource
 """Gives the numbers of the current tick."""
 
 
-def open_memory(memory: Path | None) -> MemorySource | None:
+def open_memory(memory: Path) -> MemorySource | None:
     """Open an engine's shared memory; return None if that fails."""
     with suppress(OSError, ValueError):
-        return None if memory is None else MemorySource(memory)
+        return MemorySource(memory)
     return None
 
 
 def sources_agree(one: StateSource, other: StateSource) -> bool:
     """Check whether two sources show the same state."""
     try:
-        head = one.read(HEADER_ONLY)
-        return head == other.read(HEADER_ONLY) and _read_all(one, head[-1]) == _read_all(other, head[-1])
+        head = one.read(read_format(0))
+        return head == other.read(read_format(0)) and _read_all(one, head[-1]) == _read_all(other, head[-1])
     except (struct.error, IndexError):  # the memory has another layout, or is too short
         return False
 

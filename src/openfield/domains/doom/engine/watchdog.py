@@ -52,11 +52,7 @@ class Watchdog:
         self._given: weakref.WeakValueDictionary[int, EngineHeartbeat] = weakref.WeakValueDictionary()
 
     def add_engine(self) -> EngineHeartbeat:
-        """Return the heartbeat of another engine, at the next free place.
-
-        Raises:
-            RuntimeError: All places are taken.
-        """
+        """Return the heartbeat of another engine, at the next free place; raise `RuntimeError` if there is none."""
         places = ((self._last + step) % MAX_ENGINES for step in range(1, MAX_ENGINES + 1))
         free = next((place for place in places if place not in self._given), None)
         if free is None:
@@ -125,17 +121,15 @@ def remove_folder(folder: Path) -> None:
             return
 
 
-def find_memory(settings: Path) -> Path | None:
-    """Find the shared memory in which the engine with this settings file shows its state; None if there is none."""
+def find_shared(settings: Path, part: str = "SM") -> list[Path]:
+    """Find a part of the shared memory of the engine with this settings file; the usual one shows its state."""
     own = os.fsencode(settings)
-    found = [path for _, arguments in _engines() if own in arguments for path in _shared(arguments, "SM")]
-    return found[0] if found else None
+    return [path for _, arguments in _engines() if own in arguments for path in _shared(arguments, part)]
 
 
 def hold_queues(settings: Path) -> None:
     """Reserve all memory of an engine's queues: a process that dies for lack of it within a queue leaves it locked."""
-    own = os.fsencode(settings)
-    for path in [path for _, arguments in _engines() if own in arguments for path in _shared(arguments, "MQ*")]:
+    for path in find_shared(settings, "MQ*"):
         with suppress(OSError), path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
@@ -187,11 +181,8 @@ def _sweep(arguments: list[bytes]) -> None:
 
 def _shared(arguments: list[bytes], part: str) -> list[Path]:
     """Find the shared memory of the engine with these arguments."""
-    name = dict(itertools.pairwise(arguments)).get(b"+viz_instance_id")
-    if not name:
-        return []
-    instance = os.fsdecode(name)
-    return list(Path("/dev/shm").glob(f"ViZDoom{part}{instance}"))  # noqa: S108
+    name = os.fsdecode(dict(itertools.pairwise(arguments)).get(b"+viz_instance_id", b""))
+    return list(Path("/dev/shm").glob(f"ViZDoom{part}{name}")) if name else []  # noqa: S108
 
 
 if __name__ == "__main__":

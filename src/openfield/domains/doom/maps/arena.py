@@ -37,11 +37,7 @@ CHECK_TRIES = 1000
 
 @functools.cache
 def check_room(settings: ArenaSettings) -> None:
-    """Refuse settings with too many things for the arena, or with too large a goal, which they must avoid.
-
-    Raises:
-        InvalidInput: There is no room.
-    """
+    """Refuse settings with too many things for the arena, or with too large a goal, which they must avoid."""
     spans = ("enemies", "health_packs", "ammo_packs", "traps", "obstacles")
     most = {name: (getattr(settings, name)[1],) * 2 for name in spans}
     try:

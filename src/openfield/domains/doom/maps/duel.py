@@ -36,11 +36,7 @@ def lay_out(settings: DuelSettings, rng: random.Random) -> MapLayout:
 
 
 def check_room(settings: DuelSettings) -> None:
-    """Refuse more or wider enemies than fit side by side, and strides with which they would pass walls.
-
-    Raises:
-        InvalidInput: There is no room, or not enough to stop them.
-    """
+    """Refuse more or wider enemies than fit side by side, and strides with which they would pass walls."""
     if settings.enemy_stride >= 2 * settings.enemy_radius:
         raise InvalidInput(
             f"Setting 'enemy_stride': an enemy of radius {settings.enemy_radius} that goes {settings.enemy_stride} "

@@ -1,11 +1,12 @@
 """Build a WAD from layouts: every episode is a map of its own, with the actors and scripts it needs.
 
-The tasks draw layouts (`arena`, `duel`), and the engine loads the WAD.
+The tasks draw layouts (`arena`, `duel`). The engine loads maps, actors and scripts from the WAD.
 """
 
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
@@ -14,9 +15,15 @@ from typing import Any
 import msgspec
 
 from openfield.domains.doom.maps.acs import assemble
-from openfield.domains.doom.maps.wad import FIRST_MAP, Lump, map_lumps, write_wad
 from openfield.domains.doom.settings import DoomSettings
+from openfield.errors import InvalidInput
 
+Lump = tuple[str, bytes]
+"""A named piece of a WAD; the order of lumps carries meaning."""
+FIRST_MAP = "HALL"
+"""A map that every WAD has. The engine loads it before any episode."""
+_HEADER = struct.Struct("<4sii")
+_ENTRY = struct.Struct("<ii8s")
 Point = tuple[float, float]
 Value = bool | int | float | str
 _PLACED = "skill1=true;skill2=true;skill3=true;skill4=true;skill5=true;single=true;coop=true;dm=true;class1=true;"
@@ -186,3 +193,37 @@ def _fill(name: str, values: Mapping[str, object]) -> str:
 @functools.cache
 def _content(name: str) -> str:
     return (files("openfield.domains.doom") / "data" / name).read_text()
+
+
+def write_wad(lumps: Iterable[Lump]) -> bytes:
+    """Write a patch WAD with these lumps: header, contents, directory."""
+    contents, directory = bytearray(), bytearray()
+    for name, content in lumps:
+        directory += _ENTRY.pack(_HEADER.size + len(contents), len(content), _name_bytes(name))
+        contents += content
+    count = len(directory) // _ENTRY.size
+    return _HEADER.pack(b"PWAD", count, _HEADER.size + len(contents)) + bytes(contents + directory)
+
+
+def read_wad(data: bytes) -> list[Lump]:
+    """Read the lumps of a WAD, in order; refuse bytes that are none, or whose directory points outside."""
+    try:
+        magic, count, start = _HEADER.unpack_from(data)
+        entries = [_ENTRY.unpack_from(data, start + number * _ENTRY.size) for number in range(count)]
+    except struct.error as error:
+        raise InvalidInput(f"Not a whole WAD: {error}.") from None
+    if magic not in (b"PWAD", b"IWAD") or any(offset < 0 or offset + size > len(data) for offset, size, _ in entries):
+        raise InvalidInput("Not a WAD, or one whose directory points outside of it.")
+    return [(name.rstrip(b"\0").decode("ascii"), data[offset : offset + size]) for offset, size, name in entries]
+
+
+def map_lumps(name: str, text: bytes, behavior: bytes) -> list[Lump]:
+    """Return a map as the group of lumps the engine looks for."""
+    return [(name, b""), ("TEXTMAP", text), ("BEHAVIOR", behavior), ("ENDMAP", b"")]
+
+
+def _name_bytes(name: str) -> bytes:
+    encoded = name.encode("ascii", "replace")
+    if not 1 <= len(encoded) <= 8 or b"?" in encoded:
+        raise InvalidInput(f"'{name}' cannot name a lump: it needs 1 to 8 plain characters.")
+    return encoded

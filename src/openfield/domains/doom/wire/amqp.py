@@ -113,11 +113,7 @@ def redirect(url: str, words: list[str], folder: Path, secret: str | None) -> li
 
 
 def _find_config(words: list[str]) -> tuple[int, Path] | None:
-    """Find the word of a command that names its configuration file, and the file; None if there is none.
-
-    Raises:
-        InvalidInput: The option is there, but no file.
-    """
+    """Find the word of a command that names its configuration file, and the file; None if there is none."""
     for number, word in enumerate(words):
         option, sign, path = word.partition("=")
         if option == CONFIG:

@@ -95,11 +95,7 @@ def _roots(*path: Any) -> Iterator[int]:
 
 
 def episode_seed(generator: dict[str, Any]) -> int | None:
-    """Return the seed an agent wants for every episode, or None.
-
-    Raises:
-        InvalidInput: The engine does not take this seed.
-    """
+    """Return the seed an agent wants for every episode, or None; refuse one the engine does not take."""
     return make_settings(DoomSettings, {"episode_seed": generator.get("episode_seed")}).episode_seed
 
 
@@ -169,11 +165,7 @@ def _mark(secret: str) -> str:
 
 
 async def find_experiment(dispatcher: TrialDispatcher, secret: str) -> ExperimentTrials:
-    """Find the experiment with a secret, even if its model has another name now.
-
-    Raises:
-        AgentFault: There is none, or its training is not done.
-    """
+    """Find the experiment with a secret, even if its model has another name now; its training must be done."""
     names = [name for name in await dispatcher.agents() if name.endswith(_mark(secret))]
     if not names:
         raise AgentFault("there is no experiment with this secret")

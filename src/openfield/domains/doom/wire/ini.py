@@ -51,11 +51,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The broker's address."""
     trials: Annotated[int, Meta(ge=1)] = 30
     novelty: Annotated[tuple[int, ...], Meta(min_length=1)] = (200,)
-    difficulty: Annotated[tuple[Difficulty, ...], Meta(min_length=1)] = (
-        "easy",
-        "medium",
-        "hard",
-    )
+    difficulty: Annotated[tuple[Difficulty, ...], Meta(min_length=1)] = ("easy", "medium", "hard")
     novelty_visibility: Annotated[tuple[Annotated[int, Meta(ge=0, le=1)], ...], Meta(min_length=1)] = (0, 1)
     hint_level: Annotated[tuple[Annotated[int, Meta(ge=-1, le=3)], ...], Meta(min_length=1)] = (-1, 0, 1, 2, 3)
     normal_timeout_seconds: Annotated[float, Meta(gt=0, le=1e9)] = 1200.0

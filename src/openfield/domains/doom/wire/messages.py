@@ -175,11 +175,7 @@ def decode_request(body: bytes) -> Request:
 
 
 def decode_registration(body: bytes) -> Registration:
-    """Decode what an agent sent to register, in a list or bare.
-
-    Raises:
-        AgentProtocol: It is no registration.
-    """
+    """Decode what an agent sent to register, in a list or bare; raise `AgentProtocol` if it is no registration."""
     request = decode_request(body)
     if not isinstance(request, RequestExperiment | RequestTrials):
         raise AgentProtocol(f"{type(request).__name__} is no registration")
@@ -187,11 +183,7 @@ def decode_registration(body: bytes) -> Registration:
 
 
 def decode_message(body: bytes) -> Message:
-    """Decode what a server sent, in a list or bare.
-
-    Raises:
-        AgentProtocol: It is no message of the protocol.
-    """
+    """Decode what a server sent, in a list or bare; raise `AgentProtocol` if it is no message."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
