@@ -16,7 +16,21 @@ GeneratorState = tuple[int, tuple[int, ...], float | None]
 """What `random.Random.getstate` returns; with this type JSON is read back as the tuples it needs."""
 
 
-class RandomAgent:
+class SavesGenerator:
+    """An agent whose state is that of its generator `_rng`."""
+
+    _rng: random.Random
+
+    def save(self) -> bytes:
+        """Return the state of the generator."""
+        return msgspec.json.encode(self._rng.getstate())
+
+    def load(self, state: bytes) -> None:
+        """Restore the state of the generator."""
+        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))
+
+
+class RandomAgent(SavesGenerator):
     """Draws every action from the action space, and believes that nothing has changed."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
@@ -30,11 +44,3 @@ class RandomAgent:
         if turn.ask is Ask.ACT:
             return Reply(self._actions.sample(self._rng))
         return Reply(None, Belief(0.0))
-
-    def save(self) -> bytes:
-        """Return the state of the generator."""
-        return msgspec.json.encode(self._rng.getstate())
-
-    def load(self, state: bytes) -> None:
-        """Restore the state of the generator."""
-        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))

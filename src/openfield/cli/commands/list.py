@@ -33,7 +33,7 @@ def _rows(what: Things, name: str | None) -> Rows:
 
     from openfield.errors import InvalidInput
     from openfield.metrics.catalogue import installed_metrics
-    from openfield.registry import find_domain, installed_domains
+    from openfield.registry import find_domain, installed_agents, installed_domains
     from openfield.settings import setting_rows
 
     if what == "metrics":
@@ -52,18 +52,9 @@ def _rows(what: Things, name: str | None) -> Rows:
         return ("domain", "what it is", "novelties", "agents"), [
             (each.name, each.title, len(each.novelties), ", ".join(each.agents)) for each in domains
         ]
-    return _agents(domains) if what == "agents" else _novelties(domains)
-
-
-def _agents(domains: list[Domain[Any]]) -> Rows:
-    from openfield.registry import installed_agents
-
-    rows: list[tuple[object, ...]] = [(name, "any that names its actions") for name in installed_agents()]
-    rows += [(name, domain.name) for domain in domains for name in domain.agents]
-    return ("agent", "domain"), rows
-
-
-def _novelties(domains: list[Domain[Any]]) -> Rows:
+    if what == "agents":
+        anywhere = [(name, "any that names its actions") for name in installed_agents()]
+        return ("agent", "domain"), [*anywhere, *((name, each.name) for each in domains for name in each.agents)]
     return ("domain", "novelty", "level", "kind", "meaning"), [
         (domain.name, each.id, each.level, each.kind, each.note) for domain in domains for each in domain.novelties
     ]

@@ -42,18 +42,7 @@ def arena_features(state: GameState, stamp: float, items: Features) -> Features:
     player = _turned(state.player)
     player["health"], player["ammo"] = int(state.player.health), int(state.ammo)
     return {
-        "enemies": [
-            {
-                "id": entity.id,
-                "angle": _angle(entity.angle),
-                "x_position": _decimals(entity.x),
-                "y_position": _decimals(entity.y),
-                "z_position": _decimals(entity.z),
-                "name": "ZombieMan",
-                "health": int(entity.health),
-            }
-            for entity in state.enemies
-        ],
+        "enemies": [{**_turned(each), "name": "ZombieMan", "health": int(each.health)} for each in state.enemies],
         # the agent may change its own items
         "items": {kind: [item.copy() for item in found] for kind, found in items.items()},
         "player": player,

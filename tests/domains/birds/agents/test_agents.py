@@ -8,10 +8,9 @@ from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.agents import planner
 from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.game import Game, replay
 from openfield.domains.birds.game.ground_truth import ground_truth
 from openfield.domains.birds.game.scene import see, zoomed_out
-from openfield.domains.birds.game.solver import replay
 from openfield.registry import find_agent
 from openfield.rollout import Rollout, drive
 from support.birds.worlds import trial

@@ -7,8 +7,7 @@ import pytest
 
 from openfield.domains.birds.files.pool import LevelPool, is_novel, natural
 from openfield.domains.birds.files.templates import load_templates, moved
-from openfield.domains.birds.game.game import SECOND, Game
-from openfield.domains.birds.game.solver import solve
+from openfield.domains.birds.game.game import SECOND, Game, solve
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import InvalidInput
 

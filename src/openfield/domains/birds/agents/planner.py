@@ -8,10 +8,9 @@ from openfield.core import Spec
 from openfield.domains.birds.agents.observed_level import ObservedLevel, ObservedObject, Point
 from openfield.domains.birds.agents.shooters import PIGS, Shooter
 from openfield.domains.birds.game.bodies import GROUND
-from openfield.domains.birds.game.game import SLING_REST
+from openfield.domains.birds.game.game import SLING_REST, progress, replay
 from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.physics import load_profile
-from openfield.domains.birds.game.solver import progress, replay
 
 CANDIDATES = 14
 """Shots that are simulated for each bird."""

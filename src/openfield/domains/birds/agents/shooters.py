@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.agents.random import GeneratorState
+from openfield.agents.random import SavesGenerator
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.birds.actions import TAP_SECONDS, Load, Shot
 from openfield.domains.birds.agents.observed_level import ObservedLevel, Point, observe_level
@@ -20,7 +20,7 @@ from openfield.errors import AgentFault
 PIGS = ("pig", "novel")
 
 
-class Shooter:
+class Shooter(SavesGenerator):
     """Answers every turn; subclasses choose the shots."""
 
     may_be_blind = False
@@ -56,14 +56,6 @@ class Shooter:
 
     def notice(self, level: ObservedLevel) -> None:
         """Learn from a level at its end; most agents do not."""
-
-    def save(self) -> bytes:
-        """Return the state of the random generator."""
-        return msgspec.json.encode(self._rng.getstate())
-
-    def load(self, state: bytes) -> None:
-        """Restore the state of the random generator."""
-        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))
 
 
 def pick_level(menu: dict[str, Any]) -> int:

@@ -18,9 +18,8 @@ from openfield.atomic import replacing
 from openfield.data import read_data
 from openfield.domains.birds.files.pool import FOLDER
 from openfield.domains.birds.game.bodies import INTANGIBLE
-from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.game import Game, solve
 from openfield.domains.birds.game.level import Level, LevelObject, write_level
-from openfield.domains.birds.game.solver import solve
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import OpenfieldError
 from openfield.trial import derive

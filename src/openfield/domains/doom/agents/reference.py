@@ -9,9 +9,7 @@ import math
 import random
 from collections.abc import Iterable
 
-import msgspec
-
-from openfield.agents.random import GeneratorState
+from openfield.agents.random import SavesGenerator
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.doom.engine.game_state import Entity, GameState
 from openfield.domains.doom.features import read_features, read_walls
@@ -32,8 +30,8 @@ WAYPOINTS = [(x, y) for x in (-256.0, 256.0) for y in (-256.0, 256.0)] + [
 MOVES = {"forward": 0.0, "left": 90.0, "backward": 180.0, "right": 270.0}
 
 
-class ReferenceAgent:
-    """Does what a good player does in the world without novelties."""
+class ReferenceAgent(SavesGenerator):
+    """Does what a good player does in the world without novelties. Walls are told again with every episode."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self._task = task_of(spec)
@@ -47,14 +45,6 @@ class ReferenceAgent:
         if turn.first:
             self._policy = ReferencePolicy(self._task, read_walls(turn.observation), self._rng)
         return Reply(self._policy.choose(read_features(turn.observation)), Belief(0.0, 0))
-
-    def save(self) -> bytes:
-        """Return the state of the generator; walls are told again with every episode."""
-        return msgspec.json.encode(self._rng.getstate())
-
-    def load(self, state: bytes) -> None:
-        """Restore a saved agent."""
-        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))
 
 
 def task_of(spec: Spec) -> str:

@@ -25,11 +25,7 @@ Entry = tuple[int, int, int]
 
 
 def assemble(source: str) -> bytes:
-    """Assemble scripts into the BEHAVIOR lump of a map.
-
-    Raises:
-        InvalidInput: A word is not in the language, or an address is not marked; the message names it.
-    """
+    """Assemble scripts into the BEHAVIOR lump of a map; refuse unknown words and addresses that are not marked."""
     code: list[int | str] = []
     scripts: list[Entry] = []
     places: dict[str, int] = {}

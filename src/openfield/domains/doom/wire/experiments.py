@@ -235,7 +235,10 @@ class SingleTrial:
 
     trials = 1
 
-    def __init__(self, dispatcher: SingleDispatcher) -> None:
+    def __init__(self, dispatcher: SingleDispatcher, known: str, secret: str) -> None:
+        """Check the secret that the agent knows its experiment by."""
+        if secret != known:
+            raise AgentFault("there is no experiment with this secret")
         self._dispatcher = dispatcher
 
     def note_machine(self, facts: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 from msgspec import Meta
 
+from openfield.data import read_data
 from openfield.errors import InvalidInput
 from openfield.settings import describe_type
 
@@ -23,25 +24,18 @@ T = TypeVar("T", bound=msgspec.Struct)
 MODELS = "model"
 """The folder in which clients keep trained models: in the current folder, or beside their file."""
 Difficulty = Literal["easy", "medium", "hard"]
-SECTIONS = ("amqp", "postgresql", "sota", "sail-on", "vizdoom", "cartpole", "smartenv", "options")
-"""The sections of a server's file. Those about databases and other domains have no effect."""
-AMQP = ("user", "pass", "host", "vhost", "port", "ssl")
-LEFT_OUT = (
-    *("random_sleep_seconds", "startup_sleep_window", "live", "budget", "debug", "fulldebug", "printout"),
-    *("demo", "experiment_json_file"),
-)
-"""Published keys that have no effect on agents: episodes are always made live and have no feedback."""
-UNSERVED = {
-    "use_image": "pictures are not served; 'image' is null",
-    "save_experiment_json": "experiments are not saved as JSON; the run file has them",
-    "logfile": "there is no log file; the run file has everything",
-    "testing": "there is no such mode here",
-}
-"""Published keys that are not supported: a warning says so if they are switched on."""
-REFUSED = {"load_experiment_json": "experiments cannot be loaded from JSON; leave it out to have one made"}
-"""Published keys that would change the experiment."""
-CARTPOLE = ("start_zeroed_out", "start_world_state")
-"""Published keys of a client's file for another domain."""
+
+
+class PublishedNames(msgspec.Struct, frozen=True):
+    """Names in such files that are no fields here, and why some of them are not supported."""
+
+    names: dict[str, tuple[str, ...]]
+    unserved: dict[str, str]
+    refused: dict[str, str]
+
+
+NAMES = read_data("openfield.domains.doom", "ini.toml", PublishedNames)
+TRUTH = {"": False, **configparser.ConfigParser.BOOLEAN_STATES}
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,12 +81,17 @@ def read_server(path: Path) -> ServerConfig:
     """Read a server's file; missing keys have the published defaults."""
     parser = read_ini(path)
     values = {**_section(parser, "sail-on"), **_section(parser, "vizdoom"), **_section(parser, "options")}
-    _mention(path, "section", parser.sections(), SECTIONS)
-    _mention(path, "key", values, (*ServerConfig.__struct_fields__, *LEFT_OUT, *UNSERVED, *REFUSED))
-    for name, reason in REFUSED.items():
+    _mention(path, "section", parser.sections(), NAMES.names["sections"])
+    _mention(
+        path,
+        "key",
+        values,
+        (*ServerConfig.__struct_fields__, *NAMES.names["left_out"], *NAMES.unserved, *NAMES.refused),
+    )
+    for name, reason in NAMES.refused.items():
         if _is_on(values.get(name, "")):
             raise InvalidInput(f"{path}: {name} is {values[name]}; {reason}.")
-    for name, reason in UNSERVED.items():
+    for name, reason in NAMES.unserved.items():
         if _is_on(values.get(name, "")):
             warnings.warn(f"{path}: {name} is {values[name]}, but {reason}.", stacklevel=2)
     if _truth(values.get("demo", ""), "demo", path):
@@ -106,7 +105,7 @@ def read_client(path: Path) -> ClientConfig:
     if not parser.has_section("amqp"):
         raise InvalidInput(f"{path}: there is no section [amqp].")
     values = {**_section(parser, "aiq-sail-on"), **_section(parser, "sail-on")}
-    _mention(path, "key", values, (*ClientConfig.__struct_fields__, *CARTPOLE))
+    _mention(path, "key", values, (*ClientConfig.__struct_fields__, *NAMES.names["cartpole"]))
     config = _convert({**values, "amqp": broker_url(parser, path)}, ClientConfig, path)
     if config.just_one_trial and config.experiment_secret is None:
         raise InvalidInput(f"{path}: just_one_trial needs an experiment_secret.")
@@ -124,7 +123,7 @@ def _is_on(text: str) -> bool:
     try:
         return float(text) != 0
     except ValueError:
-        return text.lower() not in ("", "none", *_FALSE)
+        return TRUTH.get(text.lower(), text.lower() != "none")
 
 
 def write_client(source: Path, target: Path, changes: dict[str, dict[str, str | None]]) -> None:
@@ -147,7 +146,7 @@ def broker_url(parser: configparser.ConfigParser, path: Path) -> str | None:
     values = _section(parser, "amqp")
     if not values:
         return None
-    _mention(path, "key of [amqp]", values, AMQP)
+    _mention(path, "key of [amqp]", values, NAMES.names["amqp"])
     secure = _truth(values.get("ssl", ""), "ssl", path)
     user, password = quote(values.get("user", "guest"), ""), quote(values.get("pass", "guest"), "")
     host, port = values.get("host", "localhost"), values.get("port", "5671" if secure else "5672")
@@ -217,9 +216,6 @@ def _value(text: str, kind: str, name: str, path: Path) -> object:
 
 
 def _truth(text: str, name: str, path: Path) -> bool:
-    if text.lower() not in (*_TRUE, *_FALSE, ""):
+    if text.lower() not in TRUTH:
         raise InvalidInput(f"{path}: {name} is '{text}', neither true nor false.")
-    return text.lower() in _TRUE
-
-
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+    return TRUTH[text.lower()]

@@ -163,11 +163,7 @@ def encode(content: Message) -> bytes:
 
 
 def decode_request(body: bytes) -> Request:
-    """Decode what an agent sent, in a list or bare.
-
-    Raises:
-        AgentProtocol: It is no message of the protocol, or lacks a field; the text says which.
-    """
+    """Decode what an agent sent, in a list or bare; an `AgentProtocol` says what is wrong or missing."""
     try:
         return _REQUEST.decode(_LIST.decode(body)[0] if body.lstrip().startswith(b"[") else body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -18,6 +18,7 @@ import time
 from importlib.resources import files
 from multiprocessing.util import Finalize
 from pathlib import Path
+from typing import IO
 
 from openfield.data import read_data
 from openfield.domains.doom.wire.ini import check_address
@@ -73,13 +74,7 @@ class PrivateBroker:
     def start(self) -> None:
         """Start it and wait until it listens."""
         with (self._home / "out").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603
-                [str(SCRIPTS / "rabbitmq-server")],
-                env=self._environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self._process = self._spawn([str(SCRIPTS / "rabbitmq-server")], None, log)
         self._change_guard(str(self._process.pid))
         deadline = time.monotonic() + START_SECONDS
         while not self._listens():
@@ -99,13 +94,12 @@ class PrivateBroker:
     def _set_guard(self, group: str = "") -> subprocess.Popen[bytes]:
         """Start a shell that waits until this process closes a pipe or ends in any way, and then ends the broker."""
         words = [group, self._environment["ERL_EPMD_PORT"], str(self._home)]
+        program = ["/bin/sh", "-c", (DATA / "broker_guard.sh").read_text(), *words]
+        return self._spawn(program, subprocess.PIPE, subprocess.DEVNULL)
+
+    def _spawn(self, words: list[str], source: int | None, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603
-            ["/bin/sh", "-c", (DATA / "broker_guard.sh").read_text(), *words],
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            words, env=self._environment, stdin=source, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
 
     def stop(self) -> None:

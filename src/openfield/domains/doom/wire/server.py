@@ -16,15 +16,7 @@ from openfield.domains.doom.wire import experiments, ini, messages
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, encode, error_message, message
 from openfield.domains.doom.wire.rpc import load_aio_pika
 from openfield.domains.doom.wire.session import AgentSession, mode_of
-from openfield.errors import (
-    AgentFault,
-    AgentGone,
-    AgentProtocol,
-    InvalidInput,
-    JournalError,
-    OpenfieldError,
-    WorldFault,
-)
+from openfield.errors import AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError, WorldFault
 from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
 from openfield.serving.wire import Dispatcher
 from openfield.trial import Trial, derive
@@ -215,9 +207,7 @@ class AmqpServer:
 
     async def _trial_source(self, request: messages.Registration, secret: str) -> experiments.TrialSource:
         if isinstance(self._dispatcher, SingleDispatcher):
-            if self._options.secret not in (None, secret):
-                raise AgentFault("there is no experiment with this secret")
-            return experiments.SingleTrial(self._dispatcher)
+            return experiments.SingleTrial(self._dispatcher, self._options.secret or secret, secret)
         if not isinstance(self._dispatcher, TrialDispatcher):
             raise InvalidInput("Protocol 0.8 needs a dispatcher with trials.")
         name = experiments.agent_name(request.model, secret)

@@ -61,11 +61,7 @@ class AgentSession:
         return self.state == "over"
 
     async def handle(self, request: messages.Request) -> Message:
-        """Return the reply to a request.
-
-        Raises:
-            AgentProtocol: The request does not fit the current state, which stays as it is.
-        """
+        """Return the reply to a request; raise `AgentProtocol` if it does not fit the state, which then stays."""
         match request:
             case messages.RequestState():
                 return await self._announce()
