@@ -6,7 +6,7 @@ Heavy imports stay inside the commands, and a domain is loaded only if the comma
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import cyclopts
 from cyclopts import Group, Parameter
@@ -107,14 +107,20 @@ def _extend(app: cyclopts.App, words: list[str], help_all: bool) -> None:
 
 
 def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:
-    """Mount the commands of a domain under its name; a word that is neither a command nor a domain is refused."""
+    """Mount the commands of a domain under its name; a word that is neither a command nor a domain is refused.
+
+    A command of an installed domain is named with the domain.
+    """
     from openfield.capabilities import HasCommands
-    from openfield.errors import InvalidInput
-    from openfield.registry import domain_names, find_domain
+    from openfield.errors import InvalidInput, UnknownName
+    from openfield.registry import domain_names, find_domain, installed_domains
 
     name = words[0]
     if name not in domain_names() and ":" not in name and not name.endswith(".py"):
-        _refuse_command(name)
+        owners = [each.name for each in installed_domains() if isinstance(each, HasCommands) and name in each.commands]
+        if owners:
+            raise InvalidInput(f"'{name}' is a command of {owners[0]}: openfield {owners[0]} {name} --help")
+        raise UnknownName("command", name, [*COMMANDS, *domain_names()], label="Commands and domains")
     domain = find_domain(name)
     if not isinstance(domain, HasCommands):
         raise InvalidInput(f"{name} is a domain without commands of its own. Evaluate agents: openfield run {name}")
@@ -126,18 +132,6 @@ def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:
         if len(words) == 1 or words[1] in HELP:
             _ = mounted[each]  # loads the command, whose docstring is its help
     app.command(mounted, name=name)
-
-
-def _refuse_command(word: str) -> NoReturn:
-    """Refuse a word that is no command; a command of an installed domain is named with the domain."""
-    from openfield.capabilities import HasCommands
-    from openfield.errors import InvalidInput, UnknownName
-    from openfield.registry import domain_names, installed_domains
-
-    owners = [each.name for each in installed_domains() if isinstance(each, HasCommands) and word in each.commands]
-    if owners:
-        raise InvalidInput(f"'{word}' is a command of {owners[0]}: openfield {owners[0]} {word} --help")
-    raise UnknownName("command", word, [*COMMANDS, *domain_names()], label="Commands and domains")
 
 
 def _add_example(app: cyclopts.App, words: list[str]) -> None:

@@ -19,9 +19,8 @@ from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.runner.deadline import Deadline
 from openfield.testing.clocks import count_clock_reads, drifting_clocks
-from openfield.testing.differences import find_constants
+from openfield.testing.leaks import find_constants, find_detail, find_named, words_of
 from openfield.testing.report import NotJudged
-from openfield.testing.secrets import find_detail, find_named, words_of
 from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript, WatchedWorld, record, replay
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive

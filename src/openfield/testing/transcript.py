@@ -24,7 +24,7 @@ from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep
 from openfield.rollout import NEVER, Rollout, drive
 from openfield.runner.player import explain
 from openfield.testing.clocks import inside_world
-from openfield.testing.secrets import parts_of
+from openfield.testing.leaks import parts_of
 from openfield.testing.worker import send_heartbeat
 from openfield.trial import Limits, Trial
 

@@ -19,9 +19,9 @@ from openfield.errors import AgentFault, OpenfieldError, ReplayMismatch
 from openfield.journal.reader import SCORED
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
-from openfield.testing import differences
-from openfield.testing.differences import Differences, KeyPath
+from openfield.testing import leaks
 from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
+from openfield.testing.leaks import Differences, KeyPath
 from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import replay
 from openfield.testing.worker import Worker, global_random
@@ -224,14 +224,14 @@ def _find_leaks(evidence: Evidence) -> Iterator[str]:
     trials = [trial for trial in evidence.trials if trial.novelty]
     found = {name_trial(trial): _compare_worlds(evidence, trial, 0) for trial in trials}
     names = {name.partition(":")[0] for trial in trials for name in trial.novelty}
-    common = differences.find_common(found.values()) if len(names) > 1 else set()
+    common = leaks.find_common(found.values()) if len(names) > 1 else set()
     sure = {name_trial(trial): _confirm(evidence, trial, found[name_trial(trial)], common) for trial in trials}
     told = {place: [name for name in sure if place in sure[name]] for left in sure.values() for place in left}
     shown = {place: sure[names[0]][place] for place, names in told.items()}
-    binary = {place for place in told if differences.is_binary(place, shown[place])}
+    binary = {place for place in told if leaks.is_binary(place, shown[place])}
     telling = (place for place, names in told.items() if len(names) == len(sure) or place in binary)
-    for place in differences.pick_innermost(telling):
-        yield differences.describe(place, shown[place], told[place])
+    for place in leaks.pick_innermost(telling):
+        yield leaks.describe(place, shown[place], told[place])
 
 
 def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[KeyPath]) -> Differences:
@@ -240,12 +240,12 @@ def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[K
     left: Differences = {
         place: difference
         for place, difference in found.items()
-        if not shown.intersection(place) and (place in common or differences.is_binary(place, difference))
+        if not shown.intersection(place) and (place in common or leaks.is_binary(place, difference))
     }
     for like, agent in evidence.attempts(trial):
         if left and (like, agent) != (trial, 0) and evidence.play(like, agent).reaches_onset:
-            left = differences.intersect(left, _compare_worlds(evidence, like, agent))
-    return {place: difference for place, difference in left.items() if min(difference.turns) >= differences.MIN_TURNS}
+            left = leaks.intersect(left, _compare_worlds(evidence, like, agent))
+    return {place: difference for place, difference in left.items() if min(difference.turns) >= leaks.MIN_TURNS}
 
 
 def _compare_worlds(evidence: Evidence, trial: Trial, agent: int) -> Differences:

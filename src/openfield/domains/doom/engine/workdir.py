@@ -35,8 +35,10 @@ def user_folder() -> Path:
 
 @functools.cache
 def _make_folder(pid: int) -> Path:
-    """Make the folder of this process, and remove those of dead processes."""
-    sweep_folders()
+    """Make the folder of this process; remove those of processes that have ended, and end the engines they left."""
+    for folder in user_folder().iterdir():
+        if folder.name.isdigit() and not Path("/proc", folder.name).exists():
+            remove_folder(folder)
     sweep_shared_memory()
     folder = user_folder() / str(pid)
     folder.mkdir(exist_ok=True)
@@ -78,13 +80,6 @@ def drop_wads(needed: Container[Path]) -> None:
     for path in sorted(times, key=times.__getitem__)[:-MAX_WADS]:
         if times[path] <= latest and path not in needed:
             path.unlink(missing_ok=True)
-
-
-def sweep_folders() -> None:
-    """Remove the folders of processes that have ended, and end the engines they left behind."""
-    for folder in user_folder().iterdir():
-        if folder.name.isdigit() and not Path("/proc", folder.name).exists():
-            remove_folder(folder)
 
 
 def sweep_shared_memory(min_age: float = MIN_AGE) -> list[str]:
