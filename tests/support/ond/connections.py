@@ -11,8 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.app import make_refusal
-from openfield.domains.ond.server.forms import read_body
+from openfield.domains.ond.server.app import make_refusal, read_body
 from openfield.domains.ond.server.http import OndHttpProtocol
 from support.ond.protocol import Wires, connect
 

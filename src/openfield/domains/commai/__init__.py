@@ -12,8 +12,13 @@ from openfield.domains.commai.settings import CommaiSettings
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.domains.commai.agents.learners import EchoLearner, MemorisingLearner, RandomLearner, SilentLearner
-    from openfield.domains.commai.agents.mapping_learner import MappingLearner
+    from openfield.domains.commai.agents.learners import (
+        EchoLearner,
+        MappingLearner,
+        MemorisingLearner,
+        RandomLearner,
+        SilentLearner,
+    )
     from openfield.domains.commai.agents.oracle import Oracle
     from openfield.domains.commai.environment.environment import Environment, Tally
     from openfield.domains.commai.environment.learner_session import Learner, LearnerSession, load_learner

@@ -218,7 +218,7 @@ def _with_view(changes: CommandChanges, options: CommaiPlayOptions) -> CommandCh
     console = options.view.endswith("ConsoleView")
     if not console and not options.curses and options.time_delay is None:
         return changes
-    from openfield.domains.commai.agents.terminal_view import make_watched
+    from openfield.domains.commai.agents.human import make_watched
 
     (name, source), = changes.agents.items()  # fmt: skip
     agent = make_watched(source, console or options.curses, options.curses, options.time_delay or 0.0)

@@ -1,17 +1,16 @@
 """The kinds of tests: which column of a table holds what, and which feedback is offered.
 
-Read from `areas.toml`; tests and feedback go by it.
+Read from `data/areas.toml`; tests and feedback go by it.
 """
 
 from __future__ import annotations
 
 import functools
-import tomllib
-from importlib import resources
 from typing import Literal
 
 import msgspec
 
+from openfield.data import read_data
 from openfield.errors import UnknownName
 
 
@@ -40,8 +39,7 @@ class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def areas() -> dict[str, Area]:
     """Return all areas by name."""
-    text = resources.files("openfield.domains.ond").joinpath("areas.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Area])
+    return read_data("openfield.domains.ond", "areas.toml", dict[str, Area])
 
 
 def find_area(name: str) -> Area:

@@ -19,8 +19,15 @@ from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.builder import Built
 from openfield.domains.ond.testset.evaluation import describe_round
 from openfield.domains.ond.testset.feedback import buy, quote
-from openfield.domains.ond.testset.results import ResultTable, check_columns, read_results
-from openfield.domains.ond.testset.unknown_column import number_from_one, put_unknown_last, read_beliefs, read_table
+from openfield.domains.ond.testset.results import (
+    ResultTable,
+    check_columns,
+    number_from_one,
+    put_unknown_last,
+    read_beliefs,
+    read_results,
+    read_table,
+)
 from openfield.errors import AgentProtocol, OpenfieldError
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from openfield.core import Reply
 from openfield.domains.commai import DOMAIN
-from openfield.domains.commai.agents.human import Human
-from openfield.domains.commai.agents.terminal_view import LineView, Streams
+from openfield.domains.commai.agents.human import Human, LineView, Streams
 from openfield.errors import Cancelled
 from openfield.journal.reader import Run
 from openfield.rollout import Rollout

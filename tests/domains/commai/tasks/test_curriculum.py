@@ -15,7 +15,7 @@ from openfield.domains.commai import (
     task_ids,
 )
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
-from openfield.domains.commai.tasks.original_names import find_task
+from openfield.domains.commai.tasks.curriculum import find_task
 from openfield.errors import InvalidInput
 from support.places import ROOT
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.domains.commai.tasks.catalogue import make_task
-from openfield.domains.commai.tasks.description import Description, draw_member, draw_nonmember
+from openfield.domains.commai.tasks.mini import Description, draw_member, draw_nonmember
 
 ngrams = st.lists(st.text("AB", min_size=1, max_size=3), max_size=3, unique=True).map(tuple)
 

@@ -40,7 +40,7 @@ def calm() -> list[tuple[np.ndarray, list[np.ndarray]]]:
         agent = NearestAgent(DOMAIN.spec(trial), number)
         agent.learn({"images": built.images, "labels": built.labels, "metadata": {"known_classes": 6}})
         flat = built.test.images.reshape(len(built.test.images), -1)
-        seen = agent._rarity(agent._detector.score(*agent._model.read(flat)))
+        seen = agent._rarity(agent._score(*agent._model.read(flat)))
         found.append((agent._rarity(agent._rarity._sorted), np.split(seen, 2)))
     return found
 

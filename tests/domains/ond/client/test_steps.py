@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from openfield.domains.ond.client.steps import ADAPTATION, ADAPTION, PASSED_OVER, call_step
+from openfield.domains.ond.client.step_player import ADAPTATION, ADAPTION, PASSED_OVER, call_step
 
 
 class Plain:

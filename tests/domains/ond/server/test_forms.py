@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from openfield.domains.ond.server.forms import read_multipart
+from openfield.domains.ond.server.app import read_multipart
 
 FORM = b'--%b\r\nContent-Disposition: form-data; name="a"\r\n\r\nhello\r\n--%b--\r\n'
 

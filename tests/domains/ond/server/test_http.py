@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.responses import PlainTextResponse, Response
 
-from openfield.domains.ond.server import forms
+from openfield.domains.ond.server import app
 from openfield.domains.ond.server.http import OndHttpProtocol
 from support.ond.connections import GET, POST, Asked, say, settled, talk
 from support.ond.protocol import Wires, read_answer
@@ -130,7 +130,7 @@ def test_a_client_that_asks_first_is_told_to_go_on() -> None:
 def test_a_body_too_large_is_refused_once_and_the_rest_passed_over(
     monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
-    monkeypatch.setattr(forms, "MAX_BODY", 100)
+    monkeypatch.setattr(app, "MAX_BODY", 100)
     head = b"Content-Length: 1000\r\n\r\n" if announced else b"Transfer-Encoding: chunked\r\n\r\n"
     block = b"x" * 100 if announced else b"64\r\n" + b"x" * 100 + b"\r\n"
     end = b"" if announced else b"0\r\n\r\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from openfield.domains.ond.server import forms
+from openfield.domains.ond.server import app
 from openfield.domains.ond.server.http import OndHttpProtocol
 from support.ond.connections import GET, POST, say, settled, talk
 from support.ond.protocol import Wires, read_answer
@@ -45,7 +45,7 @@ def test_what_comes_after_the_last_request_is_not_answered(last: bytes, more: by
 
 def test_a_body_that_is_refused_before_it_is_sent_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asked first sends no body then: the next request would be taken for it, and never be answered."""
-    monkeypatch.setattr(forms, "MAX_BODY", 4)
+    monkeypatch.setattr(app, "MAX_BODY", 4)
     head = POST.removesuffix(b"\r\n\r\nhello") + b"\r\nExpect: 100-continue\r\n\r\n"
     written, closed, asked = say(head)
     answer = read_answer(written)
@@ -54,7 +54,7 @@ def test_a_body_that_is_refused_before_it_is_sent_ends_the_connection(monkeypatc
 
 
 def test_a_refused_body_of_a_client_that_wants_to_end_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "MAX_BODY", 4)
+    monkeypatch.setattr(app, "MAX_BODY", 4)
     head, body = POST.replace(b"Host: x", b"Connection: close")[:-5], b"hello"
     written, closed, asked = say(head, body)
     assert (read_answer(written).status_code, closed, asked) == (400, True, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openfield.domains.ond.testset.unknown_column import number_from_one, put_unknown_last
+from openfield.domains.ond.testset.results import number_from_one, put_unknown_last
 
 
 def test_scores_and_bought_labels_are_turned_round() -> None:

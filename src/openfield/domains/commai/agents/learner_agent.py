@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
-from openfield.domains.commai.agents.learners import MemorisingLearner, NoticingLearner, RandomLearner
-from openfield.domains.commai.agents.mapping_learner import MappingLearner
+from openfield.domains.commai.agents.learners import MappingLearner, MemorisingLearner, NoticingLearner, RandomLearner
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.environment.task import BYTES
 from openfield.errors import AgentProtocol, InvalidInput

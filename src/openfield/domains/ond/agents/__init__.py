@@ -1,6 +1,6 @@
 """Agents that come with the domain, and what they are made of.
 
-Start with `builtin`, the agents `knn`, `msp`, `energy`, `mahalanobis`, `openmax` and `adapting`. They train a
-`classifier`, tell unknown samples by one of the `detectors`, and declare a change by one of the `change_detectors`.
-`precomputed` answers from result files.
+Start with `builtin`, the agents `knn`, `msp`, `energy`, `mahalanobis`, `openmax` and `adapting`. They train the
+classifier in `detectors`, tell unknown samples by one of the detectors there, and declare a change by one of the
+`change_detectors`. `precomputed` answers from result files.
 """

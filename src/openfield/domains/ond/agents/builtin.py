@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
 from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate, probability
-from openfield.domains.ond.agents.classifier import Classifier, softmax
-from openfield.domains.ond.agents.detectors import DETECTORS, normalise_rows
+from openfield.domains.ond.agents.detectors import DETECTORS, Classifier, normalise_rows, softmax
 from openfield.domains.ond.testset.results import split_row
 from openfield.errors import InvalidInput
 from openfield.trial import derive
@@ -56,9 +55,8 @@ class DetectorAgent:
         self._classes = int(seen["metadata"].get("known_classes") or y.max() + 1)
         self._model = Classifier(x.shape[1], self._classes, derive(self._seed, "model"))
         self._model.fit(x[rest], y[rest])
-        self._detector = DETECTORS[self.detector]()
-        self._detector.fit(*self._model.read(x[rest]), y[rest])
-        scores = self._detector.score(*self._model.read(x[held]))
+        self._score = DETECTORS[self.detector](*self._model.read(x[rest]), y[rest])
+        scores = self._score(*self._model.read(x[held]))
         self._rarity, self._watch = Rarity(scores), CHANGE_DETECTORS[self.stream]()
         self._threshold = calibrate(self.stream, self._rarity(scores), STREAM_LENGTH, FALSE_ALARM_RATE, self._seed)
 
@@ -68,7 +66,7 @@ class DetectorAgent:
         if self._model is None:
             raise InvalidInput("This agent has learned nothing yet.")
         self._features, logits = self._model.read(_flat(turn.observation["images"]))
-        rarity = self._rarity(self._detector.score(self._features, logits))
+        rarity = self._rarity(self._score(self._features, logits))
         beliefs = []
         for value in rarity.tolist():
             self._highest = max(self._highest, self._watch.push(value))

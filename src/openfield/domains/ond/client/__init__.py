@@ -2,6 +2,6 @@
 
 Start with `workflow`: it opens sessions, plays their tests and fetches the scores. It asks a client (`rest_client` over
 HTTP, `local_client` in this process) and has a player answer: `turn_player` for openfield agents, `step_player` for
-agents written for the original client. The latter call their agent through `steps`, give it the objects in
-`original_client`, and keep what it extracts in `saved_features`. `conformance` plays a fixed script for the tests.
+agents written for the original client. The latter give their agent the objects in `original_client`, and
+keep what it extracts in `saved_features`. `conformance` plays a fixed script for the tests.
 """

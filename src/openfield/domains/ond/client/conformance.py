@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domains.ond.actions import Buy, Complete, Post, read_action
 from openfield.domains.ond.client.rest_client import RestClient
-from openfield.domains.ond.server.single_test import UNTIMED
+from openfield.domains.ond.server.wire import UNTIMED
 from openfield.domains.ond.testset.test import Test
 
 

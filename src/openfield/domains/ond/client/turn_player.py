@@ -17,9 +17,15 @@ from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
 from openfield.domains.ond.client.workflow import StartedTest
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.data_directory import load_arrays
-from openfield.domains.ond.testset.results import quote_id, read_ids
+from openfield.domains.ond.testset.results import (
+    number_from_one,
+    put_unknown_last,
+    quote_id,
+    read_beliefs,
+    read_ids,
+    read_table,
+)
 from openfield.domains.ond.testset.test import read_count
-from openfield.domains.ond.testset.unknown_column import number_from_one, put_unknown_last, read_beliefs, read_table
 from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError
 
 

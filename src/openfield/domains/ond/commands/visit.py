@@ -19,8 +19,7 @@ from openfield.domains.ond.areas import find_area
 from openfield.domains.ond.client.local_client import LOCAL, LocalClient
 from openfield.domains.ond.client.original_client import register_stubs
 from openfield.domains.ond.client.rest_client import RestClient
-from openfield.domains.ond.client.step_player import StepOptions, StepPlayer
-from openfield.domains.ond.client.steps import has_steps, make_step_agent
+from openfield.domains.ond.client.step_player import StepOptions, StepPlayer, has_steps, make_step_agent
 from openfield.domains.ond.client.turn_player import TurnPlayer
 from openfield.domains.ond.client.workflow import OndPlayer, SessionOptions, play_sessions
 from openfield.errors import InvalidInput, UnknownName

@@ -106,13 +106,11 @@ def score_logits(
     half, everything = known[::2], np.arange(len(y))
     space = logits if features is None else features
     found = {}
-    for name, make in DETECTORS.items():
+    for name, fit in DETECTORS.items():
         at = np.setdiff1d(everything, half) if name in FITTED else everything
         if not len(at) or (name in FITTED and (features is None or not len(known))):
             continue
-        detector = make()
-        detector.fit(space[half], logits[half], y[half])
-        conf = np.asarray(detector.score(space[at], logits[at]), dtype=float)
+        conf = np.asarray(fit(space[half], logits[half], y[half])(space[at], logits[at]), dtype=float)
         found[name] = score_arrays(Arrays(logits[at].argmax(axis=1), conf, y[at]), name == "msp")
     return found
 

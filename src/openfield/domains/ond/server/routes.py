@@ -1,21 +1,91 @@
-"""The requests of the protocol: a handler for each, and the table of addresses they are found at.
+"""The requests of the protocol: a handler for each, the table of addresses they are found at, and their description.
 
-Between `app.py`, which reads requests and sends responses, and `service.py`, which knows sessions and tests. Nothing
-here needs a socket. The signature of a handler is its list of parameters; `openapi.py` describes the requests from it.
+Between `app.py`, which reads requests and sends responses, and `session_service.py`, which knows sessions and tests.
+Nothing here needs a socket. The signature of a handler is its list of parameters. Its OpenAPI description is made from
+it; it is served at `/openapi.json`, and as a page at `/docs`.
 """
 
 from __future__ import annotations
 
+import inspect
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from openfield.domains.ond.actions import Buy
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.parameters import Name, Object, Operation, Round, Text, need, read_object, read_round
 from openfield.domains.ond.server.session_service import SessionService
+from openfield.domains.ond.testset.results import TYPES
+
+Parameters = Mapping[str, Any]
+Name = Annotated[str, Meta(min_length=1)]
+"""A text that must be there."""
+Round = Annotated[int, Meta(ge=0, le=10**9)]
+"""The number of a round, also as digits."""
+Object = Annotated[dict[str, Any], Meta(extra_json_schema={"type": "string"})]
+"""A JSON object, also as text."""
+Text = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
+"""A value as it came: a text from forms and queries, any JSON from a JSON body."""
+
+
+class Operation:
+    """A request of the protocol: its handler, and the parameters in the handler's signature."""
+
+    def __init__(self, handler: Callable[..., Awaitable[Any]]) -> None:
+        """Read the signature of a handler."""
+        hints = get_type_hints(handler, include_extras=True)
+        _, *parameters = inspect.signature(handler).parameters.values()
+        named = [one for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        self.handler = handler
+        self.types = {one.name: hints[one.name] for one in named}
+        self.required = [one.name for one in named if one.default is inspect.Parameter.empty]
+        self.takes_files = len(named) < len(parameters)
+        self._names = [name for name in self.required if self.types[name] == Name]
+
+    def bind(self, given: Parameters) -> dict[str, Any]:
+        """Return the arguments of the handler; refuse if one is missing or cannot be read."""
+        need(given, *self._names)
+        if wrong := [name for name in self._names if not isinstance(given[name], str)]:
+            raise Refusal("BadRequest", f"{', '.join(wrong)} must be text.")
+        found = {name: given[name] for name in self.types if given.get(name) is not None}
+        for name in self.required:
+            if self.types[name] != Name:
+                (value,) = need(given, name)
+                found[name] = read_round(value) if self.types[name] == Round else read_object(value, name)
+        if self.takes_files:
+            found |= {name: value for name, value in given.items() if name.endswith("_file")}
+        return found
+
+
+def read_round(value: Any) -> int:
+    """Return the number of a round, given as a number or as its digits."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 12:
+        return int(value)
+    raise Refusal("BadRequest", "round_id must be a whole number from 0 on.")
+
+
+def need(given: Parameters, *names: str) -> list[Any]:
+    """Return parameters that must be there."""
+    if missing := [name for name in names if given.get(name) in (None, "")]:
+        raise Refusal("MissingParamsError", f"Missing: {', '.join(missing)}.")
+    return [given[name] for name in names]
+
+
+def read_object(value: Any, name: str) -> dict[str, Any]:
+    """Return a JSON object, given as text, as bytes or already read."""
+    try:
+        found = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise Refusal("BadRequest", f"{name} is no JSON.") from None
+    if not isinstance(found, dict):
+        raise Refusal("BadRequest", f"{name} must be a JSON object.")
+    return found
+
 
 IMAGES = "image_classification"
 """The domain of a request that names none."""
@@ -262,3 +332,59 @@ def _multipart(parts: list[tuple[str, str, bytes]]) -> ApiResponse:
         for name, file, content in parts
     )
     return ApiResponse(body + f"--{border}--\r\n".encode(), 200, f"multipart/form-data; boundary={border}")
+
+
+RESPONSES = {
+    "list_tests": ("text/csv",),
+    "open_session": ("application/json",),
+    "read_metadata": ("application/json",),
+    "read_dataset": ("text/csv",),
+    "read_feedback": ("text/csv", "multipart/form-data"),
+    "post_and_ask": ("text/plain", "text/csv", "multipart/form-data"),
+    "read_evaluation": ("application/json",),
+    "read_latest": ("application/json",),
+    "read_zip": ("application/zip",),
+}
+"""Handler -> content types of its responses; plain text where nothing is said."""
+ERROR = {
+    "type": "object",
+    "required": ["reason", "message", "stack_trace"],
+    "properties": {key: {"type": "string"} for key in ("reason", "message", "stack_trace")},
+}
+
+
+def describe() -> dict[str, Any]:
+    """Return the OpenAPI description."""
+    paths = {
+        path: {method.lower(): _describe_operation(method, operation) for method, operation in operations.items()}
+        for path, operations in OPERATIONS.items()
+    }
+    return {"openapi": "3.1.0", "info": {"title": "openfield ond", "version": "1"}, "paths": paths}
+
+
+def _describe_operation(method: str, operation: Operation) -> dict[str, Any]:
+    types, required = dict(operation.types), operation.required
+    if operation.takes_files:
+        types |= {f"{kind}_file": Text for kind in TYPES}
+    schemas = {name: msgspec.json.schema(annotation) for name, annotation in types.items()}
+    found: dict[str, Any] = {
+        "summary": operation.handler.__doc__,
+        "operationId": f"{operation.handler.__name__}_{method.lower()}",
+        "responses": _describe_responses(operation.handler.__name__),
+    }
+    if method == "POST":
+        schema = {"type": "object", "properties": schemas, "required": required}
+        return found | {"requestBody": {"content": {"multipart/form-data": {"schema": schema}}, "required": True}}
+    parameters = [
+        {"name": name, "in": "query", "required": name in required, "schema": schema}
+        for name, schema in schemas.items()
+    ]
+    return found | {"parameters": parameters}
+
+
+def _describe_responses(handler: str) -> dict[str, Any]:
+    error = {"description": "refused", "content": {"application/json": {"schema": ERROR}}}
+    kinds = RESPONSES.get(handler, ("text/plain",))
+    content = {kind: {"schema": {"type": "object"} if kind == "application/json" else {}} for kind in kinds}
+    found: dict[str, Any] = {"200": {"description": "done", "content": content}, "400": error, "500": error}
+    return found | ({"204": {"description": "past the end of the test"}} if handler == "read_dataset" else {})

@@ -1,6 +1,7 @@
 """The wire of OND: serves the protocol's REST interface to the sessions of a run, or to the one test of a cell.
 
-Importing this needs no extra; Starlette and uvicorn are imported when something is served.
+Importing this needs no extra; Starlette and uvicorn are imported when something is served. For the one test of a cell,
+`CellDispatcher` and `CellDirectory` take the places of `SessionDispatcher` and `DataDirectory`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from openfield.domains.ond.server.routes import Api
 from openfield.domains.ond.server.session_service import SessionService
-from openfield.domains.ond.server.single_test import serve_single
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.errors import MissingExtra
 from openfield.serving.sessions import SessionDispatcher
@@ -18,6 +18,17 @@ from openfield.serving.sessions import SessionDispatcher
 if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.serving.wire import Dispatcher
+
+
+from pathlib import Path
+from typing import cast
+
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.server.session_service import world_of
+from openfield.domains.ond.testset.test import Test
+from openfield.errors import OpenfieldError
+from openfield.serving.remote import RemoteRollout
+from openfield.serving.sessions import Session
 
 
 class OndWire:
@@ -53,3 +64,95 @@ class OndWire:
 
 def _allow_all(token: str | None) -> None:
     """Accept any token."""
+
+
+UNTIMED = "1970-01-01 00:00:00.000000"
+"""When everything happens in a cell: its record is the same whenever, and however fast, it is played."""
+
+
+def serve_single(remote: RemoteRollout, version: int, compat: bool) -> SessionService:
+    """Return the service for the one test that a remote agent plays."""
+    dispatcher = cast(SessionDispatcher, CellDispatcher(remote))
+    return SessionService(dispatcher, CellDirectory(world_of(remote).test), version, compat, lambda: UNTIMED)
+
+
+class CellDirectory(DataDirectory):
+    """A directory with one test."""
+
+    def __init__(self, test: Test) -> None:
+        super().__init__(Path())
+        self._test = test
+
+    def count(self) -> int:
+        """Return 1."""
+        return 1
+
+    def has_area(self, protocol: str, area: str) -> bool:
+        """Return whether the test is of this protocol and area."""
+        return area == self._test.area and protocol == self._test.metadata["protocol"]
+
+    def list_file(self, protocol: str, area: str) -> None:
+        """Return None: the test is in no published list."""
+
+    def names(self, protocol: str, area: str) -> list[str]:
+        """Return the name of the test."""
+        return [self._test.name]
+
+    def has(self, protocol: str, area: str, name: str) -> bool:
+        """Return whether this is the name of the test."""
+        return name == self._test.name
+
+    has_metadata = has
+
+    def load(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
+        """Return the test."""
+        if name != self._test.name:
+            raise OpenfieldError("There is no such test.")
+        return self._test, {}
+
+
+class CellDispatcher:
+    """A dispatcher of sessions that all play the test of one cell."""
+
+    def __init__(self, remote: RemoteRollout) -> None:
+        self.groups: dict[str, Session] = {}
+        self._remote = remote
+
+    async def open(self, name: str, agent: str, trials: dict[str, Any], facts: dict[str, Any]) -> Session:
+        """Enter a session."""
+        self.groups[name] = Session(name, agent, 0, dict.fromkeys(trials, ""), dict(facts))
+        return self.groups[name]
+
+    async def note(self, session: Session, key: str, value: Any) -> None:
+        """Keep a fact of a session."""
+        session.facts[key] = value
+
+    def at_hand(self, session: Session, trial: str) -> RemoteRollout:
+        """Return the rollout of the cell."""
+        return self._remote
+
+    async def take(self, session: Session, trial: str) -> RemoteRollout:
+        """Return the rollout of the cell."""
+        return self._remote
+
+    async def restart(self, session: Session, trial: str, carry: Any) -> RemoteRollout:
+        """Refuse: a cell is played once."""
+        raise Refusal("TestCompleted", "A test that is played as one cell cannot be started again.")
+
+    async def recover(self) -> None:
+        """Do nothing: a cell whose record cannot be written is over, and its player is told."""
+
+    async def begun(self, session: Session) -> list[str]:
+        """Return the tests of a session."""
+        return list(session.trials)
+
+    def finish(self, session: Session, trial: str, remote: RemoteRollout) -> None:
+        """Tell the player of the cell that the agent has finished."""
+        remote.left.set()
+
+    async def leave(self, session: Session) -> None:
+        """Do nothing: the cell goes on until its test is completed."""
+
+    def steps(self, session: Session, trial: str) -> list[Any]:
+        """Return nothing: the steps of a cell are recorded by its player."""
+        return []

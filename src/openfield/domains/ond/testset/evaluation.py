@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
-from openfield.domains.ond.testset.layouts import name_unknown
-from openfield.domains.ond.testset.test import Test
+from openfield.domains.ond.testset.test import Test, name_unknown
 from openfield.metrics.openset import compat
 from openfield.metrics.openset.clusters import score_clusters
 from openfield.metrics.openset.compat import NEVER

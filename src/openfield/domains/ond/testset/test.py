@@ -27,6 +27,9 @@ SHOWN = (
 )
 """The metadata that reaches a client; `red_light` joins it where it is granted, and `unknown_index` where that is not
 what clients expect of the area."""
+NOVEL_CLASS = "novel_class"
+PAIR = 11
+"""The column from which on videos and documents have further names and values."""
 COUNTS = ("nonnovel_classes", "unknown_index", *SHOWN[1:6], "max_detection_feedback_ids")
 """The metadata that must be whole numbers where they are there."""
 
@@ -157,3 +160,9 @@ def _read_share(found: Any, where: str) -> float | None:
     if share is not None and not 0 <= share <= 1:
         raise InvalidInput(f"{where} must be a number from 0 to 1, not {found!r:.40}.")
     return share
+
+
+def name_unknown(row: Sequence[str]) -> str | None:
+    """Return the unknown class in a row of a video or document; None for known classes, or if the row does not say."""
+    told = len(row) > PAIR + 1 and row[PAIR] == NOVEL_CLASS and row[PAIR + 1] != "0"
+    return f"{NOVEL_CLASS} {row[PAIR + 1]}" if told else None
