@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from openfield.domains.commai.agents.oracle import Oracle
     from openfield.domains.commai.environment.environment import Environment, Tally
     from openfield.domains.commai.environment.learner_session import Learner, LearnerSession, load_learner
-    from openfield.domains.commai.environment.rounds import Round, RoundScript
     from openfield.domains.commai.environment.schedulers import (
         ConsecutiveScheduler,
         DependenciesScheduler,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
         RandomScheduler,
         SequentialScheduler,
     )
-    from openfield.domains.commai.environment.task import Instance, Stage, Task
+    from openfield.domains.commai.environment.task import Instance, Round, RoundScript, Stage, Task
     from openfield.domains.commai.tasks.catalogue import make_task, task_ids
     from openfield.domains.commai.tasks.curriculum import load_configuration, make_environment
     from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask

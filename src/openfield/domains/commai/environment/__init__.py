@@ -1,7 +1,7 @@
 """The teacher: an environment that says one symbol a step, and what it is made of.
 
 Start with `environment.py`, the loop that hears a symbol and answers with a symbol and a reward. `task.py` is what a
-task author subclasses and `stage.py` what a task may call. `schedulers.py` choose the next task, `rounds.py` are
-questions with their answers, `serializers.py` turn text into symbols, and `grid_world.py` is the world of the
-navigation tasks. `learner_session.py` plays a learner against an environment without recording it.
+task author subclasses and what a task may call. `schedulers.py` choose the next task, `serializers.py` turn text into
+symbols, and `grid_world.py` is the world of the navigation tasks. `learner_session.py` plays a learner against an
+environment without recording it.
 """

@@ -77,6 +77,7 @@ class Phrasebook(msgspec.Struct, frozen=True):
     shapes: dict[str, Any]
     synonyms: dict[str, tuple[str, ...]]
     feedback: dict[str, str]
+    instructions: dict[str, str]
     short_names: dict[str, str]
     baskets: dict[str, dict[str, tuple[str, ...]]]
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.environment.rounds import Round, RoundSource, draw_shuffled, draw_uniformly
-from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.environment.task import Round, RoundSource, Stage, draw_shuffled, draw_uniformly
 from openfield.domains.commai.tasks.draws import between, load_phrasebook, load_words, pick, sample
 from openfield.domains.commai.tasks.micro import Knows, MicroTask, know_after, know_when_seen
 

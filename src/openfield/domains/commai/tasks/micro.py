@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from random import Random
 
-from openfield.domains.commai.environment.rounds import Round, RoundScript, RoundSource
-from openfield.domains.commai.environment.task import PENALISED, Instance, Stage, Task
+from openfield.domains.commai.environment.task import PENALISED, Instance, Round, RoundScript, RoundSource, Stage, Task
 from openfield.domains.commai.tasks.draws import load_phrasebook, pick
 
 SYNONYMS = load_phrasebook().synonyms

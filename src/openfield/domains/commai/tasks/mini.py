@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.environment.rounds import Round, RoundScript
-from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Stage, Task
+from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Round, RoundScript, Stage, Task
 from openfield.domains.commai.settings import STRICT_MINI_THRESHOLD
 from openfield.domains.commai.tasks.draws import between, pick, praise, sample
 from openfield.domains.commai.tasks.micro import reword

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from openfield.domains.commai.environment.rounds import Round, RoundSource
-from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.environment.task import Round, RoundSource, Stage
 from openfield.domains.commai.tasks.draws import between, load_words, load_words_without, pick, sample
 from openfield.domains.commai.tasks.mapping import make_round
 from openfield.domains.commai.tasks.micro import KEYWORD, SYNONYMS, MicroTask, ask_otherwise, with_synonyms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -57,7 +59,8 @@ class DetectorAgent:
         self._model.fit(x[rest], y[rest])
         self._score = DETECTORS[self.detector](*self._model.read(x[rest]), y[rest])
         scores = self._score(*self._model.read(x[held]))
-        self._rarity, self._watch = Rarity(scores), CHANGE_DETECTORS[self.stream]()
+        self._rarity, self._unread = Rarity(scores), deque[float]()
+        self._statistics = CHANGE_DETECTORS[self.stream](iter(self._unread.popleft, None))
         self._threshold = calibrate(self.stream, self._rarity(scores), STREAM_LENGTH, FALSE_ALARM_RATE, self._seed)
 
     def answer(self, turn: Turn) -> Reply:
@@ -68,8 +71,9 @@ class DetectorAgent:
         self._features, logits = self._model.read(_flat(turn.observation["images"]))
         rarity = self._rarity(self._score(self._features, logits))
         beliefs = []
-        for value in rarity.tolist():
-            self._highest = max(self._highest, self._watch.push(value))
+        self._unread.extend(rarity.tolist())
+        for statistic in itertools.islice(self._statistics, len(rarity)):
+            self._highest = max(self._highest, statistic)
             beliefs.append(probability(self._highest, self._threshold))
         if turn.red_light:
             beliefs = [1.0] * len(beliefs)

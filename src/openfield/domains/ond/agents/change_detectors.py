@@ -7,7 +7,9 @@ in a stated share of streams of a stated length.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,61 +28,39 @@ class Rarity:
         return np.asarray(1 - np.searchsorted(self._sorted, scores, "right") / len(self._sorted))
 
 
-class ChangeDetector(Protocol):
-    """Takes rarities one by one and has a statistic that grows when they are too high."""
-
-    value: float
-
-    def push(self, rarity: float) -> float:
-        """Take one more rarity and return the statistic."""
-        ...
+def cusum(rarities: Iterable[float], slack: float = 0.15) -> Iterator[float]:
+    """Yield the sum of the excess over the usual mean, never below 0."""
+    value, usual = 0.0, 0.5 + slack
+    for rarity in rarities:
+        value = max(0.0, value + rarity - usual)
+        yield value
 
 
-class Cusum:
-    """The sum of the excess over the usual mean, never below 0."""
-
-    def __init__(self, slack: float = 0.15) -> None:
-        self._slack, self.value = 0.5 + slack, 0.0
-
-    def push(self, rarity: float) -> float:
-        """Take one more rarity and return the statistic."""
-        self.value = max(0.0, self.value + rarity - self._slack)
-        return self.value
+def page_hinkley(rarities: Iterable[float], slack: float = 0.05) -> Iterator[float]:
+    """Yield the rise of the sum of deviations from the running mean above its lowest point."""
+    mean = total = lowest = 0.0
+    for count, rarity in enumerate(rarities, 1):
+        mean += (rarity - mean) / count
+        total += rarity - mean - slack
+        lowest = min(lowest, total)
+        yield total - lowest
 
 
-class PageHinkley:
-    """The rise of the sum of deviations from the running mean above its lowest point."""
-
-    def __init__(self, slack: float = 0.05) -> None:
-        self._slack, self.value = slack, 0.0
-        self._count, self._mean, self._sum, self._lowest = 0, 0.0, 0.0, 0.0
-
-    def push(self, rarity: float) -> float:
-        """Take one more rarity and return the statistic."""
-        self._count += 1
-        self._mean += (rarity - self._mean) / self._count
-        self._sum += rarity - self._mean - self._slack
-        self._lowest = min(self._lowest, self._sum)
-        self.value = self._sum - self._lowest
-        return self.value
+def window_mean(rarities: Iterable[float], size: int = 30) -> Iterator[float]:
+    """Yield how far the mean of the last values lies above one half, in standard deviations."""
+    recent: deque[float] = deque(maxlen=size)
+    for rarity in rarities:
+        recent.append(rarity)
+        excess = sum(recent) / len(recent) - 0.5
+        yield excess * math.sqrt(12 * len(recent)) if len(recent) >= size // 2 else 0.0
 
 
-class WindowMean:
-    """How far the mean of the last values lies above one half, in standard deviations."""
-
-    def __init__(self, size: int = 30) -> None:
-        self._recent: list[float] = []
-        self._size, self.value = size, 0.0
-
-    def push(self, rarity: float) -> float:
-        """Take one more rarity and return the statistic."""
-        self._recent = [*self._recent[-self._size + 1 :], rarity]
-        excess = sum(self._recent) / len(self._recent) - 0.5
-        self.value = excess * math.sqrt(12 * len(self._recent)) if len(self._recent) >= self._size // 2 else 0.0
-        return self.value
-
-
-CHANGE_DETECTORS: dict[str, type[ChangeDetector]] = {"cusum": Cusum, "page-hinkley": PageHinkley, "window": WindowMean}
+CHANGE_DETECTORS: dict[str, Callable[[Iterable[float]], Iterator[float]]] = {
+    "cusum": cusum,
+    "page-hinkley": page_hinkley,
+    "window": window_mean,
+}
+"""From rarities, one by one, to a statistic that grows when they are too high."""
 
 
 def calibrate(kind: str, rarities: Floats, length: int, rate: float, seed: int, streams: int = 400) -> float:
@@ -89,10 +69,7 @@ def calibrate(kind: str, rarities: Floats, length: int, rate: float, seed: int, 
     Streams are drawn from the rarities of held-out known samples, each ranked against the others.
     """
     rng = np.random.default_rng(seed)
-    highest = []
-    for _ in range(streams):
-        detector = CHANGE_DETECTORS[kind]()
-        highest.append(max(detector.push(value) for value in rng.choice(rarities, length).tolist()))
+    highest = [max(CHANGE_DETECTORS[kind](rng.choice(rarities, length).tolist())) for _ in range(streams)]
     return float(np.quantile(highest, 1 - rate)) * (1 + _margin(len(rarities)))
 
 

@@ -15,13 +15,12 @@ from cyclopts import Parameter
 from openfield.console import print_json
 from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
-from openfield.domains.ond.areas import find_area
-from openfield.domains.ond.client.local_client import LOCAL, LocalClient
 from openfield.domains.ond.client.original_client import register_stubs
-from openfield.domains.ond.client.rest_client import RestClient
+from openfield.domains.ond.client.rest_client import LOCAL, LocalClient, RestClient
 from openfield.domains.ond.client.step_player import StepOptions, StepPlayer, has_steps, make_step_agent
 from openfield.domains.ond.client.turn_player import TurnPlayer
 from openfield.domains.ond.client.workflow import OndPlayer, SessionOptions, play_sessions
+from openfield.domains.ond.testset.test import find_area
 from openfield.errors import InvalidInput, UnknownName
 from openfield.options import Whole
 from openfield.registry import AgentSource, find_agent, find_domain, load

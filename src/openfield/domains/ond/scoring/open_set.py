@@ -144,16 +144,16 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
     held, rest = known[::2], known[1::2]
     rarity, onset = Rarity(arrays.conf[held]), np.arange(LENGTH) >= ONSET
     found: dict[str, dict[str, Estimate]] = {}
-    for kind, make in CHANGE_DETECTORS.items():
+    for kind, detect in CHANGE_DETECTORS.items():
         threshold = calibrate(kind, rarity(arrays.conf[held]), ONSET, 0.05, seed)
         delays, alarms = [], []
         for number in range(tests):
-            rng, detector = np.random.default_rng([seed, number]), make()
+            rng = np.random.default_rng([seed, number])
             novel = onset.copy()
             novel[ONSET:] = rng.random(LENGTH - ONSET) < share
             picked = np.where(novel, rng.choice(unknown, LENGTH), rng.choice(rest, LENGTH))
             rarities = rarity(arrays.conf[picked]).tolist()
-            p = [probability(detector.push(value), threshold) for value in rarities]
+            p = [probability(statistic, threshold) for statistic in detect(rarities)]
             delay, alarm = measures.detection_delay(p, onset)
             alarms.append(float(alarm))
             delays += [] if delay is None or alarm else [float(delay)]

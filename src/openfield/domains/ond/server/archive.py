@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.core import Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Complete, Post, read_action
-from openfield.domains.ond.areas import Area, FeedbackOffer, find_area
+from openfield.domains.ond.testset.test import Area, FeedbackOffer, find_area
 from openfield.record import Step
 from openfield.serving.sessions import Session
 

@@ -83,10 +83,6 @@ class CellDirectory(DataDirectory):
         super().__init__(Path())
         self._test = test
 
-    def count(self) -> int:
-        """Return 1."""
-        return 1
-
     def has_area(self, protocol: str, area: str) -> bool:
         """Return whether the test is of this protocol and area."""
         return area == self._test.area and protocol == self._test.metadata["protocol"]
@@ -95,8 +91,8 @@ class CellDirectory(DataDirectory):
         """Return None: the test is in no published list."""
 
     def names(self, protocol: str, area: str) -> list[str]:
-        """Return the name of the test."""
-        return [self._test.name]
+        """Return the name of the test, if it is of this protocol and area."""
+        return [self._test.name] if self.has_area(protocol, area) else []
 
     def has(self, protocol: str, area: str, name: str) -> bool:
         """Return whether this is the name of the test."""

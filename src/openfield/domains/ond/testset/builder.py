@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domain import Domain
-from openfield.domains.ond.areas import find_area
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset import data_directory
 from openfield.domains.ond.testset.samples import Samples, change_images, load_samples
-from openfield.domains.ond.testset.test import NOVEL_CLASS, Test
+from openfield.domains.ond.testset.test import NOVEL_CLASS, Test, find_area
 from openfield.errors import InvalidInput
 from openfield.trial import Trial, derive
 

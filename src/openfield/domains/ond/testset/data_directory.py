@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.ond.areas import areas, find_area
-from openfield.domains.ond.testset.test import Test
+from openfield.domains.ond.testset.test import Test, areas, find_area
 from openfield.errors import InvalidInput
 from openfield.trial import file_digest
 

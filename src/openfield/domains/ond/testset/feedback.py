@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from openfield.domains.ond.areas import FeedbackOffer
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.agent_answers import UNSAID, AgentAnswers
 from openfield.domains.ond.testset.results import quote_id
+from openfield.domains.ond.testset.test import FeedbackOffer
 
 TRUTHS = ("label", "columns")
 """Kinds of feedback that reveal the truth about a sample; the answer to it is locked then."""

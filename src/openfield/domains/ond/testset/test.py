@@ -1,19 +1,57 @@
-"""A test: samples in order with their truth, and the metadata that a client may know.
+"""A test: samples in order with their truth, the metadata that a client may know, and the kinds of tests (areas).
 
-Data directories and builders make tests; worlds play them.
+Data directories and builders make tests; worlds play them. An area says which column of a table holds what, and which
+feedback is offered; areas are read from `data/areas.toml`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.ond.areas import find_area
-from openfield.errors import InvalidInput
+from openfield.data import read_data
+from openfield.errors import InvalidInput, UnknownName
+
+
+class FeedbackOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of feedback that an area offers."""
+
+    reads: str
+    content: Literal["label", "columns", "accuracy", "distance", "writers"]
+    columns: tuple[int, ...] = ()
+    budget: Literal["", "ids", "detection"] = ""
+    wrong: bool = False
+    early: bool = False
+
+
+class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of test: its columns, its encoding, its feedback."""
+
+    novel: int
+    label: int
+    unknown: Literal["first", "last"]
+    feedback: dict[str, FeedbackOffer]
+    encoding: str = "utf-8"
+    threshold: float = 0.5
+
+
+@functools.cache
+def areas() -> dict[str, Area]:
+    """Return all areas by name."""
+    return read_data("openfield.domains.ond", "areas.toml", dict[str, Area])
+
+
+def find_area(name: str) -> Area:
+    """Return the area of a name."""
+    if name not in areas():
+        raise UnknownName("area", name, areas(), label="Known")
+    return areas()[name]
+
 
 SHOWN = (
     "protocol",

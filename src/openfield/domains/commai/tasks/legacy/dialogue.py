@@ -9,8 +9,7 @@ from collections.abc import Callable
 from random import Random
 
 from openfield.domains.commai.environment.grid_world import GridWorld
-from openfield.domains.commai.environment.rounds import Round, RoundScript
-from openfield.domains.commai.environment.task import Instance, Stage, Task
+from openfield.domains.commai.environment.task import Instance, Round, RoundScript, Stage, Task
 from openfield.domains.commai.tasks.draws import blame, praise, time_is_out
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import Any
 
 from openfield.domains.commai.environment.grid_world import NAMES, GridObject, GridWorld, Place, step, with_article
 from openfield.domains.commai.environment.task import Stage, Task
 from openfield.domains.commai.tasks.draws import between, load_phrasebook, number_word, pick
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
 
-ChooseCell = Callable[[GridWorld, Random], tuple[Place, str]]
-"""Draws a cell and the instruction that goes with it; `{thing}` and `{name}` stand for an object that lies there."""
+ChooseCell = Callable[[GridWorld, Random], tuple[Place, dict[str, str]]]
+"""Draws a cell and the words for it in the instruction."""
+TEXTS = load_phrasebook().instructions
 _RELATIVE = {"right": 1, "left": 3}
 
 
@@ -69,16 +71,20 @@ class Turning(GridDialogue):
 
 
 class Going(GridDialogue):
-    """Go to a cell. `choose` draws it, with the instruction."""
+    """Go to a cell. `choose` draws it, and `text` is the instruction."""
 
-    def __init__(self, stage: Stage, task: Task, choose: ChooseCell) -> None:
-        self._choose = choose
+    def __init__(self, stage: Stage, task: Task, choose: ChooseCell, text: str) -> None:
+        self._choose, self._text = choose, text
         super().__init__(stage, task)
 
     def instruct(self) -> str:
         """Choose the cell."""
-        self._goal, text = self._choose(self.world, self.rng)
-        return text
+        self._goal, words = self._choose(self.world, self.rng)
+        return self._text.format(**words, **self.place())
+
+    def place(self) -> dict[str, str]:
+        """Put on the cell what belongs there, and return the words for it."""
+        return {}
 
     def done(self) -> bool:
         """Return whether the learner stands there."""
@@ -92,13 +98,12 @@ class Going(GridDialogue):
 class Fetching(Going):
     """Pick up an object. `choose` draws where it lies."""
 
-    def instruct(self) -> str:
+    def place(self) -> dict[str, str]:
         """Put an object on the cell."""
-        text = super().instruct()
         name = self._name = self.any_thing()
         self._had = self.world.inventory[name]
         self.world.things[self._goal] = GridObject(name)
-        return text.format(thing=with_article(name), name=name)
+        return {"thing": with_article(name), "name": name}
 
     def done(self) -> bool:
         """Return whether the learner has it."""
@@ -128,47 +133,29 @@ class FetchingAndGiving(Fetching):
         return f"I give you {with_article(self._name)}." if super().done() else super().hint()
 
 
-def move_forward(world: GridWorld, rng: Random) -> tuple[Place, str]:
-    """Choose the cell ahead to go to."""
-    return world.ahead, "Move forward."
+def ahead(world: GridWorld, rng: Random) -> tuple[Place, dict[str, str]]:
+    """Choose the cell ahead."""
+    return world.ahead, {}
 
 
-def move_aside(world: GridWorld, rng: Random) -> tuple[Place, str]:
-    """Choose the cell to the left or right to go to."""
+def aside(world: GridWorld, rng: Random) -> tuple[Place, dict[str, str]]:
+    """Choose the cell to the left or right."""
     side = pick(rng, ("left", "right"))
-    return step(world.position, world.facing_after(_RELATIVE[side])), f"Move {side}."
+    return step(world.position, world.facing_after(_RELATIVE[side])), {"side": side}
 
 
-def move_by_compass(world: GridWorld, rng: Random) -> tuple[Place, str]:
-    """Choose the cell in some direction to go to."""
+def around(world: GridWorld, rng: Random) -> tuple[Place, dict[str, str]]:
+    """Choose a neighbouring cell in some direction."""
     direction = pick(rng, NAMES)
-    return step(world.position, direction), f"You are facing {world.facing}, move {direction}."
+    return step(world.position, direction), {"direction": direction, "facing": world.facing}
 
 
-def take_ahead(world: GridWorld, rng: Random) -> tuple[Place, str]:
-    """Choose the cell ahead for an object."""
-    return world.ahead, "There is {thing} in front of you. Pick up the {name}."
-
-
-def take_around(world: GridWorld, rng: Random) -> tuple[Place, str]:
-    """Choose a neighbouring cell for an object, and tell its direction."""
-    direction = pick(rng, NAMES)
-    text = f"There is {{thing}} {direction} from you, you face {world.facing}. Pick up the {{name}}."
-    return step(world.position, direction), text
-
-
-def take_in_front(world: GridWorld, rng: Random) -> tuple[Place, str]:
-    """Choose a cell one to ten steps ahead for an object."""
+def in_front(world: GridWorld, rng: Random) -> tuple[Place, dict[str, str]]:
+    """Choose a cell one to ten steps ahead."""
     steps, place = between(rng, 1, 10), world.position
     for _ in range(steps):
         place = step(place, world.facing)
-    plural = "step" if steps == 1 else "steps"
-    return place, f"There is {{thing}} {number_word(steps)} {plural} forward. Pick up the {{name}}."
-
-
-def find_around(world: GridWorld, rng: Random) -> tuple[Place, str]:
-    """Choose a neighbouring cell for an object, and do not tell its direction."""
-    return step(world.position, pick(rng, NAMES)), "There is {thing} around you. Find the {name} and pick it up."
+    return place, {"steps": f"{number_word(steps)} {'step' if steps == 1 else 'steps'}"}
 
 
 class Looking(GridDialogue):
@@ -294,26 +281,26 @@ class CountingInventoryGiving(CountingInventory):
             self.win()
 
 
-def in_grid(kind: Callable[[Stage, Task], Dialogue], max_time: int) -> Callable[[str], Task]:
+def in_grid(kind: Callable[..., Dialogue], max_time: int, **options: Any) -> Callable[[str], Task]:
     """Return a factory of tasks in a grid world; each task has its own unless it is given one to share."""
-    return lambda name: DialogueTask(name, kind, max_time, GridWorld())
+    return lambda name: DialogueTask(name, partial(kind, **options), max_time, GridWorld())
 
 
 NAVIGATION: dict[str, Callable[[str], Task]] = {
     "Turning": in_grid(Turning, 576),
-    "Moving": in_grid(partial(Going, choose=move_forward), 600),
-    "MovingRelative": in_grid(partial(Going, choose=move_aside), 784),
-    "MovingAbsolute": in_grid(partial(Going, choose=move_by_compass), 2336),
-    "PickUp": in_grid(partial(Fetching, choose=take_ahead), 1328),
-    "PickUpAround": in_grid(partial(Fetching, choose=take_around), 2896),
-    "PickUpInFront": in_grid(partial(Fetching, choose=take_in_front), 3328),
+    "Moving": in_grid(Going, 600, choose=ahead, text=TEXTS["forward"]),
+    "MovingRelative": in_grid(Going, 784, choose=aside, text=TEXTS["aside"]),
+    "MovingAbsolute": in_grid(Going, 2336, choose=around, text=TEXTS["compass"]),
+    "PickUp": in_grid(Fetching, 1328, choose=ahead, text=TEXTS["take_ahead"]),
+    "PickUpAround": in_grid(Fetching, 2896, choose=around, text=TEXTS["take_around"]),
+    "PickUpInFront": in_grid(Fetching, 3328, choose=in_front, text=TEXTS["take_in_front"]),
     "Giving": in_grid(Giving, 1280),
-    "PickUpAroundAndGive": in_grid(partial(FetchingAndGiving, choose=take_around), 5584),
+    "PickUpAroundAndGive": in_grid(FetchingAndGiving, 5584, choose=around, text=TEXTS["take_around"]),
     "CountingInventory": in_grid(CountingInventory, 800),
     "CountingInventoryGiving": in_grid(CountingInventoryGiving, 8000),
     "Look": in_grid(Looking, 1000),
     "LookAround": in_grid(LookAround, 5000),
-    "FindObjectAround": in_grid(partial(Fetching, choose=find_around), 10_000),
+    "FindObjectAround": in_grid(Fetching, 10_000, choose=around, text=TEXTS["find"]),
 }
 
 

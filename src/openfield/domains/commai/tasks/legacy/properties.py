@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from openfield.domains.commai.environment.grid_world import with_article
-from openfield.domains.commai.environment.rounds import Round
-from openfield.domains.commai.environment.task import Task
+from openfield.domains.commai.environment.task import Round, Task
 from openfield.domains.commai.tasks.draws import between, blame, load_phrasebook, number_word, pick
 from openfield.domains.commai.tasks.legacy.dialogue import exercise
 

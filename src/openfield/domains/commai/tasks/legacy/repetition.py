@@ -10,15 +10,14 @@ from __future__ import annotations
 import itertools
 import string
 from collections.abc import Callable, Sequence
-from functools import partial
 from random import Random
 
-from openfield.domains.commai.environment.rounds import Round
-from openfield.domains.commai.environment.task import Instance, Stage, Task
+from openfield.domains.commai.environment.task import Instance, Round, Stage, Task
 from openfield.domains.commai.tasks.draws import between, blame, load_phrasebook, number_word, pick, praise
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, exercise
 
+BOOK = load_phrasebook()
 _VERBS = ("say", "repeat")
 _ACCENTED = "ñéüøß"
 """Two bytes in UTF-8, so two characters' worth of bits; codes below 256, so one symbol in byte mode."""
@@ -52,22 +51,17 @@ class _Silence(Instance):
         self.stage.finish(True, praise(self.stage.rng))
 
 
-def repeat_character(rng: Random) -> Round:
-    """Draw a question: repeat one letter."""
-    letter = pick(rng, string.ascii_lowercase)
-    return Round(f"{pick(rng, _VERBS)} {letter}.", f"{letter}.")
+def repeat(question: str, options: Sequence[str]) -> Callable[[Random], Round]:
+    """Return a function that draws a question: repeat one of the options; `{verb}` and `{promise}` are drawn too."""
+    others = {"verb": _VERBS, "promise": BOOK.promises}
+    drawn = {name: words for name, words in others.items() if f"{{{name}}}" in question}
 
+    def make(rng: Random) -> Round:
+        said = pick(rng, options)
+        words = {name: pick(rng, words) for name, words in drawn.items()}
+        return Round(question.format(said=said, **words), f"{said}.")
 
-def repeat_phrase(rng: Random) -> Round:
-    """Draw a question: repeat a phrase."""
-    phrase = pick(rng, load_phrasebook().phrases)
-    return Round(f"{pick(rng, _VERBS)} {phrase}.", f"{phrase}.")
-
-
-def repeat_promised_phrase(rng: Random) -> Round:
-    """Draw a question: repeat a phrase that a promise follows."""
-    phrase = pick(rng, load_phrasebook().phrases)
-    return Round(f"{pick(rng, _VERBS)} {phrase} {pick(rng, load_phrasebook().promises)}.", f"{phrase}.")
+    return make
 
 
 def repeat_times(
@@ -76,8 +70,8 @@ def repeat_times(
     """Return a function that draws a question: repeat a phrase two or three times, joined by `join`."""
 
     def make(rng: Random) -> Round:
-        phrase, times = pick(rng, load_phrasebook().phrases), between(rng, 2, 3)
-        promise = f" {pick(rng, load_phrasebook().promises)}" if promised else ""
+        phrase, times = pick(rng, BOOK.phrases), between(rng, 2, 3)
+        promise = f" {pick(rng, BOOK.promises)}" if promised else ""
         verb, count = pick(rng, _VERBS), number_word(times) if rng.random() < 0.5 else times
         question = f"{verb} {phrase} {count} times{manner}{promise}."
         answer = f"{join([phrase] * times)}."
@@ -88,14 +82,14 @@ def repeat_times(
 
 def choose_phrase(rng: Random) -> Round:
     """Draw a question: say either of two phrases."""
-    first, second = rng.sample(load_phrasebook().phrases, 2)
+    first, second = rng.sample(BOOK.phrases, 2)
     answers = (f"{first}.", f"{second}.")
     return Round(f"{pick(rng, _VERBS)} {first} or {second}.", answers[0], accepts=lambda said: said.endswith(answers))
 
 
 def combine_phrases(rng: Random) -> Round:
     """Draw a question: say the phrases that are not negated, in any order, joined by `and`."""
-    phrases = rng.sample(load_phrasebook().phrases, between(rng, 2, 3))
+    phrases = rng.sample(BOOK.phrases, between(rng, 2, 3))
     negated = [rng.random() < 0.5 for _ in phrases]
     if all(negated):
         negated[int(rng.random() * len(negated))] = False
@@ -113,7 +107,7 @@ def combine_phrases(rng: Random) -> Round:
 
 def say_verb(rng: Random) -> Round:
     """Draw a question: say a verb in the first person."""
-    verb = pick(rng, load_phrasebook().verbs)
+    verb = pick(rng, BOOK.verbs)
     return Round(f"Say 'I {verb}' to {verb}.", f"I {verb}.")
 
 
@@ -132,22 +126,10 @@ def repeat_letters(alphabet: str, max_length: int) -> Callable[[Random], Round]:
     return make
 
 
-def repeat_quoted_phrase(rng: Random) -> Round:
-    """Draw a question: repeat a phrase in quotes."""
-    phrase = pick(rng, load_phrasebook().phrases)
-    return Round(f"repeat '{phrase}'.", f"{phrase}.")
-
-
 def answer_yes_or_no(rng: Random) -> Round:
     """Draw a question: say `yes` or `no`."""
     word = pick(rng, ("yes", "no"))
     return Round(f"say {word}.", f"{word}.", wrong=f"wrong. the right answer is: {word}.")
-
-
-def repeat_accented(rng: Random) -> Round:
-    """Draw a question: say a character of two bytes."""
-    letter = pick(rng, _ACCENTED)
-    return Round(f"say {letter}.", f"{letter}.")
 
 
 class ConflictingMessages(Dialogue):
@@ -180,9 +162,9 @@ class PickAnApple(navigation.Fetching):
 
 REPETITION: dict[str, Callable[[str], Task]] = {
     "BeSilent": BeSilentTask,
-    "RepeatCharacter": exercise(repeat_character, 1000),
-    "RepeatWhatISay": exercise(repeat_phrase, 1000),
-    "RepeatWhatISay2": exercise(repeat_promised_phrase, 1000),
+    "RepeatCharacter": exercise(repeat("{verb} {said}.", string.ascii_lowercase), 1000),
+    "RepeatWhatISay": exercise(repeat("{verb} {said}.", BOOK.phrases), 1000),
+    "RepeatWhatISay2": exercise(repeat("{verb} {said} {promise}.", BOOK.phrases), 1000),
     "RepeatWhatISayMultipleTimes": exercise(repeat_times(" ".join), 10_000),
     "RepeatWhatISayMultipleTimes2": exercise(repeat_times(" ".join, promised=True), 10_000),
     "RepeatWhatISayMultipleTimesSeparatedByComma": exercise(repeat_times(", ".join, " separated by comma"), 10_000),
@@ -200,15 +182,15 @@ SMALLEST: dict[str, Callable[[str], Task]] = {
     "Repeat3V2L": exercise(repeat_letters("abc", 2), 136, retries=False),
 }
 SAMPLES: dict[str, Callable[[str], Task]] = {
-    "RepeatingChar": exercise(repeat_character, 1000),
+    "RepeatingChar": exercise(repeat("{verb} {said}.", string.ascii_lowercase), 1000),
     "YesNo": exercise(answer_yes_or_no, 1000, retries=False),
     "BeSilent": lambda name: BeSilentTask(name, 300, 300, "be silent."),
-    "RepeatingPhrase": exercise(repeat_quoted_phrase, 1000),
+    "RepeatingPhrase": exercise(repeat("repeat '{said}'.", BOOK.phrases), 1000),
     "ConflictingMessages": lambda name: DialogueTask(name, ConflictingMessages, 1000),
-    "Moving": navigation.in_grid(partial(navigation.Going, choose=navigation.move_forward), 1000),
-    "TurnLeft": navigation.in_grid(partial(navigation.Turning, side="left"), 1000),
-    "TurnRight": navigation.in_grid(partial(navigation.Turning, side="right"), 1000),
+    "Moving": navigation.in_grid(navigation.Going, 1000, choose=navigation.ahead, text=navigation.TEXTS["forward"]),
+    "TurnLeft": navigation.in_grid(navigation.Turning, 1000, side="left"),
+    "TurnRight": navigation.in_grid(navigation.Turning, 1000, side="right"),
     "LookAround": navigation.in_grid(navigation.LookAround, 5000),
-    "PickAnApple": navigation.in_grid(partial(PickAnApple, choose=navigation.take_ahead), 1000),
-    "Unicode": exercise(repeat_accented, 1000),
+    "PickAnApple": navigation.in_grid(PickAnApple, 1000, choose=navigation.ahead, text=navigation.TEXTS["take_ahead"]),
+    "Unicode": exercise(repeat("say {said}.", _ACCENTED), 1000),
 }
