@@ -17,8 +17,15 @@ import openfield as of
 from openfield.core import Reply, Turn
 from openfield.domains.commai import DOMAIN
 from openfield.domains.commai.wire import server as wire
-from openfield.domains.commai.wire.server import Codec, PairWire, hello_token, is_hello
-from openfield.domains.commai.wire.zmtp import GREETING, encode_command, encode_frame
+from openfield.domains.commai.wire.server import (
+    GREETING,
+    Codec,
+    PairWire,
+    encode_command,
+    encode_frame,
+    hello_token,
+    is_hello,
+)
 from openfield.errors import AgentProtocol
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal

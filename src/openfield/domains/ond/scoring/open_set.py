@@ -192,7 +192,12 @@ def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     except (ValueError, EOFError, zipfile.BadZipFile):
         raise InvalidInput(f"{path} is no .npy or .npz file of numbers.") from None
     for name, array in found.items():
-        _check_numbers(path if name == "array" else f"{path}, {name}", array)
+        where = path if name == "array" else f"{path}, {name}"
+        if array.dtype.kind not in "biuf":
+            raise InvalidInput(f"{where} holds no numbers.")
+        wrong = np.argwhere(~np.isfinite(np.atleast_1d(array)))
+        if wrong.size:
+            raise InvalidInput(f"{where}: row {wrong[0][0]} holds {np.atleast_1d(array)[tuple(wrong[0])]}.")
     return found
 
 
@@ -205,11 +210,3 @@ def make_labels(found: NDArray[Any], where: object) -> NDArray[np.int64]:
         place = f"row {odd[0]} holds {labels[odd[0]]}" if flat else f"they have the shape {labels.shape}"
         raise InvalidInput(f"{where}: labels must be a flat array of whole numbers, -1 for unknown; {place}.")
     return labels.astype(np.int64)
-
-
-def _check_numbers(where: object, array: NDArray[Any]) -> None:
-    if array.dtype.kind not in "biuf":
-        raise InvalidInput(f"{where} holds no numbers.")
-    wrong = np.argwhere(~np.isfinite(np.atleast_1d(array)))
-    if wrong.size:
-        raise InvalidInput(f"{where}: row {wrong[0][0]} holds {np.atleast_1d(array)[tuple(wrong[0])]}.")

@@ -22,7 +22,7 @@ from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_res
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.openset.compat import Floats
-from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
+from openfield.metrics.openset.fixed import make_facts, program_measures
 
 ENDINGS = {kind: f"_{kind}.csv" for kind in (*NUMERIC, "labels")}
 PART = 8 << 20
@@ -97,7 +97,11 @@ def _belongs(stem: str, name: str) -> bool:
 
 def _score(played: Mapping[str, AgentAnswers], bases: Mapping[str, AgentAnswers], tests: ResultTests) -> dict[str, Any]:
     whole = {name: answers for name, answers in played.items() if not np.isnan(answers.p_world).any()}
-    facts = [_make_facts(answers, bases.get(name)) for name, answers in whole.items()]
+    threshold = evaluation.detection_threshold
+    facts = [
+        make_facts(one.test.novel, one.p_world >= threshold(one.test), _hits(one), _hits(bases.get(name)))
+        for name, one in whole.items()
+    ]
     condda = tests.protocol == "CONDDA"
     numbers: dict[str, Any] = {"programme": program_measures(facts, tests.red_light)}
     for name, answers in played.items():
@@ -110,13 +114,8 @@ def _score(played: Mapping[str, AgentAnswers], bases: Mapping[str, AgentAnswers]
     return numbers
 
 
-def _make_facts(answers: AgentAnswers, base: AgentAnswers | None) -> TestFacts:
-    """Make the facts of a test whose every sample has a detection; it has a performance if every sample has a class."""
-    detected = answers.p_world >= evaluation.detection_threshold(answers.test)
-    return make_facts(answers.test.novel, detected, _hits(answers), _hits(base))
-
-
 def _hits(answers: AgentAnswers | None) -> Floats | None:
+    """Return which samples are answered right, if every sample has a class."""
     return (answers.ranks == 0).astype(float) if answers is not None and (answers.ranks >= 0).all() else None
 
 

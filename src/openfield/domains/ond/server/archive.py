@@ -168,12 +168,8 @@ def _json(value: Any) -> bytes:
 
 def done_tests(session: Session) -> dict[str, dict[str, str]]:
     """Return the completed tests, and those that an original server listed as such."""
-    found = {}
-    for key, value in session.facts.items():
-        kind, _, test = key.partition(" ")
-        if kind in ("test", "listed"):
-            found[test] = value
-    return found
+    facts = ((key.partition(" "), value) for key, value in session.facts.items())
+    return {test: value for (kind, _, test), value in facts if kind in ("test", "listed")}
 
 
 def finished_tests(session: Session) -> dict[str, str]:
