@@ -98,9 +98,11 @@ class Memo:
 
     def _hold_singles(self) -> None:
         if self._single:
-            found = [(key, *_encode(value)) for key, value in self._single.items()]
+            entries = np.empty(len(self._single), _ENTRY)
+            entries["key"] = list(self._single)
+            entries["bits"], entries["form"] = zip(*map(_encode, self._single.values()), strict=True)
             self._single = {}
-            self._hold(np.array(found, _ENTRY))
+            self._hold(entries)
 
     def _hold(self, entries: np.ndarray[Any, Any]) -> None:
         self._held.append(entries)

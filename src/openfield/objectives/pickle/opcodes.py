@@ -37,6 +37,9 @@ MAX_NAMES = 100
 """Names and dtypes in a file; there are five names and twenty dtypes."""
 MAX_OBJECTS = 1 << 16
 """Texts, names and single bytes in the memo. Python has each of the 256 single bytes once."""
+MAX_NUMBERS = 1 << 12
+"""NumPy numbers of one byte that are known by their spelling; a dtype has 256."""
+SPELLED = 0x43
 MAX_MEMO_DIGITS = 10
 """Digits of a memo number in text; the binary ones have 32 bits."""
 
@@ -211,6 +214,66 @@ def _reduce(state: PickleState, data: bytes, at: int) -> int:
     else:
         raise Refused(f"a call of {function.module}.{function.name}")
     return at
+
+
+def read_number(state: PickleState, data: bytes, at: int, end: int) -> int:
+    """Take all steps of a NumPy number at once. Return where it ends, or 0 if they must be taken one by one."""
+    memo, found = state.memo, _NUMBER.match(data, at, end)
+    if found is None:
+        return 0
+    head, *puts = found.groups()
+    value = state.numbers.get(head)
+    if value is None:
+        value = _number_of(state, head)
+    top, count = memo.top, memo.puts
+    for put in puts:
+        if put:
+            key = count if put == b"\x94" else int.from_bytes(put[1:], "little")
+            if key <= top:
+                return 0
+            top, count = key, count + 1
+    if value is None or (puts[0] and head[4] != SPELLED):
+        return 0
+    state.stack.append(value)
+    if put:
+        memo.add(top, value)
+        state.last_put = None
+    elif count > memo.puts:
+        state.last_put = found  # which, as what was put, is not on the stack
+    memo.top, memo.puts, state.unsaved = top, count, not put
+    return found.end()
+
+
+def _number_of(state: PickleState, head: bytes) -> float | None:
+    """Return the number that a function and a dtype from the memo make of bytes, if they are what they should be."""
+    kind, spelled = state.objects.get(head[3]), head[4] == SPELLED
+    raw = head[6:] if spelled else state.objects.get(int.from_bytes(head[5:], "little"))
+    try:
+        value = make_scalar((kind, raw)) if head[1] == state.memo.function else None
+    except Refused:
+        return None
+    if value is not None and not spelled and len(state.numbers) < MAX_NUMBERS:
+        state.numbers[head] = value
+    return value
+
+
+_PUT = rb"(\x94|q.|r.{4})?"
+_NUMBER = re.compile(rb"(h.h.(?:h.|j.{4}|C\x02..|C\x04.{4}|C\x08.{8}))%b\x86%bR%b" % ((_PUT,) * 3), re.DOTALL)
+"""Function and dtype from the memo, bytes from there or spelled out, pair, call; with the puts of all that is new."""
+
+
+def read_key(state: PickleState, data: bytes, at: int, end: int) -> int:
+    """Take all steps of a key in digits at once. Return where it ends, or 0 if they must be taken one by one."""
+    found = _KEY.match(data, at, end)
+    if found is None or state.protocol or not state.stack or state.stack[-1] is MARK:
+        return 0
+    first, middle, last = found.groups()
+    state.stack.append((int(first), int(middle), int(last)))
+    return found.end()
+
+
+_KEY = re.compile(rb"\(%b%b%bt" % ((rb"I(0|[1-9][0-9]{0,9})\n",) * 3))
+"""Mark, three integers as lines, tuple: the key of an entry in protocol 0."""
 
 
 def _build(state: PickleState, data: bytes, at: int) -> int:

@@ -30,6 +30,8 @@ class PickleState:
         self.stack: list[Any] = []
         self.objects: dict[int, Any] = {}
         """What is in the memo beside numbers."""
+        self.numbers: dict[bytes, float] = {}
+        """NumPy numbers by how they refer to the memo, whose entries never change."""
         self.memo = Memo()
         self.protocol = 0
         """The protocol that the file declares; protocols 0 and 1 declare nothing."""
