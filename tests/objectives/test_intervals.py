@@ -3,8 +3,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.support.objectives.episodes import compare_episodes, objectives_of_episodes
 
-from openfield.objectives.intervals import bootstrap_counts, compare_episodes, objectives_of_episodes
+from openfield.objectives.intervals import bootstrap_counts
 
 
 def walk(random, steps, stickiness):

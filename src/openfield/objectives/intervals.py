@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,7 +29,6 @@ MIN_EPISODES = 5
 
 MAX_VALUES = {"jaccard": 1.0, "jsd_nats": math.log(2)}
 
-Group = TypeVar("Group", bound=Hashable)
 Steps = Sequence[tuple[Hashable, Hashable]]
 """An episode: the key of every observation with the action taken on it. The last action may be None."""
 
@@ -56,26 +55,6 @@ class Counted(NamedTuple):
         return Counted(inputs[self.obs], actions[self.action], inputs[self.next_obs], self.counts)
 
 
-def objectives_of_episodes(
-    groups: Mapping[Group, Sequence[Steps]], *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
-) -> dict[Group, dict[str, Interval]]:
-    """Compute the objectives of groups of episodes, with intervals from resampled episodes.
-
-    Args:
-        groups: The episodes of each group, say one per agent, phase and novelty. All share one environment.
-        num_obs: Distinct inputs of the environment. The default is the number seen in all groups.
-        draws: How many times episodes are resampled.
-        seed: The seed of the draws.
-    """
-    inputs: dict[Hashable, int] = {}
-    actions: dict[Hashable, int] = {}
-    counted = {
-        group: [count_episode(steps, inputs, actions) for steps in episodes] for group, episodes in groups.items()
-    }
-    size = len(inputs) if num_obs is None else num_obs
-    return {group: objectives_of_counted(parts, size, draws=draws, seed=seed) for group, parts in counted.items()}
-
-
 def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hashable, int]) -> Counted:
     """Count the transitions of an episode.
 
@@ -95,7 +74,7 @@ def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hasha
 def objectives_of_counted(
     episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Interval]:
-    """Compute the objectives of one group of counted episodes, with intervals as in `objectives_of_episodes`.
+    """Compute the objectives of a group of episodes, with intervals from resampled episodes.
 
     Counts are kept per episode, so resampling episodes only changes the weights of rows.
     """
@@ -259,26 +238,13 @@ def _sum_log(counts: Array) -> float:
     return float((positive * np.log(positive)).sum())
 
 
-def compare_episodes(
-    first: Sequence[Steps], second: Sequence[Steps], *, draws: int = DRAWS, seed: int = 0
-) -> dict[str, Interval]:
-    """Compute the Jaccard index and the Jensen-Shannon divergence of the inputs two agents acted on.
-
-    Args:
-        first: Episodes of the first agent, usually the human.
-        second: Episodes of the second agent.
-        draws: How many times the episodes of both are resampled.
-        seed: The seed of the draws.
-    """
-    inputs: dict[Hashable, int] = {}
-    one, other = ([count_episode(steps, inputs, {}) for steps in episodes] for episodes in (first, second))
-    return compare_counted(one, other, len(inputs), draws=draws, seed=seed)
-
-
 def compare_counted(
     first: Sequence[Counted], second: Sequence[Counted], size: int, *, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Interval]:
-    """Compare counted episodes as `compare_episodes` does. `size` inputs are numbered from 0."""
+    """Compute the Jaccard index and the Jensen-Shannon divergence of the inputs two agents acted on.
+
+    `size` inputs are numbered from 0. The episodes of both agents are resampled for the intervals.
+    """
     if not first or not second:
         return {name: Interval(None, note="no episodes of the human at this stage") for name in MAX_VALUES}
     both = _Visits(first, size), _Visits(second, size)

@@ -23,8 +23,8 @@ from openfield.objectives.formats.large_tables import (
     compare_files,
     pair_large,
 )
-from openfield.objectives.measures.rarefaction import chance_met, coverage, default_sizes, rarefy
-from openfield.objectives.measures.similarity import similarity_of
+from openfield.objectives.measures.rarefaction import chance_met, coverage_of, default_sizes, rarefy_pairs
+from openfield.objectives.measures.similarity import pair_tables, similarity_of
 from openfield.objectives.tables.table import Meta, Table, as_table
 
 LN2 = math.log(2)
@@ -268,6 +268,10 @@ def test_what_is_missing_is_said():
         compare(good, ({(1, 0, 2): 1}, {-10: 1}))
 
 
+def rarefy(first, second, sizes=None):
+    return rarefy_pairs(pair_tables(first, second), sizes)
+
+
 def test_thresholds_must_agree():
     def table(thresholds):
         made = as_table(({(1, 0, 2): 3}, {10: 1}))
@@ -313,7 +317,7 @@ def test_chance_of_meeting_agrees_with_scipy():
 
 
 def test_coverage_is_that_of_good_and_turing():
-    assert coverage({(1, 0, 2): 1, (2, 0, 3): 1, (3, 0, 3): 8}) == 1 - 2 / 10
+    assert coverage_of(as_table({(1, 0, 2): 1, (2, 0, 3): 1, (3, 0, 3): 8}).counts.inputs) == 1 - 2 / 10
 
 
 def test_nothing_is_drawn_from_a_bucket():

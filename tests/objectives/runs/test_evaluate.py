@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.objectives.episodes import compare_episodes
 
 import openfield as of
 from openfield.core import Ask
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.writer import Journal
 from openfield.objectives import compare, evaluate
-from openfield.objectives.intervals import compare_episodes
 from openfield.objectives.runs.evaluate import evaluate_runs
 from openfield.objectives.runs.recordings import Reading, cut_episodes, read_human, read_runs
 from openfield.objectives.tables.table import as_table

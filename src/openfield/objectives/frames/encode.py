@@ -248,9 +248,10 @@ def shrink(images: Array, size: int) -> Array:
     rows, columns = taps(height, size), taps(width, size)
     scale = 1.0 / (2 * size**3) ** 2
     result = np.empty((count, size, size), np.float64)
-    exact = images.dtype == np.uint8 and _exact_in_32_bits(size)
+    exact = images.dtype == np.uint8 and 255 * 2 * size**3 < 1 << 24  # the bits of a float32, for all weights
     kind = np.float32 if exact else np.float64
-    across: Array = _matrix(columns, width).astype(kind)
+    across = np.zeros((width, size), kind)
+    across[columns.used] = columns.weights.T
     down = rows.weights.astype(np.float64)
     for at in range(0, count, AT_ONCE):
         part: Array = images[at : at + AT_ONCE, rows.used].astype(np.float32).astype(kind, copy=False)
@@ -280,18 +281,6 @@ def taps(length: int, size: int) -> Taps:
     return Taps(used, weights[:, used])
 
 
-def _matrix(columns: Taps, width: int) -> Array:
-    """Return the weights of all columns, (width, size)."""
-    matrix = np.zeros((width, len(columns.weights)), np.int64)
-    matrix[columns.used] = columns.weights.T
-    return matrix
-
-
-def _exact_in_32_bits(size: int) -> bool:
-    """Return True if 255 times all weights of one result fits the 24 bits of a float32."""
-    return 255 * 2 * size**3 < 1 << 24
-
-
 def pack_digits(digits: Array, base: int) -> Array:
     """Compute sum(digit[i] * base**i) for each row, as at least two 64-bit words, the lowest first."""
     bits = max((base - 1).bit_length(), 1)
@@ -318,7 +307,7 @@ def _pack_bits(digits: Array, bits: int) -> Array:
 def _pack_limbs(digits: Array, base: int) -> Array:
     """Pack digits of any base: from the highest digit down, multiply all limbs by the base and add the digit."""
     count, length = digits.shape
-    words = max(2, -(-_bit_length(base, length) // 64))
+    words = max(2, -(-int(base**length - 1).bit_length() // 64))
     limbs = np.zeros((2 * words, count), np.uint64)
     for at in range(length - 1, -1, -1):
         carry = digits[:, at].astype(np.uint64)
@@ -327,7 +316,3 @@ def _pack_limbs(digits: Array, base: int) -> Array:
             limb[:] = product & np.uint64(0xFFFFFFFF)
             carry = product >> np.uint64(LIMB)
     return np.ascontiguousarray((limbs[0::2] | limbs[1::2] << np.uint64(LIMB)).T)
-
-
-def _bit_length(base: int, length: int) -> int:
-    return int(base**length - 1).bit_length()

@@ -11,6 +11,7 @@ import numpy as np
 
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Array, Histogram, tally
+from openfield.objectives.tables.images import visits_of
 from openfield.objectives.tables.table import Table, TableLike, as_table
 
 Inputs = Literal["sources", "all"]
@@ -61,9 +62,4 @@ def log_ratio(total: float, count: Array) -> Array:
 def input_histogram(table: Table, inputs: Inputs = "sources") -> Histogram:
     """Return the histogram of how often each input was visited."""
     counts: Counts = table.counts
-    if inputs == "sources":
-        return counts.inputs
-    _, places = np.unique(np.concatenate((table.obs, table.next_obs)), return_inverse=True)
-    visits = np.zeros(int(places.max()) + 1, table.count.dtype)
-    np.add.at(visits, places, np.concatenate((table.count, table.count)))
-    return tally(visits)
+    return counts.inputs if inputs == "sources" else tally(visits_of(table, inputs)[1])

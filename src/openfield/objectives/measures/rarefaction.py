@@ -12,10 +12,8 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.measures.similarity import pair_tables
 from openfield.objectives.tables.histograms import Array, Histogram
 from openfield.objectives.tables.pairs import Pairs
-from openfield.objectives.tables.table import TableLike, as_table
 
 EXACT = 1000
 """Counts up to this are computed factor by factor. Above it ln Gamma is used, which is accurate to 10^-6."""
@@ -33,22 +31,14 @@ class RarefiedJaccard(msgspec.Struct, frozen=True):
     second_images: float
 
 
-def rarefy(first: TableLike, second: TableLike, sizes: Sequence[int] | None = None) -> list[RarefiedJaccard]:
-    """Compute the Jaccard index at equal numbers of transitions, up to the total of the smaller table.
+def rarefy_pairs(pairs: Pairs, sizes: Sequence[int] | None = None) -> list[RarefiedJaccard]:
+    """Compute the Jaccard index at equal numbers of transitions, up to the total of the agent with fewer.
 
-    Args:
-        first: A table with code book.
-        second: Another, with the same thresholds.
-        sizes: Numbers of transitions. The default is a dozen up to the largest possible.
+    The default sizes are a dozen numbers of transitions up to the largest possible.
 
     Raises:
-        InvalidInput: Counts are fractions, or index 0 stands for many images, or a size is larger than a table.
+        InvalidInput: Counts are fractions, or index 0 stands for many images, or a size is larger than a total.
     """
-    return rarefy_pairs(pair_tables(first, second), sizes)
-
-
-def rarefy_pairs(pairs: Pairs, sizes: Sequence[int] | None = None) -> list[RarefiedJaccard]:
-    """Compute `rarefy` from the histogram of how often each agent met an image."""
     if pairs.overlap.union != int(pairs.times.sum()):
         raise InvalidInput("Index 0 stands for many images: how often each was met is not known, so none can be drawn.")
     first, second = _whole(pairs.first), _whole(pairs.second)
@@ -61,13 +51,8 @@ def default_sizes(most: int) -> list[int]:
     return sorted({max(1, round(most ** (step / POINTS))) for step in range(1, POINTS)} | {most})
 
 
-def coverage(table: TableLike) -> float:
-    """Estimate the probability that the next input was met before (Good-Turing)."""
-    return coverage_of(as_table(table).counts.inputs)
-
-
 def coverage_of(visits: Histogram) -> float:
-    """Compute `coverage` from the histogram of visits."""
+    """Estimate from how often inputs were visited the probability that the next was met before (Good-Turing)."""
     once = int(visits.times[visits.values == 1].sum())
     return 1 - once / float(visits.total)
 

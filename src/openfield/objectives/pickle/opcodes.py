@@ -216,7 +216,7 @@ def _reduce(state: PickleState, data: bytes, at: int) -> int:
     return at
 
 
-def read_number(state: PickleState, data: bytes, at: int, end: int) -> int:
+def _read_number(state: PickleState, data: bytes, at: int, end: int) -> int:
     """Take all steps of a NumPy number at once. Return where it ends, or 0 if they must be taken one by one."""
     memo, found = state.memo, _NUMBER.match(data, at, end)
     if found is None:
@@ -262,7 +262,7 @@ _NUMBER = re.compile(rb"(h.h.(?:h.|j.{4}|C\x02..|C\x04.{4}|C\x08.{8}))%b\x86%bR%
 """Function and dtype from the memo, bytes from there or spelled out, pair, call; with the puts of all that is new."""
 
 
-def read_key(state: PickleState, data: bytes, at: int, end: int) -> int:
+def _read_key(state: PickleState, data: bytes, at: int, end: int) -> int:
     """Take all steps of a key in digits at once. Return where it ends, or 0 if they must be taken one by one."""
     found = _KEY.match(data, at, end)
     if found is None or state.protocol or not state.stack or state.stack[-1] is MARK:
@@ -274,6 +274,10 @@ def read_key(state: PickleState, data: bytes, at: int, end: int) -> int:
 
 _KEY = re.compile(rb"\(%b%b%bt" % ((rb"I(0|[1-9][0-9]{0,9})\n",) * 3))
 """Mark, three integers as lines, tuple: the key of an entry in protocol 0."""
+
+
+AT_ONCE: dict[int, Callable[[PickleState, bytes, int, int], int]] = {0x68: _read_number, 0x28: _read_key}
+"""The first opcode of what is often read at once -> how; it gets where the bytes end that it may read."""
 
 
 def _build(state: PickleState, data: bytes, at: int) -> int:

@@ -15,12 +15,12 @@ import numpy as np
 
 from openfield.objectives.pickle.memo import write_whole
 from openfield.objectives.pickle.numpy_scalars import Refused
-from openfield.objectives.pickle.opcodes import STEPS, check_tuple, opcode_name, read_key, read_number, set_items
+from openfield.objectives.pickle.opcodes import AT_ONCE, STEPS, check_tuple, opcode_name, set_items
 from openfield.objectives.pickle.pickle_state import BATCH, Mapping, PickleState
 from openfield.objectives.pickle.pickle_state import MARK as MARKED
 from openfield.objectives.pickle.source import BLOCK, Source
 from openfield.objectives.pickle.template_reader import TemplateReader
-from openfield.objectives.pickle.templates import GET1, INT1, INT2, MARK, PUT1, PUT4, PUT_NEXT, SETITEMS, TUPLE3
+from openfield.objectives.pickle.templates import INT1, INT2, MARK, PUT1, PUT4, PUT_NEXT, SETITEMS, TUPLE3
 from openfield.objectives.tables.rows import Codes, Rows, as_column
 
 FLUSH = 1 << 15
@@ -118,9 +118,7 @@ class _Machine:
                     whole = type(first) is type(middle) is type(last) is int
                     push((first, middle, last) if whole else check_tuple((first, middle, last)))
                     at += 1
-                elif code == GET1 and (end := read_number(state, data, at, safe)):
-                    at = end
-                elif code == MARK and (end := read_key(state, data, at, safe)):
+                elif code in AT_ONCE and (end := AT_ONCE[code](state, data, at, safe)):
                     at = end
                 elif code == INT_TEXT and (end := data.find(b"\n", at, at + SHORT_LINE)) > 0 and data[at + 1] != ZERO:
                     digits = data[at + 1 : end]

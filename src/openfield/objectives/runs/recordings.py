@@ -161,7 +161,8 @@ def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> 
     inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
     replays = pictures or _must_replay(run, cell)
     steps = _replayed(run, cell, domain, pictures) if replays else run.steps(cell.id, cell.attempt)
-    encode = _as_it_is if pictures else _observation_key(domain)
+    own = domain.encode if isinstance(domain, EncodesObservations) else observation_key
+    encode = (lambda picture: picture) if pictures else own
     for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
         group = Group(met.domain, "+".join(met.novelty), met.settings, met.red_light, cell.agent, stage)
         found.groups.setdefault(group, []).append(count_episode(moves, inputs, actions))
@@ -200,15 +201,6 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
     except Exception as error:
         said = str(error) if isinstance(error, OpenfieldError) else repr(error)
         raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed to see what was shown. {said}") from None
-
-
-def _observation_key(domain: Domain[Any]) -> Callable[[Any], Any]:
-    """Return the function that makes keys of observations: the domain's own, or the common one."""
-    return domain.encode if isinstance(domain, EncodesObservations) else observation_key
-
-
-def _as_it_is(picture: Any) -> Any:
-    return picture
 
 
 def _encoded(

@@ -6,14 +6,12 @@ Made by `frames`, stored with a table as its code book, compared by `measures.si
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-
-Array = np.ndarray[Any, Any]
+from openfield.objectives.tables.histograms import Array
 
 WORD = 64
 
