@@ -1,6 +1,6 @@
-"""The programme's metrics without their oddities, and the programme's measures M1 to M6 over many tests.
+"""The programme's measures M1 to M6 over many tests.
 
-Arrays of one test, or facts of many, -> numbers. A number that cannot be computed is None.
+Facts of tests -> numbers. A number that cannot be computed is None.
 """
 
 from __future__ import annotations
@@ -11,30 +11,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from openfield.metrics.openset.compat import THRESHOLDS, Floats, Ints, check_novel, first_of
+from openfield.metrics.openset.compat import Floats, first_of
 from openfield.metrics.performance import ratio
 from openfield.metrics.stats import FROM_ZERO, Estimate, estimate_count, estimate_mean, estimate_rate
 
 LAST_SAMPLES = 100
 """The number of samples at the end of a test that its asymptotic performance is measured on."""
-
-
-def detection_delays(p_novel: ArrayLike, gt_novel: ArrayLike) -> dict[str, int | None]:
-    """Count the samples from the onset to the first detection, from 1, per threshold; None if there is none."""
-    p, novel = check_novel(p_novel, gt_novel)
-    onset = first_of(novel)
-    found = {h: None if onset is None else first_of(p[onset:] >= h) for h in THRESHOLDS}
-    return {f"delay_{h}": None if at is None else at + 1 for h, at in found.items()}
-
-
-def accuracies(gt_novel: ArrayLike, ranks: Ints) -> dict[str, float | None]:
-    """Return the accuracy before the onset and from it on; the first novel sample counts as novel."""
-    novel = np.asarray(gt_novel, dtype=bool)
-    onset = first_of(novel)
-    parts = {"full": ranks, "before": ranks[:onset], "after": ranks[len(ranks) if onset is None else onset :]}
-    return {f"{name}_top{k}": mean_hits(part < k) for name, part in parts.items() for k in (1, 3)}
 
 
 class TestFacts(msgspec.Struct, frozen=True):
