@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 # At once, for the function has the name of its module and must come after it.
-from openfield.objectives.measures.empowerment import empowerment, empowerment_corrected
+from openfield.objectives.measures.entropy import empowerment, empowerment_corrected
 
 if TYPE_CHECKING:
     from openfield.objectives.evaluation import Evaluation, evaluate, evaluate_file

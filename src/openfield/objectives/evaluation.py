@@ -15,8 +15,14 @@ import msgspec
 from openfield.errors import InvalidInput, UnknownName
 from openfield.objectives.formats.large_tables import summarise_file
 from openfield.objectives.formats.load import load_table
-from openfield.objectives.measures.empowerment import correct_empowerment, empowerment_of
-from openfield.objectives.measures.entropy import Inputs, correct_entropy, entropy_of, input_histogram
+from openfield.objectives.measures.entropy import (
+    Inputs,
+    correct_empowerment,
+    correct_entropy,
+    empowerment_of,
+    entropy_of,
+    input_histogram,
+)
 from openfield.objectives.measures.information import (
     PAPER_STEPS,
     check_sizes,

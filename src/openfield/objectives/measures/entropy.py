@@ -1,6 +1,7 @@
-"""Input entropy: how evenly an agent spread its time over the inputs it met.
+"""Input entropy H(O), and empowerment I(A; P | O): how much an agent's action says about the input that follows.
 
-Computed from the histograms of `tables.counts`: the plug-in value in nats, and the Miller-Madow correction.
+Computed from the histograms of `tables.counts`: plug-in values in nats, and corrections of their first-order bias.
+Actions follow the agent's own policy; nothing is maximised.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from openfield.objectives.tables.counts import Counts
-from openfield.objectives.tables.histograms import Array, Histogram, tally
+from openfield.objectives.tables.histograms import Array, Histogram, merge, tally
 from openfield.objectives.tables.images import visits_of
 from openfield.objectives.tables.table import Table, TableLike, as_table
 
@@ -63,3 +64,36 @@ def input_histogram(table: Table, inputs: Inputs = "sources") -> Histogram:
     """Return the histogram of how often each input was visited."""
     counts: Counts = table.counts
     return counts.inputs if inputs == "sources" else tally(visits_of(table, inputs)[1])
+
+
+def empowerment(table: TableLike) -> float:
+    """Compute I(A; P | O) = H(A | O) - H(A | O, P) in nats, one step ahead.
+
+    The value lies between 0 and ln of the number of actions.
+
+    Raises:
+        InvalidInput: There is no positive count.
+    """
+    return empowerment_of(as_table(table).counts)
+
+
+def empowerment_corrected(table: TableLike) -> float:
+    """Compute empowerment without its first-order bias (K_oap - K_oa - K_op + K_o) / 2n."""
+    return correct_empowerment(as_table(table).counts)
+
+
+def correct_empowerment(counts: Counts) -> float:
+    """Compute `empowerment_corrected` from histograms."""
+    surplus = counts.triples.size - counts.pairs.size - counts.moves.size + counts.inputs.size
+    return max(0.0, empowerment_of(counts) - surplus / (2 * counts.total))
+
+
+def empowerment_of(counts: Counts) -> float:
+    """Compute empowerment from histograms: [S(o,a,p) - S(o,a) - S(o,p) + S(o)] / n with S the sum of v ln v.
+
+    Equal counts in opposite terms cancel as whole numbers, before any logarithm: a table whose actions make no
+    difference gives 0.0. What is left is taken relative to n, which the four terms allow because each sums to n.
+    """
+    total = counts.total
+    terms = merge([counts.triples, counts.pairs, counts.moves, counts.inputs], signs=[1, -1, -1, 1])
+    return max(0.0, -terms.sum_of(lambda count: count / total * log_ratio(total, terms.values)))
