@@ -56,13 +56,7 @@ class Counted(NamedTuple):
 
 
 def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hashable, int]) -> Counted:
-    """Count the transitions of an episode.
-
-    Args:
-        steps: The episode.
-        inputs: The number of each input key; new keys are added.
-        actions: The number of each action; new actions are added.
-    """
+    """Count the transitions of an episode. New inputs and actions get the next numbers."""
     seen = np.array([inputs.setdefault(key, len(inputs)) for key, _ in steps], np.int64)
     taken = np.array([actions.setdefault(action, len(actions)) for _, action in steps[:-1]], np.int64)
     if len(seen) < 2:
@@ -173,18 +167,11 @@ class _Keys:
 
 
 def spread(value: float, drawn: Sequence[float], episodes: float, bounds: tuple[float, float], note: str) -> Interval:
-    """Return a value with Student's interval from the standard deviation of resampled values.
+    """Return a value with Student's interval, cut at the bounds, from the standard deviation of resampled values.
 
     A resample misses a third of the episodes, so the mean of the draws differs from the value. This shift comes from
     the resampling and is left out. The interval is for the average value of as many episodes; see
     `design/intervals.md`.
-
-    Args:
-        value: The value of all episodes.
-        drawn: The values of the resamples.
-        episodes: The number of episodes.
-        bounds: The smallest and largest possible value.
-        note: How the interval was made.
 
     Raises:
         InvalidInput: There are fewer than two draws.

@@ -72,10 +72,7 @@ class Frame(msgspec.Struct, frozen=True):
 def draw_curves(played: Mapping[str, Sequence[CellRecord]], faint: int, single: int) -> str:
     """Draw small multiples of the agents' scored cells: all trials in one panel, then some trials one by one.
 
-    Args:
-        played: The scored cells of each agent.
-        faint: How many single trials a panel shows at most.
-        single: How many trials are drawn one by one for each agent, at most.
+    A panel shows at most `faint` single trials; at most `single` of each agent are drawn one by one.
     """
     traced = [(agent, cells, trace_all(cells)) for agent, cells in played.items() if cells]
     if not traced:

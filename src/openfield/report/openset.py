@@ -46,12 +46,9 @@ def draw_openset(played: Played, baseline: str | None = None) -> str:
 
 def _draw_agent(agent: str, tests: Sequence[Answers]) -> str:
     """Draw the five figures of one agent, over all its tests."""
-    joined = {
-        name: np.concatenate([getattr(test, name) for test in tests])
-        for name in ("label", "guess", "named", "confidence")
-    }
-    said = ~np.isnan(joined["confidence"])
-    label, guess, named, conf = (joined[name][said] for name in ("label", "guess", "named", "confidence"))
+    names = ("label", "guess", "named", "confidence")
+    joined = [np.concatenate([getattr(test, name) for test in tests]) for name in names]
+    label, guess, named, conf = (column[~np.isnan(joined[-1])] for column in joined)
     figures = {"P(world changed) over the stream; the line is the red light, the dashes the threshold": _stream(tests)}
     if len(label) and (label < 0).any() and (label >= 0).any():
         auroc, oscr = measures.auroc(conf, label), measures.oscr(guess, conf, label)

@@ -107,16 +107,12 @@ def draw_study(study: Study) -> Iterator[Drawing]:
 
 def find(study: Study, x: str, y: str, kind: str = "pearson", pooling: str = "z-scored") -> Correlation | None:
     """Find one correlation of the study."""
-    for line in study.correlations:
-        if {line.x, line.y} == {x, y} and line.kind == kind and line.pooling == pooling:
-            return line
-    return None
+    found = (line for line in study.correlations if {line.x, line.y} == {x, y} and line.kind == kind)
+    return next((line for line in found if line.pooling == pooling), None)
 
 
 def _matrix(study: Study) -> list[list[float | None]]:
-    lines = {(x, y): find(study, x, y) for x in COLUMNS for y in COLUMNS}
-    values = {pair: line.r if line else None for pair, line in lines.items()}
-    return [[1.0 if x == y else values[x, y] for y in COLUMNS] for x in COLUMNS]
+    return [[1.0 if x == y else getattr(find(study, x, y), "r", None) for y in COLUMNS] for x in COLUMNS]
 
 
 def _bars(study: Study, yardstick: str) -> Iterator[Bar]:
@@ -137,11 +133,8 @@ def _dots(study: Study, name: str) -> Iterator[Dot]:
 
 def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
     problems = [f"{row.environment} / {row.agent}: {problem}" for row in study.rows for problem in row.problems]
-    problems += [
-        f"{row.environment} / {row.agent}: {WORDS[name]} {reason}"
-        for row in study.rows
-        for name, reason in row.reasons.items()
-    ]
+    for row in study.rows:
+        problems += [f"{row.environment} / {row.agent}: {WORDS[name]} {why}" for name, why in row.reasons.items()]
     if problems:
         items = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
         yield f'<section class="alert"><h2>Not everything could be computed</h2><ul>{items}</ul></section>'

@@ -11,7 +11,7 @@ from scipy import stats
 
 from openfield.errors import InvalidInput
 from openfield.objectives import jaccard
-from openfield.objectives.measures.correlations import Observation, Pair, correlate, fisher_interval, pearson, spearman
+from openfield.objectives.measures.correlations import Observation, correlate, fisher_interval, pearson, spearman
 from openfield.objectives.study import study as module
 from openfield.objectives.study.manifest import find_entries, published
 from openfield.objectives.study.study import REWARD, SIMILARITY, run_study
@@ -195,7 +195,7 @@ def test_three_ways_to_pool():
         x = random.normal(size=7) * 10**number
         y = x / 10**number + random.normal(size=7) / 2 + 100 * number
         observations += [Observation(environment, f"agent{i}", float(x[i]), float(y[i])) for i in range(7)]
-    lines = correlate(Pair("x", "y"), observations, draws=200)
+    lines = correlate("x", "y", observations, draws=200)
     single = [line.r for line in lines if line.pooling == "environment"]
     assert [line.environment for line in lines[:3]] == ["a", "b", "c"]
     assert single[0] == pytest.approx(
@@ -218,7 +218,7 @@ def test_three_ways_to_pool():
 
 def test_what_does_not_vary_does_not_correlate():
     flat = [Observation("a", str(i), 1.0, float(i)) for i in range(5)]
-    assert all(line.r is None and line.note for line in correlate(Pair("x", "y"), flat, draws=20))
+    assert all(line.r is None and line.note for line in correlate("x", "y", flat, draws=20))
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,7 @@ def grey(picture: Array) -> Array:
 def check_finite(images: Array, kind: type = np.float64, start: int = 0) -> None:
     """Check that frames hold finite real numbers: one NaN would spoil the thresholds of its pixel for all frames.
 
-    Args:
-        images: Frames.
-        kind: The dtype they will be computed in.
-        start: The number of the first frame, for the message.
+    They will be computed in the dtype `kind`; messages count frames from `start`.
 
     Raises:
         InvalidInput: A value is not a finite number; the message names the frame.
@@ -202,9 +199,7 @@ def encode_frames(images: Array, color_bins: Array) -> Array:
 def dense_indices(codes: Sequence[int], start: int = 0) -> list[int]:
     """Number codes in the order they first appear; equal codes get equal indices.
 
-    Args:
-        codes: Image codes.
-        start: The first index. Use 1 for tables whose code books will be compared, which treat 0 specially.
+    Start with 1 for tables whose code books will be compared, which treat 0 specially.
     """
     seen: dict[int, int] = {}
     return [seen.setdefault(code, len(seen) + start) for code in codes]

@@ -41,7 +41,7 @@ from openfield.objectives.frames.episode_files import (
     read_stretches,
 )
 from openfield.objectives.tables.checks import MAX_INT64
-from openfield.objectives.tables.codes import CodeBook, as_bytes, integers_of, make_book
+from openfield.objectives.tables.codes import as_bytes, integers_of, make_book
 from openfield.objectives.tables.rows import Array, Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
 from openfield.objectives.tables.transitions import Alignment, sum_rows
@@ -145,23 +145,23 @@ def build_table(
 
     The table and its codes are in memory. `table_of_files` writes the same table as a file, for any number of episodes.
 
-    Args:
-        episodes: The episodes.
-        recipe: How frames become inputs.
-        thresholds: Thresholds to discretize pixels. The default is found from all episodes.
-        meta: What is known about the table.
+    Thresholds to discretize pixels are found from all episodes if none are given.
     """
     bins = bins_for(episodes, recipe, thresholds)
-    indexer, counter = _Indexer(recipe.start), _Counter()
+    seen: dict[int, int] = {}
+    parts: list[Rows] = []
+    waiting = 0  # rows since equal ones were added up
     for episode in episodes:
         actions, words = taken_actions(episode, recipe.alignment), list(encoded(episode, bins))
-        inputs = indexer.index(np.concatenate(words)) if words else np.empty(0, np.int64)
-        counter.add(Rows(inputs[:-1], actions, inputs[1:], np.ones(len(actions), np.int64)))
-    rows = counter.rows()
-    if not len(rows.obs):
+        inputs = _number(np.concatenate(words), seen, recipe.start) if words else np.empty(0, np.int64)
+        parts.append(Rows(inputs[:-1], actions, inputs[1:], np.ones(len(actions), np.int64)))
+        waiting += len(actions)
+        if waiting > MERGE:
+            parts, waiting = [_add_up(parts)], 0
+    if not any(len(part.obs) for part in parts):
         raise no_transition([episode.name for episode in episodes])
-    table = make_table([rows], meta=described(meta, bins, recipe, len(episodes)), ordered=True)
-    return msgspec.structs.replace(table, book=indexer.book())
+    table = make_table([_add_up(parts)], meta=described(meta, bins, recipe, len(episodes)), ordered=True)
+    return msgspec.structs.replace(table, book=make_book(list(seen), seen.values()))
 
 
 def bins_for(episodes: Iterable[FrameEpisode], recipe: Recipe, thresholds: Array | None) -> Array:
@@ -221,11 +221,7 @@ def write_episodes(
 ) -> Written:
     """Write the table of all episodes, with its code book, in the format of the target's name.
 
-    Args:
-        paths: The episodes, as `open_episode` reads them.
-        recipe: How frames become inputs.
-        target: The table file to write.
-        thresholds: Thresholds to discretize pixels. The default is found from all episodes.
+    Thresholds to discretize pixels are found from all episodes if none are given.
 
     Raises:
         InvalidInput: A path is not an episode, no episode has a transition, or the disk is full.
@@ -288,40 +284,14 @@ def _number_codes(builder: TableBuilder, start: int) -> None:
     )
 
 
-class _Indexer:
-    """Numbers codes in the order they first appear, over all episodes."""
-
-    def __init__(self, start: int) -> None:
-        self._start = start
-        self._seen: dict[int, int] = {}
-
-    def index(self, words: Array) -> Array:
-        local, distinct = index_words(words)
-        seen, start = self._seen, self._start
-        numbers = [seen.setdefault(code, len(seen) + start) for code in integers_of(distinct)]
-        return np.array(numbers, np.int64)[local]
-
-    def book(self) -> CodeBook:
-        return make_book(list(self._seen), self._seen.values())
+def _number(words: Array, seen: dict[int, int], start: int) -> Array:
+    """Number codes in the order they first appear over all episodes, and keep the new ones in `seen`."""
+    local, distinct = index_words(words)
+    return np.array([seen.setdefault(code, len(seen) + start) for code in integers_of(distinct)], np.int64)[local]
 
 
-class _Counter:
-    """Collects rows and adds up equal ones after every million."""
-
-    def __init__(self) -> None:
-        self._parts: list[Rows] = []
-        self._waiting = 0
-
-    def add(self, rows: Rows) -> None:
-        self._parts.append(rows)
-        self._waiting += len(rows.obs)
-        if self._waiting > MERGE:
-            self._parts, self._waiting = [self.rows()], 0
-
-    def rows(self) -> Rows:
-        if not self._parts:
-            return Rows(*(np.empty(0, np.int64) for _ in range(4)))
-        return sum_rows(Rows(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True))))
+def _add_up(parts: Sequence[Rows]) -> Rows:
+    return sum_rows(Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))))
 
 
 def _check_lengths(name: str, frames: int, actions: int) -> None:

@@ -43,7 +43,7 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
     environment: str | None = None
     """The environment, if the correlation is within a single one."""
     n: int
-    r: float | None
+    r: float | None = None
     fisher: tuple[float, float] | None = None
     """95 % interval after Fisher; for ranks a little too narrow."""
     bootstrap: tuple[float, float] | None = None
@@ -55,25 +55,21 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class Pair(msgspec.Struct, frozen=True):
-    """The names of the two numbers to correlate, and the kind of correlation."""
-
-    x: str
-    y: str
-    kind: Kind = "pearson"
-
-
-def correlate(pair: Pair, points: Sequence[Observation], *, draws: int = DRAWS, seed: int = 0) -> list[Correlation]:
-    """Correlate two numbers within each environment, and over all environments in two ways.
+def correlate(
+    x: str, y: str, points: Sequence[Observation], kind: Kind = "pearson", *, draws: int = DRAWS, seed: int = 0
+) -> list[Correlation]:
+    """Correlate two numbers, named x and y, within each environment, and over all environments in two ways.
 
     The first way pools all points after z-scoring them within their environment. The second takes the mean of the
     correlations of the environments.
     """
+    pooled = Correlation(x=x, y=y, kind=kind, pooling="z-scored", n=len(points))
     found = []
     for name in sorted({point.environment for point in points}):
         inside = [point for point in points if point.environment == name]
-        found.append(_describe(pair, inside, "environment", draws, seed, name))
-    return [*found, *(_describe(pair, points, pooling, draws, seed) for pooling in ("z-scored", "mean"))]
+        plain = replace(pooled, pooling="environment", environment=name, n=len(inside))
+        found.append(_describe(plain, inside, draws, seed))
+    return [*found, *(_describe(plain, points, draws, seed) for plain in (pooled, replace(pooled, pooling="mean")))]
 
 
 def pearson(x: Array, y: Array) -> Array:
@@ -110,13 +106,8 @@ _Data = list[tuple[Array, Array]]
 _Measure = Callable[[_Data], Array]
 
 
-def _describe(
-    pair: Pair, points: Sequence[Observation], pooling: Pooling, draws: int, seed: int, environment: str | None = None
-) -> Correlation:
-    data, measure = _by_environment(points), _measure(pair.kind, pooling)
-    plain = Correlation(
-        x=pair.x, y=pair.y, kind=pair.kind, pooling=pooling, environment=environment, n=len(points), r=None
-    )
+def _describe(plain: Correlation, points: Sequence[Observation], draws: int, seed: int) -> Correlation:
+    data, measure = _by_environment(points), _measure(plain.kind, plain.pooling)
     r = float(measure(data)) if points else math.nan
     if math.isnan(r):
         return replace(plain, note="fewer than three points, or a side that does not vary")
@@ -124,7 +115,7 @@ def _describe(
     return replace(
         plain,
         r=r,
-        fisher=fisher_interval(r, len(points)) if pooling != "mean" else None,
+        fisher=fisher_interval(r, len(points)) if plain.pooling != "mean" else None,
         bootstrap=_bootstrap(data, measure, random, draws),
         p=_permute(data, measure, r, random, draws),
         without_one=_leave_out(points, measure),

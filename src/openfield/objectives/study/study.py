@@ -24,7 +24,7 @@ from openfield.errors import InvalidInput, OpenfieldError
 from openfield.objectives.evaluation import NAMES, evaluate_file
 from openfield.objectives.formats.large_tables import pair_files, summarise_file
 from openfield.objectives.formats.load import content_hash
-from openfield.objectives.measures.correlations import Correlation, Observation, Pair, correlate
+from openfield.objectives.measures.correlations import Correlation, Observation, correlate
 from openfield.objectives.measures.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
 from openfield.objectives.measures.similarity import similarity_of
 from openfield.objectives.study.manifest import HUMAN, Entry
@@ -108,9 +108,7 @@ def correlate_rows(rows: Sequence[StudyRow], draws: int = 1000) -> list[Correlat
             if (a := row.values.get(x)) is not None and (b := row.values.get(y)) is not None
         ]
         if points:
-            found += [
-                line for kind in ("pearson", "spearman") for line in correlate(Pair(x, y, kind), points, draws=draws)
-            ]
+            found += correlate(x, y, points, "pearson", draws=draws) + correlate(x, y, points, "spearman", draws=draws)
     return found
 
 

@@ -70,10 +70,7 @@ def check_single(rows: Rows, name: str) -> None:
 def rank_ids(first: Array, second: Array, more: Iterable[int] = ()) -> tuple[Array, Array, tuple[int, ...] | None]:
     """Replace the ids of two columns by their ranks if some are beyond 64 bits. Return also the id of each rank.
 
-    Args:
-        first: A column.
-        second: Another column with ids of the same kind.
-        more: Further ids to rank.
+    Further ids in `more` are ranked too.
     """
     if first.dtype != object and second.dtype != object:
         return first, second, None
