@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from openfield.errors import InvalidInput, MissingExtra
+from openfield.errors import InvalidInput
+from openfield.registry import import_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,8 +136,4 @@ def reading(path: Path, trouble: str) -> Iterator[None]:
 
 
 def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtra("data", "Reading and writing Parquet") from None
-    return duckdb
+    return import_extra("duckdb", "data", "Reading and writing Parquet")

@@ -109,13 +109,22 @@ def check_extra(domain: Domain[Any]) -> None:
     """Check that the optional part a domain needs is installed."""
     if not isinstance(domain, NeedsExtra):
         return
+    with warnings.catch_warnings():  # some engines warn in ways that crash an interpreter which makes them errors
+        warnings.simplefilter("ignore")
+        for name in domain.modules:
+            import_extra(name, domain.extra, f"The domain '{domain.name}'")
+
+
+def import_extra(module: str, extra: str, need: str) -> Any:
+    """Import and return a module of an optional part; `need` says what needs it.
+
+    Raises:
+        MissingExtra: The part is not installed.
+    """
     try:
-        with warnings.catch_warnings():  # some engines warn in ways that crash an interpreter which makes them errors
-            warnings.simplefilter("ignore")
-            for name in domain.modules:
-                importlib.import_module(name)
+        return importlib.import_module(module)
     except ImportError:
-        raise MissingExtra(domain.extra, f"The domain '{domain.name}'") from None
+        raise MissingExtra(extra, need) from None
 
 
 def installed_agents() -> list[str]:

@@ -14,10 +14,10 @@ from typing import Any
 
 from openfield.atomic import replacing
 from openfield.capabilities import Film, make_film
-from openfield.errors import InvalidInput, MissingExtra
+from openfield.errors import InvalidInput
 from openfield.journal.reader import CellRecord, Run
 from openfield.record import RawStep
-from openfield.registry import find_domain
+from openfield.registry import find_domain, import_extra
 from openfield.rollout import Rollout
 
 MAX_PICTURES = 1_000
@@ -65,8 +65,5 @@ def replay_pictures(film: Film, steps: Iterable[RawStep], episode: int) -> Itera
 
 def _image(array: Any) -> Any:
     """Return a picture in the few colours of a GIF, a third of its size in memory."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("birds", "A film") from None
-    return Image.fromarray(array).quantize(method=Image.Quantize.FASTOCTREE)
+    image = import_extra("PIL.Image", "birds", "A film")
+    return image.fromarray(array).quantize(method=image.Quantize.FASTOCTREE)

@@ -15,10 +15,9 @@ from typing import get_args
 import msgspec
 from msgspec.structs import replace
 
-from openfield.domains.birds.files.config import read_config
+from openfield.domains.birds.files.config import MAX_TRIALS, read_config
 from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
 from openfield.domains.birds.files.pool import LevelPool, folder_of, is_novel, natural
-from openfield.domains.birds.files.xml_element import MAX_TRIALS
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.settings import BirdsSettings, Scenario

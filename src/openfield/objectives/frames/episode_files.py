@@ -17,9 +17,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from openfield.errors import InvalidInput, MissingExtra
+from openfield.errors import InvalidInput
 from openfield.objectives.frames.encode import grey
 from openfield.objectives.tables.histograms import Array
+from openfield.registry import import_extra
 
 MAX_ARRAY = 1 << 29
 """Bytes an array may unpack to if it is packed unusually tight; anything larger must earn its size."""
@@ -163,19 +164,16 @@ def read_actions(folder: Path) -> Array:
 
 def read_images(files: Sequence[Path], length: int) -> Iterator[Array]:
     """Yield images in grey, so many at a time."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("ond", "Reading images") from None
+    pillow = import_extra("PIL.Image", "ond", "Reading images")
     for at in range(0, len(files), length):
         batch: list[Any] = []
         for file in files[at : at + length]:
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("error", Image.DecompressionBombWarning)
-                    with Image.open(file) as image:
+                    warnings.simplefilter("error", pillow.DecompressionBombWarning)
+                    with pillow.open(file) as image:
                         batch.append(_in_grey(image))
-            except (OSError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+            except (OSError, ValueError, pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
                 raise InvalidInput(f"{file}: cannot be read as an image ({error}).") from None
         if len({frame.shape for frame in batch}) > 1:
             raise InvalidInput(f"{files[at].parent}: the images differ in size.")

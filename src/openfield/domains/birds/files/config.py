@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.files.xml_element import MAX_TRIALS, XmlElement, naming, read_root
 from openfield.domains.birds.game.level import decode_xml
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.errors import InvalidInput
+from openfield.registry import import_extra
 
+MAX_NUMBER = 10**9
+MAX_TRIALS = 10_000
+"""Limit of trials, repetitions and test sets, so that a bad file does not fill the memory."""
 CHECKPOINT_LIMITS = ("time", "interaction")
 SELECTION = "allow_level_selection"
 TRAINING_LIMITS = (*CHECKPOINT_LIMITS, "attempt_per_level", SELECTION)
@@ -213,3 +218,96 @@ def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:
     if not start <= end < len(names):
         raise found.error("end", str(end), f"an index from 'start' to {len(names) - 1}, the last level there is")
     yield from names[start : end + 1]
+
+
+def read_root(path: Path, name: str) -> XmlElement:
+    """Read an XML file and return its root element; entities are refused, and the encoding is detected."""
+    import_extra("defusedxml", "birds", "Reading configurations of birds")
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import ParseError, fromstring
+
+    try:
+        text = re.sub(r"^\s*<\?xml[^>]*\?>", "", decode_xml(path.read_bytes()))
+        element = fromstring(text.strip("\x00 \t\r\n"), forbid_dtd=True)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    except DefusedXmlException:
+        raise InvalidInput(f"{path}: document types and entities are not allowed.") from None
+    except (ParseError, ValueError) as error:
+        raise InvalidInput(f"{path} is not well-formed: {error}.") from None
+    if element.tag != name:
+        raise InvalidInput(f"{path} has <{element.tag}> at its top; expected <{name}>.")
+    return XmlElement(element, path)
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Prefix the message of an `InvalidInput` with a place."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}: {error}") from None
+
+
+class XmlElement:
+    """An XML element with typed attributes."""
+
+    def __init__(self, element: Any, path: Path) -> None:
+        self._element, self.path = element, path
+
+    @property
+    def place(self) -> str:
+        """The file and the tag, for messages."""
+        return f"{self.path}: <{self._element.tag}>"
+
+    def all(self, where: str) -> list[XmlElement]:
+        """Return the elements at a path below this one."""
+        return [XmlElement(found, self.path) for found in self._element.findall(where)]
+
+    def one(self, where: str) -> XmlElement | None:
+        """Return the first element at a path below this one, or None."""
+        return next(iter(self.all(where)), None)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return an attribute; without a default it is required."""
+        value = self._element.get(name, default)
+        if value is None:
+            raise InvalidInput(f"{self.place}: '{name}' is missing.")
+        return str(value).strip()
+
+    def whole(self, name: str, default: int | None = None, most: int = MAX_NUMBER) -> int:
+        """Return a whole number from an attribute."""
+        text = self.text(name, None if default is None else str(default))
+        if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > most:
+            raise self.error(name, text, f"a whole number up to {most:,}")
+        return int(float(text))
+
+    def choice(self, name: str, allowed: tuple[str, ...], default: str | None = None) -> str:
+        """Return an attribute that has one of some values, in any case."""
+        text = self.text(name, default)
+        if text.lower() not in allowed:
+            *quoted, last = (f'"{value}"' for value in allowed)
+            raise self.error(name, text, f"{', '.join(quoted)} or {last}")
+        return text.lower()
+
+    def truth(self, name: str, default: str | None = None) -> bool:
+        """Return `true` or `false` from an attribute, in any case."""
+        return self.choice(name, ("true", "false"), default) == "true"
+
+    def stated(self, name: str) -> XmlElement:
+        """Move the value of the element to an attribute of this name; it may be there, in `value`, or in the text."""
+        places = (self._element.get(name), self._element.get("value"), self._element.text, "")
+        self._element.set(name, next(text for text in places if text is not None))
+        return self
+
+    def share(self, name: str, default: float, highest: float) -> float:
+        """Return a number from 0 up from an attribute."""
+        text = self.text(name, str(default))
+        if not re.fullmatch(r"\d{1,9}(\.\d+)?", text) or float(text) > highest:
+            raise self.error(name, text, f"a number from 0 to {highest:g}")
+        return float(text)
+
+    def error(self, name: str, value: str | None, allowed: str) -> InvalidInput:
+        """Return an error about an attribute."""
+        found = "is missing" if value is None else f"cannot be {value!r}"
+        return InvalidInput(f"{self.place}: '{name}' {found}. Allowed: {allowed}.")

@@ -10,7 +10,7 @@ import msgspec
 
 from openfield.domains.birds.game.level import Level, LevelObject, ProfileName
 from openfield.domains.birds.game.physics import MATERIALS, SECOND, STEP, Blast, Profile, Ring, box, load_profile
-from openfield.errors import MissingExtra
+from openfield.registry import import_extra
 
 BIRD, BLOCK, PLATFORM, FRAME = 1, 2, 4, 8
 """Collision groups; the frame is the ground."""
@@ -89,13 +89,9 @@ class Body:
 
 def load_engine() -> Any:
     """Import the physics engine; it is loaded only when a level is built."""
-    try:
-        with warnings.catch_warnings():  # a warning turned into an error during this import crashes the interpreter
-            warnings.simplefilter("ignore")
-            import Box2D
-    except ImportError as error:
-        raise MissingExtra("birds", "The birds domain") from error
-    return Box2D
+    with warnings.catch_warnings():  # a warning turned into an error during this import crashes the interpreter
+        warnings.simplefilter("ignore")
+        return import_extra("Box2D", "birds", "The birds domain")
 
 
 class BodyBuilder:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.birds.game.scene import HEIGHT, WIDTH, Pixel, Scene, SceneItem, bounds, load_palette
-from openfield.errors import MissingExtra
+from openfield.registry import import_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,12 +40,8 @@ def pixels(scene: Scene) -> NDArray[np.uint8]:
     return np.asarray(picture, dtype=np.uint8)
 
 
-def _load_pillow() -> tuple[Any, Any]:
-    try:
-        from PIL import Image, ImageDraw
-    except ImportError as error:
-        raise MissingExtra("birds", "Drawing birds") from error
-    return Image, ImageDraw
+def _load_pillow() -> tuple[Any, ...]:
+    return tuple(import_extra(f"PIL.{name}", "birds", "Drawing birds") for name in ("Image", "ImageDraw"))
 
 
 @lru_cache(maxsize=8)

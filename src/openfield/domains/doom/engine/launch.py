@@ -22,7 +22,8 @@ from typing import Any
 
 from openfield.domains.doom.engine import watchdog, workdir
 from openfield.domains.doom.maps.scenario import FIRST_MAP, read_wad
-from openfield.errors import MissingExtra, WorldFault
+from openfield.errors import WorldFault
+from openfield.registry import import_extra
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
 """The buttons of the player. The last two turn it, see `data/scripts.asm`."""
@@ -46,11 +47,7 @@ class EarlyDeath(WorldFault):
 
 def load_vizdoom() -> Any:
     """Import the engine's package when it is first needed."""
-    try:
-        import vizdoom
-    except ImportError:
-        raise MissingExtra("doom", "The Doom domain") from None
-    return vizdoom
+    return import_extra("vizdoom", "doom", "The Doom domain")
 
 
 def engine_errors() -> tuple[type[Exception], ...]:

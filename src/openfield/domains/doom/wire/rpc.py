@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import Any
 
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, Message, decode_message, encode
-from openfield.errors import AgentFault, AgentProtocol, MissingExtra
+from openfield.errors import AgentFault, AgentProtocol
+from openfield.registry import import_extra
 
 RECONNECT_SECONDS = 1.0
 RESEND_SECONDS = 2.0
@@ -21,10 +22,7 @@ RESEND_SECONDS = 2.0
 
 def load_aio_pika() -> Any:
     """Import the client library for RabbitMQ when it is first needed."""
-    try:
-        import aio_pika
-    except ImportError:
-        raise MissingExtra("amqp", "Protocol 0.8 over RabbitMQ") from None
+    aio_pika = import_extra("aio_pika", "amqp", "Protocol 0.8 over RabbitMQ")
     for name in ("aiormq", "aio_pika"):  # what matters of their warnings is raised as well
         logging.getLogger(name).addHandler(logging.NullHandler())
     return aio_pika

@@ -21,9 +21,10 @@ from openfield.domains.ond.server.routes import Api
 from openfield.domains.ond.server.session_service import SessionService
 from openfield.domains.ond.testset.builder import write_trials
 from openfield.domains.ond.trials import find_directory
-from openfield.errors import InvalidInput, MissingExtra
+from openfield.errors import InvalidInput
 from openfield.journal.lock import holding
 from openfield.journal.writer import Journal
+from openfield.registry import import_extra
 from openfield.serving.sessions import SessionDispatcher
 
 TIMEOUT_SECONDS = 60.0
@@ -44,10 +45,7 @@ class RestClient:
     """Send the requests of the protocol to a server."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        try:
-            import httpx
-        except ImportError:
-            raise MissingExtra("ond", "The client of ond") from None
+        httpx = import_extra("httpx", "ond", "The client of ond")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._errors = (httpx.TransportError, httpx.InvalidURL)
         self._http = httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers)

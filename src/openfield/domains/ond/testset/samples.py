@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.ond.settings import OndSettings
-from openfield.errors import InvalidInput, MissingExtra
+from openfield.errors import InvalidInput
+from openfield.registry import import_extra
 from openfield.trial import derive, file_digest
 
 GLYPHS = "ABDEFGHJKLMNPQRSTUVXYZ23456789abdefghnqrty@#$%&?+="
@@ -111,10 +112,9 @@ def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
 
 def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
     """Read samples from a folder with one folder of images for each class."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("ond", "Reading images") from None
+    import_extra("PIL", "ond", "Reading images")
+    from PIL import Image
+
     images, labels = [], []
     for label, folder in enumerate(sorted(part for part in path.iterdir() if part.is_dir())):
         for file in sorted(part for part in folder.iterdir() if part.suffix.lower() in SUFFIXES):
@@ -146,10 +146,9 @@ def _draw(character: str, count: int, settings: OndSettings, rng: np.random.Gene
 
 def _print(character: str, typeface: str, variant: int, place: tuple[float, float]) -> NDArray[np.float64]:
     """Print a character at a place in one of three sizes; every fourth is bold unless the typeface already is."""
-    try:
-        from PIL import Image, ImageDraw, ImageFont
-    except ImportError:
-        raise MissingExtra("ond", "Drawing glyphs") from None
+    import_extra("PIL", "ond", "Drawing glyphs")
+    from PIL import Image, ImageDraw, ImageFont
+
     image, size = Image.new("L", (GLYPH_SIZE, GLYPH_SIZE)), 11 + variant % 3
     if typeface == "sans":
         font = ImageFont.load_default(float(size))
