@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from openfield.blind import draw_set, place_change
 from openfield.core import AgentFactory, Belief, Spec, World
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
-from openfield.settings import Settings, changed_settings, make_settings
-from openfield.trial import Limits, Phase, Trial, derive
+from openfield.settings import Settings, make_settings, trial_settings
+from openfield.trial import Limits, Phase, Trial, derive, measure_test
 
 S = TypeVar("S", bound=Settings)
 
@@ -61,10 +62,10 @@ class Domain(ABC, Generic[S]):
         red_light: bool = False,
         **settings: Any,
     ) -> list[Trial]:
-        """Make trials that differ in their seeds only.
+        """Make trials that differ in their seeds and in when the world changes, and some in which it does not.
 
         Args:
-            count: How many trials.
+            count: How many trials change. The setting `unchanged` says how many come on top.
             seed: The root of all their seeds.
             novelty: `NAME[:difficulty]`, several joined by `+`, or `none`; the domain's default if not given.
             red_light: Tell the agents when the world has changed.
@@ -77,18 +78,21 @@ class Domain(ABC, Generic[S]):
         chosen = make_settings(self.settings, settings)
         names = self.novelty_names(novelty)
         self.check_novelties(chosen, names)
-        phases = self.phases(chosen, names)
+        phases, roots = self.phases(chosen, names), [derive(seed, self.name, number) for number in range(count)]
+        blind = draw_set(chosen, settings, measure_test(phases), names, roots)
         return [
             Trial(
                 domain=self.name,
                 version=self.version,
-                seed=derive(seed, self.name, number),
-                phases=phases,
-                settings=changed_settings(chosen),
+                seed=draw.seed,
+                phases=place_change(phases, draw),
+                settings=trial_settings(chosen),
                 red_light=red_light,
                 limits=self.limits,
+                scenario=names or None,
+                window=blind.window,
             )
-            for number in range(count)
+            for draw in blind.draws
         ]
 
     def detected(self, belief: Belief) -> bool:

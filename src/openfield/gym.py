@@ -241,7 +241,7 @@ def from_gym(space: Space, value: Any) -> Any:
 
 def _first_trial(domain: Domain[Any]) -> Trial:
     """Return the default trial, with the settings under which the domain declares its spaces."""
-    return domain.trials(count=1, **getattr(domain, "gym_settings", {}))[0]
+    return domain.trials(count=1, unchanged=0, **getattr(domain, "gym_settings", {}))[0]
 
 
 def _own_trial(domain: Domain[Any], trial: Any) -> Trial:

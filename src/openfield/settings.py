@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -18,7 +18,25 @@ S = TypeVar("S", bound="Settings")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The root of all settings. Describe a field with `Annotated[int, msgspec.Meta(ge=1, description=...)]`."""
+    """The root of all settings. Describe a field with `Annotated[int, msgspec.Meta(ge=1, description=...)]`.
+
+    The two fields every domain has are about a set of trials: `blind` reads them, and no trial keeps them.
+    """
+
+    onset: Annotated[
+        str | int,
+        msgspec.Meta(
+            description="How much of the test precedes the change: a window such as 6-18, in which it is drawn, or a "
+            "number; empty means the middle half."
+        ),
+    ] = ""
+    unchanged: Annotated[
+        str | int,
+        msgspec.Meta(
+            description="Trials without change on top, with the seeds of the first: a number, or all; empty "
+            "means two fifths."
+        ),
+    ] = ""
 
 
 class SettingRow(msgspec.Struct, frozen=True):
@@ -51,6 +69,12 @@ def changed_settings(settings: Settings) -> dict[str, Any]:
     """Return what differs from the defaults, as plain values for a file."""
     plain, default = (msgspec.json.decode(msgspec.json.encode(each)) for each in (settings, type(settings)()))
     return {name: value for name, value in plain.items() if value != default[name]}
+
+
+def trial_settings(settings: Settings) -> dict[str, Any]:
+    """Return what a trial keeps of its settings: what differs from the defaults, and is not about the whole set."""
+    changed = changed_settings(settings)
+    return {name: value for name, value in changed.items() if name not in Settings.__struct_fields__}
 
 
 def setting_rows(kind: type[Settings]) -> tuple[SettingRow, ...]:

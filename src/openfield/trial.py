@@ -23,6 +23,12 @@ class Phase(msgspec.Struct, frozen=True):
     """How many episodes; 0 where the world's own rules decide."""
     novelty: tuple[str, ...] = ()
     """The novelties in force, as `NAME` or `NAME:difficulty`."""
+    steps: int = 0
+    """How many steps, in a world that counts steps instead of episodes."""
+
+
+Window = tuple[int, int]
+"""How much of a test may precede its change, at least and at most: episodes, or steps where a world counts those."""
 
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=1e8)]
@@ -62,6 +68,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The id of the trial whose saved agent is the starting point."""
     files: dict[str, str] = {}
     """Names and digests of the level and data files the world reads."""
+    scenario: tuple[str, ...] | None = None
+    """The novelties of the table it belongs to, whether or not they come into force; None: those of its phases."""
+    window: Window | None = None
+    """Where the place of the change was drawn; None if it is fixed or published."""
 
     @cached_property
     def id(self) -> str:
@@ -75,13 +85,40 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def novelty(self) -> tuple[str, ...]:
+        """The novelties of its scenario, in force or not."""
+        return self._in_force if self.scenario is None else self.scenario
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the world changes in it."""
+        return bool(self._in_force)
+
+    @property
+    def test_length(self) -> int:
+        """The number of its test episodes, or of its steps if the world counts those; 0 where its rules decide."""
+        return measure_test(self.phases)
+
+    @property
+    def _in_force(self) -> tuple[str, ...]:
         """The novelties of the first phase that has any."""
         return next((phase.novelty for phase in self.phases if phase.novelty), ())
 
 
+def measure_test(phases: Iterable[Phase]) -> int:
+    """Return the length of the test, in the steps of worlds that count steps, and else in episodes."""
+    return sum(phase.steps or phase.episodes for phase in phases if phase.name == "test")
+
+
 def hash_trial(content: Trial | dict[str, Any]) -> str:
-    """Return the id of a trial, or of its recorded content."""
-    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:12]
+    """Return the id of a trial, or of its recorded content. Fields that came later count only where they are used."""
+    plain: dict[str, Any] = {**msgspec.to_builtins(content)}
+    for name in ("scenario", "window"):
+        if plain.get(name) is None:
+            plain.pop(name, None)
+    plain["phases"] = [
+        {name: value for name, value in phase.items() if name != "steps" or value} for phase in plain["phases"]
+    ]
+    return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()[:12]
 
 
 def with_limits(trials: Iterable[Trial], change: Callable[[Limits], Limits]) -> list[Trial]:

@@ -17,6 +17,7 @@ from openfield.capabilities import ChecksEnd, ListsTrials
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import check_extra, find_domain
+from openfield.runner.sealing import read_trials, seal
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, with_limits
 
@@ -48,7 +49,14 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     trials: Positive | msgspec.UnsetType = msgspec.UNSET
     """5 where a file of the domain does not list them."""
     repeats: Positive = 1
-    seed: int = 0
+    seed: int | msgspec.UnsetType = msgspec.UNSET
+    """0 where it is not given."""
+    sealed: bool = False
+    """Whether the root seed is drawn, so that no agent can compute the trials."""
+    secret: str | None = None
+    """A file with the root seed, for several sealed runs."""
+    trials_of: str | None = None
+    """A run file whose trials are played again."""
     redlight: bool = False
     workers: Annotated[int, msgspec.Meta(ge=0)] = 2
     output: str | None = None
@@ -60,15 +68,29 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """The run file."""
         return Path(f"runs/{find_domain(self.domain).name}.sqlite" if self.output is None else self.output)
 
-    def make_trials(self) -> list[Trial]:
-        """Return all trials of the experiment."""
+    def make_trials(self) -> tuple[list[Trial], dict[str, str]]:
+        """Return all trials of the experiment, and what the run file must know of their root seed."""
         domain = find_domain(self.domain)
+        self._check_source()
+        if self.trials_of is not None:
+            return limit(read_trials(Path(self.trials_of), domain.name), self.limits), {"trials of": self.trials_of}
+        secret = None if self.secret is None else Path(self.secret)
+        seed, facts = seal(self.path, secret) if self.sealed or secret else (self.seed or 0, {})
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
-            made += make_trials(domain, self.trials or None, self.seed, novelty, self.redlight, self.settings)
+            made += make_trials(domain, self.trials or None, seed, novelty, self.redlight, self.settings)
         if isinstance(domain, ChecksEnd):
-            domain.check_end(make_settings(domain.settings, self.settings), self.seed)
-        return limit(made, self.limits)
+            domain.check_end(make_settings(domain.settings, self.settings), seed)
+        return limit(made, self.limits), facts
+
+    def _check_source(self) -> None:
+        """Refuse options that contradict each other about where trials come from."""
+        if self.seed is not msgspec.UNSET and (self.sealed or self.secret):
+            raise InvalidInput("A sealed run draws its root seed: use either --seed, or --sealed or --secret.")
+        drawn = [name for name in ("novelty", "settings", "sealed", "secret", "redlight") if getattr(self, name)]
+        drawn += [name for name in ("trials", "seed") if getattr(self, name) is not msgspec.UNSET]
+        if self.trials_of is not None and drawn:
+            raise InvalidInput(f"--trials-of plays the trials of a run as they are: leave out {', '.join(drawn)}.")
 
 
 def read_experiment(path: Path) -> Experiment:

@@ -6,7 +6,7 @@ The start of plan -> rollout -> journal -> metrics -> report.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,8 @@ class Plan:
     cells: tuple[Cell, ...]
     agents: Mapping[str, AgentSource]
     domains: Mapping[str, Domain[Any]]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the run file keeps of how the plan was made."""
 
     @property
     def sources(self) -> dict[str, str | None]:

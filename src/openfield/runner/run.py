@@ -37,7 +37,7 @@ def run_plan(
         watch: Called with every entry of the record, to show progress.
     """
     with Journal(journal) as record:
-        record.enter(plan.cells, plan.sources, facts_of(plan.cells))
+        record.enter(plan.cells, plan.sources, {**facts_of(plan.cells), **plan.facts})
         CellScheduler(record, plan, retry, watch).run(workers)
 
 

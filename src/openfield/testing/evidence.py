@@ -34,7 +34,7 @@ def check_trials(domain: Domain[Any]) -> list[Trial]:
     own = getattr(domain, "check_settings", None)
     settings = getattr(domain, "demo_settings", {}) if own is None else own
     names = [novelty.id for novelty in domain.novelties] or ["none"]
-    return [domain.trials(count=1, novelty=name, **settings)[0] for name in names]
+    return [domain.trials(count=1, novelty=name, unchanged=0, **settings)[0] for name in names]
 
 
 def check_agents(domain: Domain[Any]) -> list[AgentSource]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -31,10 +33,13 @@ def run(
     set_: Annotated[Settings, Parameter(group=TRIALS)] = None,
     redlight: Annotated[bool | None, Parameter(name=["--redlight", "--given-detection"], group=TRIALS)] = None,
     seed: Annotated[Whole | None, Parameter(group=TRIALS)] = None,
+    sealed: Annotated[bool | None, Parameter(group=TRIALS)] = None,
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
     retry: bool = False,
     json: bool = False,
+    secret: Annotated[str | None, Parameter(group=MORE, metavar="FILE")] = None,
+    trials_of: Annotated[str | None, Parameter(group=MORE, metavar="RUN")] = None,
     repeats: Annotated[Whole | None, Parameter(group=MORE)] = None,
     reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None,
 ) -> None:
@@ -47,14 +52,17 @@ def run(
         agent: A name, `module:Class`, `file.py:Class`, `process:COMMAND` or `wire:COMMAND` [random]. Repeat it for
             further agents. `NAME=AGENT` gives one a name.
         novelty: `NAME[:difficulty]`, `a+b` for both at once, or `none`. Repeat it for further trials.
-        trials: Trials per novelty [5].
+        trials: Trials per novelty that change [5]. Two fifths as many come on top, in which nothing changes.
         set_: A setting of the domain. Repeat it for further settings.
         redlight: Tell the agents when the world has changed.
         seed: The root of all seeds [0].
+        sealed: Draw the root seed, so that no agent can compute its trials. The run file keeps it.
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
         json: Print the numbers as JSON.
+        secret: A file with the root seed, for several sealed runs; it is made if it is missing.
+        trials_of: Play the trials of another run again.
         repeats: How often each agent plays each trial [1].
         reply_seconds: How long a reply may take [60].
 
@@ -69,6 +77,9 @@ def run(
         "trials": trials,
         "repeats": repeats,
         "seed": seed,
+        "sealed": sealed,
+        "secret": secret,
+        "trials_of": trials_of,
         "workers": workers,
         "redlight": redlight,
         "output": output,
@@ -107,15 +118,25 @@ def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool,
     changed = changes.experiment or own.keys() & {"novelty", "settings"}  # then the file is not what is wrong
     with nullcontext() if file is None or changed else naming(file):
         agents = changes.agents if changes.agents and "agents" not in own else experiment.agents
-        plan = make_plan(agents, experiment.make_trials(), experiment.repeats)
+        trials, facts = experiment.make_trials()
+        plan = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
     path = experiment.path
     result = play_plan(plan, path, experiment.workers, retry, as_json)
     print_result(result, as_json)
     for finish in changes.finish:
         finish(result)
     if not as_json:
+        _say_seed(facts)
         print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
     fail_if_nothing_scored(result, plan.cells)
+
+
+def _say_seed(facts: Mapping[str, str]) -> None:
+    """Say the root seed of a sealed run, now that it is over."""
+    from openfield.runner.sealing import SEED_FACT
+
+    if SEED_FACT in facts:
+        print(f"\nThe trials were sealed; their root seed was 0x{facts[SEED_FACT]}.")
 
 
 def _merge(start: dict[str, Any], changes: CommandChanges, own: dict[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class TrialOptions:
 
         keys = changes.experiment
         settings = {**keys.get("settings", {}), **parse_settings(self.set_ or [])}
+        if usual == 1 and not self.trials:
+            settings.setdefault("unchanged", 0)  # a person who asks for nothing plays one trial
         wanted, novelty = self.trials or keys.get("trials"), self.novelty or keys.get("novelty")
         made = make_trials(domain, wanted, self.seed, novelty, self.redlight, settings, usual=usual)
         return limit(made, {**keys.get("limits", {}), **limits})

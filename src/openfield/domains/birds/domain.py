@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from openfield.blind import refuse_blinding
 from openfield.core import AgentFactory, Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.files.config import read_meta
@@ -21,7 +22,7 @@ from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd, action_key, observation_key
-from openfield.settings import changed_settings, make_settings
+from openfield.settings import make_settings
 from openfield.spaces import Box
 from openfield.trial import Limits, Phase, Trial
 
@@ -43,7 +44,7 @@ TASK = (
 class BirdsDomain(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 3
+    name, version = "birds", 4
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES
@@ -58,7 +59,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     default_novelty = demo_novelty = "gravity"
     extra, modules = "birds", ("Box2D", "defusedxml")
     demo_agents = ("detector", "random")
-    demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8}
+    demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8, "onset": "5-11"}
     check_settings = {"before": 5, "after": 7}
     shown_detail = ("novel",)  # the agent may see ids, but not which of them are novel
     scripted_agent = "naive"
@@ -89,12 +90,13 @@ class BirdsDomain(Domain[BirdsSettings]):
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
         """Draw trials by their seeds, or return those of a configuration; each has a digest of its levels."""
-        given = make_settings(self.settings, settings)
-        chosen = present(given)
-        if chosen is not given:  # a mistyped path must not go unnoticed
-            why = f"There is no configuration at {given.config}; the default trials are played instead."
+        wanted = make_settings(self.settings, settings)
+        chosen = present(wanted)
+        if chosen is not wanted:  # a mistyped path must not go unnoticed
+            why = f"There is no configuration at {wanted.config}; the default trials are played instead."
             warnings.warn(why, stacklevel=2)
         if chosen.config:
+            refuse_blinding(chosen, f"The configuration {chosen.config}")
             if novelty not in (None, "none"):
                 raise InvalidInput("A configuration defines its own novelties: use either --novelty or --config.")
             made = list_trials(chosen, seed, self.name, self.version)
@@ -103,7 +105,8 @@ class BirdsDomain(Domain[BirdsSettings]):
             raise InvalidInput("Only the trials of a configuration can be chosen: add --config.")
         changes = apply_novelties(NOVELTIES, self.novelty_names(novelty), BirdsSettings()).changes
         chosen = replace(chosen, family=chosen.family or family_of(changes) or 1, endless=False)
-        made = super().trials(count, seed, novelty, red_light, **changed_settings(chosen))
+        given = {name: getattr(chosen, name) for name in {*settings, "family", "endless"}}
+        made = super().trials(count, seed, novelty, red_light, **given)
         files = level_files(chosen, open_pool(chosen))
         return [replace(trial, files=files) for trial in made]
 

@@ -18,6 +18,7 @@ from openfield.domains.commai.novelty import NOVELTIES
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
 from openfield.record import EpisodeEnd
+from openfield.settings import make_settings
 from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Wire
 
 _AGENTS = "openfield.domains.commai.agents.learner_agent"
+ONSET_IN_PHASES, OLD_ONSET = 2, 20
+"""From this version on the phases of a trial say when the world changes; before, settings did, after 20 instances."""
 TASK = (
     "A teacher sends one {symbol} at a time, with the reward for your last {symbol}; answer each with one {symbol}. "
     "Space (32) is silence. Find out what is asked, when to speak and what earns rewards; tasks change unannounced."
@@ -35,7 +38,7 @@ TASK = (
 class CommaiDomain(Domain[CommaiSettings]):
     """The General AI Challenge, Round 1, and the older sets it grew from."""
 
-    name = "commai"
+    name, version = "commai", 2
     title = "A teacher and a learner exchange bytes; tasks build on each other"
     gym_name = "CommAI"
     settings = CommaiSettings
@@ -60,7 +63,7 @@ class CommaiDomain(Domain[CommaiSettings]):
         "cyclic": True,
         "success_tolerance": 1.0,
         "failed_task_tolerance": 0.0,
-        "onset_instances": 60,
+        "onset": "3000-6000",
         "max_steps": 9000,
     }
     demo_novelty = "alphabet:hard+new-task:hard"
@@ -82,11 +85,13 @@ class CommaiDomain(Domain[CommaiSettings]):
         return Spec(domain=self.name, task=task, actions=space, observations=space)
 
     def phases(self, settings: CommaiSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-        """Return one phase, or with novelties one before the onset and one from it on."""
+        """Return one phase, or with novelties one before the onset and one from it on, in instances or in steps."""
         if not novelty:
             return (Phase("test"),)
-        before = 0 if settings.onset_steps else settings.onset_instances
-        return (Phase("test", before), Phase("test", 0, novelty))
+        if settings.onset_instances is not None and not settings.onset_steps and settings.onset == "":
+            return (Phase("test", settings.onset_instances), Phase("test", 0, novelty))
+        before = min(settings.onset_steps or settings.max_steps // 2, settings.max_steps)
+        return (Phase("test", steps=before), Phase("test", 0, novelty, settings.max_steps - before))
 
     def trials(self, *args: Any, **options: Any) -> list[Trial]:
         """Make trials that differ in their seeds only. A Python configuration becomes part of them by its digest."""
@@ -106,8 +111,13 @@ class CommaiDomain(Domain[CommaiSettings]):
             if _digest(name) != digest:
                 raise InvalidInput(f"{name} is not the file this trial was made with.")
         first, last = trial.phases[0], trial.phases[-1]
+        settings = make_settings(self.settings, trial.settings)
         changed = self.settings_in(trial, last) if last.novelty else None
-        return CommaiWorld(trial, self.settings_in(trial, first), changed)
+        if trial.version < ONSET_IN_PHASES:
+            kept = OLD_ONSET if settings.onset_instances is None else settings.onset_instances
+            return CommaiWorld(trial, settings, changed, (kept, settings.onset_steps))
+        settings = settings if trial.window is None else msgspec.structs.replace(settings, cyclic=True)
+        return CommaiWorld(trial, settings, changed, (0, 0) if first.novelty else (first.episodes, first.steps))
 
     def adapt(self, found: Any) -> AgentFactory | None:
         """Return a factory for a learner class of the original's kind, with `next(symbol)` and `reward(r)`."""

@@ -88,10 +88,11 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
         str, Meta(description="A Python file whose create_tasks() makes the scheduler; replaces tasks and scheduler.")
     ] = ""
     onset_instances: Annotated[
-        int, Meta(ge=0, description="Instances before a novelty starts, unless onset_steps is set.")
-    ] = 20
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Fixes the onset: instances before a novelty starts, unless onset_steps is set."),
+    ] = None
     onset_steps: Annotated[
-        int, Meta(ge=0, description="Steps before a novelty starts, at the next instance; 0 counts instances instead.")
+        int, Meta(ge=0, description="Fixes the onset: steps before a novelty starts, at the next instance; 0 does not.")
     ] = 0
     alphabet: Annotated[
         Alphabet, Meta(description="`shifted` replaces letters and digits by others, `foreign` by unused bytes.")

@@ -34,15 +34,22 @@ class CommaiWorld:
         trial: The trial.
         settings: The settings before the onset.
         changed: The settings from the onset on; None if nothing changes.
+        onset: Instances before the change, or if there are any, steps before it.
     """
 
-    def __init__(self, trial: Trial, settings: CommaiSettings, changed: CommaiSettings | None = None) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        settings: CommaiSettings,
+        changed: CommaiSettings | None = None,
+        onset: tuple[int, int] = (0, 0),
+    ) -> None:
         self.truth = Truth()
         self.over = False
         self.alphabet: dict[int, int] = {}
         """Which byte stands for which; the others stand for themselves."""
         self._seed, self._red_light = trial.seed, trial.red_light
-        self._settings, self._changed = settings, changed
+        self._settings, self._changed, self._onset = settings, changed, onset
         self._novel = False
 
     def reset(self) -> Turn:
@@ -57,7 +64,7 @@ class CommaiWorld:
         self._ended: Truth | None = None
         self._stirred = False  # whether the truth changes with this step: an instance ended in it or in the last one
         self._until = self._since = 0  # where `step` stops saying text by itself; `at` of the last call
-        if self._changed is not None and not (settings.onset_instances or settings.onset_steps):
+        if self._changed is not None and not any(self._onset):
             self._change(self._changed)
         else:
             self._tune(settings)
@@ -138,9 +145,8 @@ class CommaiWorld:
         detail = self._describe(self.environment.result)
         self._stirred = True
         self._instances += 1
-        settings, due = self._settings, self._instances >= self._settings.onset_instances
-        if settings.onset_steps:
-            due = settings.max_steps - self._left >= settings.onset_steps
+        instances, steps = self._onset
+        due = self._settings.max_steps - self._left >= steps if steps else self._instances >= instances
         if self._changed is not None and not self._novel and due:
             self._change(self._changed)
             self._calm = Truth(novel=True)

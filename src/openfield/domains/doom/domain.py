@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from msgspec.structs import replace
 
+from openfield.blind import draw_set
 from openfield.core import Belief, Reply, Spec, World
 from openfield.domain import Domain, says_novel
 from openfield.domains.doom import episode
@@ -19,7 +21,7 @@ from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSet
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.record import observation_key
-from openfield.settings import changed_settings, make_settings
+from openfield.settings import make_settings, trial_settings
 from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
 
@@ -71,12 +73,19 @@ class DoomDomain(Domain[Any]):
     def trials(
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
-        """Make the training trial, if there is training, and `count` test trials that start from the trained agent."""
+        """Make the training trial, if there is training, and the test trials that start from the trained agent."""
         chosen = make_settings(self.settings, settings)
         names = self.novelty_names(novelty)
         training = self.training_trial(chosen, seed)
         roots = [derive(seed, self.name, number) for number in range(count)]
-        tests = [self.test_trial(chosen, root, compose(chosen, names, root), red_light, training) for root in roots]
+        blind = draw_set(chosen, settings, chosen.episodes, names, roots)
+        tests = [
+            self.test_trial(
+                chosen, draw.seed, compose(chosen, draw.novelty, draw.seed, draw.onset), red_light, training
+            )
+            for draw in blind.draws
+        ]
+        tests = [replace(trial, scenario=names or None, window=blind.window) for trial in tests]
         return tests if training is None else [training, *tests]
 
     def training_trial(self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...] = ()) -> Trial | None:
@@ -100,7 +109,7 @@ class DoomDomain(Domain[Any]):
             version=self.version,
             seed=seed,
             phases=phases,
-            settings=changed_settings(settings),
+            settings=trial_settings(settings),
             red_light=red_light,
             limits=self.limits,
             after=None if training is None else training.id,

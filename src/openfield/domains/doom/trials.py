@@ -6,12 +6,11 @@ Domains write trials with it. Worlds read a trial's episodes from a `TrialScript
 from __future__ import annotations
 
 import functools
-import itertools
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from openfield.core import PhaseName
+from openfield.blind import gather_episodes
 from openfield.domains.doom.settings import DoomSettings
 from openfield.trial import Phase, Trial, derive
 
@@ -44,16 +43,20 @@ class TrialScript:
         return [self._task.lay_out(settings, random.Random(derive(seed, "layout"))) for settings, seed in pairs]
 
 
-def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int) -> tuple[Phase, ...]:
-    """Compose the test phases of a trial: normal, then one novel episode, then the rest in random order."""
+def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int, drawn: int | None = None) -> tuple[Phase, ...]:
+    """Compose the test phases of a trial: normal, then one novel episode, then the rest in random order.
+
+    The settings say how many episodes precede the novel one, unless that was drawn.
+    """
     before = settings.before or int(0.3 * settings.episodes)
     before = before if before < settings.episodes else settings.episodes // 2
+    before = before if drawn is None else drawn
     after = settings.episodes - before
     onset = min(after, 1) if novelty and settings.share else 0  # even the shortest trial has a novel episode
     novel = max(int(after * settings.share), onset) if onset else 0
     rest = [novelty] * (novel - onset) + [()] * (after - novel)
     random.Random(derive(seed, "order")).shuffle(rest)
-    return gather([()] * before + [novelty] * onset + rest)
+    return gather_episodes([()] * before + [novelty] * onset + rest)
 
 
 def compose_training(episodes: int, share: float, kinds: Sequence[tuple[str, ...]], seed: int) -> tuple[Phase, ...]:
@@ -62,13 +65,7 @@ def compose_training(episodes: int, share: float, kinds: Sequence[tuple[str, ...
     novel = [rng.choice(kinds) for _ in range(int(episodes * share))]
     drawn = [*novel, *[()] * (episodes - len(novel))]
     rng.shuffle(drawn)
-    return gather(drawn, "training")
-
-
-def gather(episodes: Iterable[tuple[str, ...]], name: PhaseName = "test") -> tuple[Phase, ...]:
-    """Gather neighbouring episodes with the same novelties into phases."""
-    groups = itertools.groupby(episodes)
-    return tuple(Phase(name, len(list(group)), novelty) for novelty, group in groups)
+    return gather_episodes(drawn, "training")
 
 
 def episode_seeds(trial: Trial, forced: int | None) -> list[int]:

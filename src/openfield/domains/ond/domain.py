@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from openfield.blind import refuse_blinding
 from openfield.core import Agent, Belief, Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
-from openfield.settings import changed_settings, make_settings
+from openfield.settings import make_settings, trial_settings
 from openfield.spaces import Box
 from openfield.trial import Phase, Trial
 
@@ -32,7 +33,7 @@ _AGENTS = "openfield.domains.ond.agents.builtin"
 class OndDomain(Domain[OndSettings]):
     """Batches of samples, K+1 classes, the probability that the world has changed, with and without red light."""
 
-    name = "ond"
+    name, version = "ond", 2
     title = "Open-set recognition: which classes, and since when is there anything new?"
     settings = OndSettings
     novelties = NOVELTIES
@@ -78,20 +79,21 @@ class OndDomain(Domain[OndSettings]):
         if not chosen.test:
             made, files = super().trials(count, seed, novelty, red_light, **settings), data_files(chosen)
             found = [msgspec.structs.replace(trial, files=files) for trial in made]
-            for trial in found[:1]:  # whether the data suffice is said before anything is played
-                self.world(trial).close()
+            for trial in {trial.is_changed: trial for trial in found}.values():
+                self.world(trial).close()  # whether the data suffice is said before anything is played
             return found
+        refuse_blinding(chosen, f"The test {chosen.test}")
         test, digests = find_directory(chosen.data).load(chosen.protocol, chosen.area, chosen.test)
-        changes = {key: value for key, value in changed_settings(chosen).items() if key != "test"}
-        return [served_trial(test, digests, changes, self.version, red_light)]
+        changes = {key: value for key, value in trial_settings(chosen).items() if key != "test"}
+        origin = find_directory(chosen.data).origins.get(chosen.test)
+        return [served_trial(test, digests, changes, self.version, red_light, origin)]
 
     def world(self, trial: Trial) -> TestWorld:
         """Make the test of a trial."""
         from openfield.domains.ond.trials import make_built
         from openfield.domains.ond.world import TestWorld
 
-        before, after = self.settings_in(trial, trial.phases[0]), self.settings_in(trial, trial.phases[-1])
-        return TestWorld(make_built(trial, before, after), before, trial.red_light)
+        return TestWorld(make_built(self, trial), self.settings_in(trial, Phase("test")), trial.red_light)
 
     def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
         """Return the protocol's rule: for any sample a probability that reaches the threshold of the trial."""
@@ -126,7 +128,7 @@ class OndDomain(Domain[OndSettings]):
         """Make a client whose replies the wire can carry. It knows the samples of the trial the kit plays."""
         from openfield.domains.ond.client.conformance import script_client
 
-        return script_client(self.world(self.trials(count=1, novelty=self.novelties[0].id)[0]).test)
+        return script_client(self.world(self.trials(count=1, novelty=self.novelties[0].id, unchanged=0)[0]).test)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
         """Play these replies over the wire, for the conformance kit."""

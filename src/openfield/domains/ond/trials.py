@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from openfield.domain import Domain
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.testset.builder import Built, build_test
-from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory, load_arrays
+from openfield.domains.ond.testset.builder import Built, build_trial
+from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory, Origin, load_arrays
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput
-from openfield.trial import Limits, Phase, Trial
+from openfield.trial import Limits, Phase, Trial, derive
 
 UNLIMITED = Limits(reply_seconds=None)
 
@@ -28,11 +29,12 @@ def find_directory(root: str) -> DataDirectory:
     return DataDirectory(root)
 
 
-def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Built:
+def make_built(domain: Domain[OndSettings], trial: Trial) -> Built:
     """Return the test of a trial, and the samples that an agent may learn from."""
+    settings = domain.settings_in(trial, Phase("test"))
     test = named_test(trial, settings)
     if test is None:
-        return build_test(settings, changed, trial.seed)
+        return build_trial(domain, trial)
     arrays = load_arrays(find_directory(settings.data).root)
     if arrays is None or "train_images" not in arrays or not settings.training:
         return Built(test, np.zeros((0, 0), np.float32), np.zeros(0, np.int64))
@@ -71,11 +73,17 @@ def session_trial(
     }
     settings |= {"level": "compat"} if compat else {}
     settings |= budget_hint(facts["hints"], test)
-    return served_trial(test, digests, settings, version, "red_light" in facts["hints"])
+    origin = find_directory(str(root)).origins.get(test.name)
+    return served_trial(test, digests, settings, version, "red_light" in facts["hints"], origin)
 
 
 def served_trial(
-    test: Test, digests: dict[str, str], settings: dict[str, object], version: int, red_light: bool
+    test: Test,
+    digests: dict[str, str],
+    settings: dict[str, object],
+    version: int,
+    red_light: bool,
+    origin: Origin | None = None,
 ) -> Trial:
     """Return the trial of a test that clients of the protocol ask for."""
     size = test.round_size or len(test.ids)
@@ -84,10 +92,12 @@ def served_trial(
     return Trial(
         domain="ond",
         version=version,
-        seed=0,
+        seed=derive(0, digests[test.name + TABLE_SUFFIX]) if origin is None else origin.seed,
         phases=(Phase("test", onset), Phase("test", test.rounds - onset, novelty)),
         settings={"training": 0} | settings,  # not the test's name: tests that differ in nothing else are compared
         red_light=red_light,
         limits=UNLIMITED,
         files=digests,
+        scenario=None if origin is None or origin.scenario is None else ("recorded",),
+        window=None if origin is None else origin.window,
     )

@@ -21,7 +21,7 @@ from openfield.domains.ond.testset import data_directory
 from openfield.domains.ond.testset.samples import Samples, change_images, load_samples
 from openfield.domains.ond.testset.test import NOVEL_CLASS, Test, find_area
 from openfield.errors import InvalidInput
-from openfield.trial import Trial, derive
+from openfield.trial import Phase, Trial, derive
 
 NEAREST = 5
 """How many similar classes the row of a video names."""
@@ -103,12 +103,30 @@ class Built(msgspec.Struct, frozen=True):
     labels: NDArray[np.int64]
 
 
+def build_trial(domain: Domain[OndSettings], trial: Trial, name: str = "", split: int | None = None) -> Built:
+    """Build the test of a trial, with the onset where its phases have it."""
+    test = [phase for phase in trial.phases if phase.name == "test"]
+    before = sum(phase.episodes for phase in test if not phase.novelty)
+    settings, changed = (
+        msgspec.structs.replace(domain.settings_in(trial, phase), before=before, after=trial.test_length - before)
+        for phase in (Phase("test"), trial.phases[-1])
+    )
+    calm = before // 2 if trial.window is None else trial.window[0] // 2
+    return build_test(settings, changed, trial.seed, name, split, calm)
+
+
 def build_test(
-    settings: OndSettings, changed: OndSettings, seed: int, name: str = "", split: int | None = None
+    settings: OndSettings,
+    changed: OndSettings,
+    seed: int,
+    name: str = "",
+    split: int | None = None,
+    calm: int | None = None,
 ) -> Built:
     """Build a test from the data that the settings name; from the onset on the world is as `changed` says.
 
-    Tests with the same seed `split` share their known and unknown classes and the training samples.
+    Tests with the same seed `split` share their known and unknown classes and the training samples. The metadata name
+    `calm` batches that are free of novelty for sure; all that are would tell the onset.
     """
     split = seed if split is None else split
     samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
@@ -136,7 +154,8 @@ def build_test(
     if novel.any() and images.ndim == 3:
         images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
     rows = lay_out(drawer.describe(samples, picked, novel, ids))
-    test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, _metadata(settings), images)
+    metadata = _metadata(settings) | {"pre_novelty_batches": settings.before // 2 if calm is None else calm}
+    test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, metadata, images)
     return Built(test, samples.images[training], drawer.number(training))
 
 
@@ -144,7 +163,11 @@ def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings,
     """Write tests as a data directory, with images and training samples in `arrays.npz`, and return their names."""
     name = settings.protocol + ".built.{:04d}.{}"
     built = [build_test(settings, changed, seed, name.format(n, seed), seeds[0]) for n, seed in enumerate(seeds)]
-    place, (header, _) = Path(folder) / settings.protocol / settings.area, find_layout(settings.area)
+    return _write_built(Path(folder), settings, built)
+
+
+def _write_built(folder: Path, settings: OndSettings, built: Sequence[Built]) -> list[str]:
+    place, (header, _) = folder / settings.protocol / settings.area, find_layout(settings.area)
     place.mkdir(parents=True, exist_ok=True)
     for one in built:
         data_directory.write_test(place, one.test, header)
@@ -156,7 +179,7 @@ def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings,
         "train_images": built[0].images,
         "train_labels": built[0].labels,
     }
-    np.savez_compressed(Path(folder) / data_directory.ARRAYS_NAME, **arrays)
+    np.savez_compressed(folder / data_directory.ARRAYS_NAME, **arrays)
     return names
 
 
@@ -166,9 +189,13 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
     All of them share one split into known and unknown classes, that of the first: the agents of a session learn once.
     """
     if not folder.exists():
-        first = trials[0]
-        settings, changed = domain.settings_in(first, first.phases[0]), domain.settings_in(first, first.phases[-1])
-        write_tests(folder, settings, changed, [trial.seed for trial in trials])
+        settings, split = domain.settings_in(trials[0], Phase("test")), trials[0].seed
+        name = f"{settings.protocol}.built.{{:04d}}.{split}"
+        built = [build_trial(domain, trial, name.format(number), split) for number, trial in enumerate(trials)]
+        origins = [data_directory.Origin(trial.seed, trial.scenario, trial.window) for trial in trials]
+        names = _write_built(folder, settings, built)
+        content = msgspec.json.encode(dict(zip(names, origins, strict=True)))
+        (folder / data_directory.ORIGINS_NAME).write_bytes(content)
     return folder
 
 
@@ -257,7 +284,6 @@ def _metadata(settings: OndSettings) -> dict[str, Any]:
         "round_size": settings.round_size,
         "feedback_max_ids": settings.budget,
         "max_detection_feedback_ids": settings.budget,
-        "pre_novelty_batches": settings.before // 2,  # free of novelty for sure; all of them would tell the onset
         "threshold": settings.threshold,
         "unknown_index": 0 if find_area(settings.area).unknown == "first" else settings.known,
     }

@@ -19,10 +19,19 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.testset.test import Test, areas, find_area
 from openfield.errors import InvalidInput
-from openfield.trial import file_digest
+from openfield.trial import Window, file_digest
 
 PROTOCOLS = ("OND", "CONDDA")
 TABLE_SUFFIX, METADATA_SUFFIX, LIST_NAME, ARRAYS_NAME = "_single_df.csv", "_metadata.json", "test_ids.csv", "arrays.npz"
+ORIGINS_NAME = "origins.json"
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a built test comes from. It is kept beside the tests and never served: it tells the change."""
+
+    seed: int
+    scenario: tuple[str, ...] | None
+    window: Window | None
 
 
 class DataDirectory:
@@ -66,6 +75,15 @@ class DataDirectory:
         if key not in self._read_tests:
             self._read_tests[key] = self._read(protocol, area, name)
         return self._read_tests[key]
+
+    @functools.cached_property
+    def origins(self) -> dict[str, Origin]:
+        """The origins of tests that were built, by name; empty for published tests."""
+        path = self.root / ORIGINS_NAME
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=dict[str, Origin]) if path.is_file() else {}
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} cannot be read: {error}.") from None
 
     def _read(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
         if not self.has(protocol, area, name):

@@ -1,0 +1,69 @@
+"""Seal trials: take their root seed from the system's entropy, so that no agent can compute what it will meet.
+
+The seed is kept in the run file and shown after the run, or shared by several runs through a file of its owner's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+from openfield.errors import InvalidInput
+from openfield.journal.reader import Run
+from openfield.trial import Trial
+
+SEED_BITS = 128
+SEED_FACT, DIGEST_FACT = "sealed seed", "secret digest"
+"""Facts of a run file: the root seed of a sealed run, or what a shared secret can be recognised by."""
+
+
+def seal(run: Path, secret: Path | None) -> tuple[int, dict[str, str]]:
+    """Return the root seed of a sealed run, and the facts that its file keeps.
+
+    A run file that has a seed keeps it, so that the same command goes on. A shared secret stays in its own file.
+    """
+    if secret is not None:
+        seed = _read_secret(secret)
+        return seed, {DIGEST_FACT: sha256(f"{seed:032x}".encode()).hexdigest()}
+    known = _read_facts(run).get(SEED_FACT)
+    seed = secrets.randbits(SEED_BITS) if known is None else int(known, 16)
+    return seed, {SEED_FACT: f"{seed:032x}"}
+
+
+def read_trials(run: Path, domain: str) -> list[Trial]:
+    """Return the trials of a run file, to be played again by other agents."""
+    with Run(run) as file:
+        found = [trial for trial in file.trials() if trial.domain == domain]
+    if not found:
+        raise InvalidInput(f"{run} has no trials of {domain}.")
+    return found
+
+
+def _read_facts(run: Path) -> dict[str, str]:
+    if not run.exists():
+        return {}
+    with Run(run) as file:
+        return file.facts
+
+
+def _read_secret(path: Path) -> int:
+    """Return the seed in a file, which only its owner may read. A file that does not exist yet is made."""
+    try:
+        if not path.exists():
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(f"{secrets.randbits(SEED_BITS):032x}\n")
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise InvalidInput(f"Others can read {path}, so it is no secret. Allow only its owner: chmod 600 {path}")
+        text = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be used as a secret: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        text = ""
+    if not re.fullmatch(r"[0-9a-f]{32}", text):
+        raise InvalidInput(f"{path} is no secret: it must hold 32 hexadecimal digits. A file that is missing is made.")
+    return int(text, 16)
