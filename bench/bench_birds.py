@@ -142,11 +142,11 @@ def per_call(work: Callable[[], Any], calls: int = 50) -> float:
 
 def measure_wire() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        with serving(Path(folder) / "one.sqlite", DOMAIN.trials(1, before=40, after=40)) as port:
+        with serving(Path(folder) / "one.sqlite", DOMAIN.trials(1, before=40, after=40, unchanged=0)) as port:
             start = time.perf_counter()
             play_as(port, 1)
             show("s for a trial of 40 + 40 levels over TCP", time.perf_counter() - start, 20, "lower")
-        with serving(Path(folder) / "many.sqlite", DOMAIN.trials(1, before=1, after=1)) as port:
+        with serving(Path(folder) / "many.sqlite", DOMAIN.trials(1, before=1, after=1, unchanged=0)) as port:
             ends = list[HarnessState]()
             threads = [
                 threading.Thread(target=lambda team=team: ends.append(play_as(port, team))) for team in range(16)

@@ -69,7 +69,11 @@ def recorded_steps_per_call() -> float:
         unit = calls_per_second(CALIBRATION)
         with tempfile.TemporaryDirectory() as folder:
             options = {"seed": seed, "cyclic": True, "max_steps": STEPS}
-            trials = [trial for name in TASKS for trial in openfield.trials("commai", 1, tasks=(name,), **options)]
+            trials = [
+                trial
+                for name in TASKS
+                for trial in openfield.trials("commai", 1, tasks=(name,), **options, unchanged=0)
+            ]
             start = time.process_time()
             openfield.run(["echo"], trials, Path(folder) / "run.sqlite")
             return len(TASKS) * STEPS / (time.process_time() - start) / unit
@@ -82,7 +86,7 @@ def remote_microseconds() -> float:
 
     def run(steps: int, seed: int) -> float:
         with tempfile.TemporaryDirectory() as folder:
-            trials = openfield.trials("commai", 1, seed=seed, cyclic=True, max_steps=steps)
+            trials = openfield.trials("commai", 1, seed=seed, cyclic=True, max_steps=steps, unchanged=0)
             start = time.process_time()
             openfield.run([f"wire:{sys.executable} {PEER} {{port}}"], trials, Path(folder) / "run.sqlite")
             return time.process_time() - start

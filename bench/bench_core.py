@@ -158,7 +158,7 @@ def measure_journal(path: Path, turns: int) -> None:
 
 def measure_resume(path: Path, agent: type[Quitter]) -> None:
     """How long a cell that was left takes until its agent is asked something new."""
-    (trial,) = of.trials(TRIVIAL, 1, turns=2 * RESUMED_TURNS)
+    (trial,) = of.trials(TRIVIAL, 1, turns=2 * RESUMED_TURNS, unchanged=0)
     seconds = []
     with suppress(Cancelled):
         of.run([agent], [trial], path)
@@ -200,7 +200,7 @@ def _loop_bare() -> None:
 
 def _record(journal: Journal, turns: int) -> None:
     """Plays with everything on disk in the end."""
-    (trial,) = of.trials(TRIVIAL, 1, turns=turns)
+    (trial,) = of.trials(TRIVIAL, 1, turns=turns, unchanged=0)
     cell = Cell("answer", trial)
     journal.enter([cell], {"answer": None}, {})
     recorder = Recorder(cell.id, journal.begin(cell.id), journal.add)

@@ -35,7 +35,7 @@ def report(figure: str, value: float, bar: float, better: str) -> None:
 def open_world(ticks: int = ROUND_TICKS, episodes: int = ROUNDS + 1, **settings: Any) -> DoomWorld:
     values = {"training": 0, "episodes": episodes, "limit": ticks, "player_health": 200, **settings}
     values["enemy_damage"] = (0, 0)
-    world = DoomWorld(ARENA, ARENA.trials(1, novelty="none", **values)[0])
+    world = DoomWorld(ARENA, ARENA.trials(1, novelty="none", **values, unchanged=0)[0])
     world.reset()
     return world
 
@@ -99,7 +99,7 @@ def turnover() -> None:
 def maps() -> None:
     """The usual ones, and those with the most things in them."""
     for novelty in ("203:hard", "201:hard"):
-        trial = ARENA.trials(1, novelty=novelty, training=0, episodes=3000)[0]
+        trial = ARENA.trials(1, novelty=novelty, training=0, episodes=3000, unchanged=0)[0]
         started = time.process_time()
         script = TrialScript(ARENA, trial)
         build_wad("arena", script.layouts, script.settings)

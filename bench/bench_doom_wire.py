@@ -113,7 +113,9 @@ async def measure(url: str, path: Path) -> None:
     ready = asyncio.Event()
     settings: dict[str, Any] = {"training": 0, "episodes": 4, "limit": 100_000, "enemy_damage": 0}
     with Journal(path) as journal:
-        dispatcher = TrialDispatcher(journal, DUEL, DUEL.trials(1, novelty="none", **settings), "bench", None)
+        dispatcher = TrialDispatcher(
+            journal, DUEL, DUEL.trials(1, novelty="none", **settings, unchanged=0), "bench", None
+        )
         server = asyncio.create_task(serve_domain(AmqpWire(url), dispatcher, "", None, lambda _: ready.set()))
         await ready.wait()
         bare = await echo(url, "echo")

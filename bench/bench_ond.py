@@ -153,7 +153,7 @@ def local_run(data: Path) -> None:
     from openfield.domains.ond.world import TestWorld
     from openfield.rollout import Rollout
 
-    (trial,) = DOMAIN.trials(data=str(data), test="local")
+    (trial,) = DOMAIN.trials(data=str(data), test="local", unchanged=0)
     rows = scores()
     posts = [Post(n, both("local", n, rows, 2_560), "now") for n in range(26)]
     began = time.perf_counter()

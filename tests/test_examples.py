@@ -25,14 +25,14 @@ OLD = [name for name in ("python3.6", "python3.7", "python3.8", "python3.9") if 
 
 
 def maze_trials(count: int = 3, **options: object) -> list[of.Trial]:
-    return of.trials(MAZE, count, **options)
+    return of.trials(MAZE, count, **options, unchanged=0)
 
 
 def test_the_maze_is_a_domain_in_fewer_than_120_lines() -> None:
     assert len(Path(MAZE).read_text().splitlines()) <= 120
     domain = find_domain(MAZE)
     assert [novelty.id for novelty in domain.novelties] == ["swapped", "slip:easy", "slip:hard"]
-    (trial,) = maze_trials(1)
+    (trial,) = maze_trials(1, onset=10)
     assert [(phase.name, phase.episodes, phase.novelty) for phase in trial.phases] == [
         ("training", 5, ()),
         ("test", 10, ()),
@@ -53,7 +53,7 @@ def test_the_compass_beats_chance_and_notices_the_swap(path: Path) -> None:
 
 
 def test_the_follower_catches_until_its_moves_are_swapped_and_then_says_so(path: Path) -> None:
-    of.run(["follower", "random"], of.trials(str(EXAMPLES / "catch.py"), 3), path)
+    of.run(["follower", "random"], of.trials(str(EXAMPLES / "catch.py"), 3, unchanged=0), path)
     with Run(path) as run:
         cells = run.cells()
     for cell in (cell for cell in cells if cell.agent == "follower"):

@@ -131,7 +131,7 @@ def test_the_module_registers_itself_when_named() -> None:
 
 def test_a_trial_is_recorded_like_any_other(tmp_path: Path) -> None:
     path, domain = tmp_path / "run.sqlite", find_domain(MAZE)
-    trial = domain.trials(count=1, novelty="swapped", **SHORT)[0]
+    trial = domain.trials(count=1, novelty="swapped", **SHORT, unchanged=0)[0]
     env = gymnasium.make("openfield/Maze-v0", trial=trial, journal=path)
     env.action_space.seed(3)
     play(env, 4)
@@ -272,7 +272,7 @@ def test_only_domains_with_spaces_are_registered() -> None:
 
 
 def test_a_trial_without_spaces_is_told_how_to_have_them() -> None:
-    (trial,) = of.trials("birds", count=1, observe="objects")
+    (trial,) = of.trials("birds", count=1, observe="objects", unchanged=0)
     with pytest.raises(
         InvalidInput, match="birds does not declare its spaces unless trials are made with observe=features"
     ):
@@ -282,7 +282,7 @@ def test_a_trial_without_spaces_is_told_how_to_have_them() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (of.trials("commai", count=1)[0], r"^Trial \w+ is one of commai; this environment plays walks\.$"),
+        (of.trials("commai", count=1, unchanged=0)[0], r"^Trial \w+ is one of commai; this environment plays walks\.$"),
         ([], r"^'trial' is one trial, such as of\.trials\('walks'\)\[-1\], not a list\.$"),
         ("first", r"not 'first'\.$"),
     ],

@@ -85,7 +85,7 @@ def test_novelties_with_an_effect_each_are_not(names: list[str]) -> None:
 )
 def test_all_domains_refuse_what_another_undoes(domain: str, novelty: str, settings: dict[str, Any], idle: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(idle)):
-        find_domain(domain).trials(1, 0, novelty, **settings)
+        find_domain(domain).trials(1, 0, novelty, **settings, unchanged=0)
 
 
 def test_a_kind_outside_the_hierarchy_is_refused() -> None:

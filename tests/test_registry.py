@@ -83,7 +83,7 @@ def test_a_file_imports_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_domain_object_is_known_by_where_another_process_finds_it() -> None:
-    of.trials(TINY, 1)
+    of.trials(TINY, 1, unchanged=0)
     assert domain_source("tiny") == "support.worlds:TINY"
     registry.use_domain(Tiny())
     assert domain_source("tiny") == "support.worlds:TINY"

@@ -108,7 +108,7 @@ def walk(value: Any) -> Any:
 @pytest.mark.parametrize("red_light", [False, True])
 def test_nothing_of_the_truth_reaches_an_agent(maze: of.Domain[Any], red_light: bool) -> None:
     """Walks all that a whole run shows: no Truth, no name or note of the novelty, no word of an onset."""
-    (trial,) = maze.trials(1, novelty="swapped+slip:hard", red_light=red_light)
+    (trial,) = maze.trials(1, novelty="swapped+slip:hard", red_light=red_light, unchanged=0)
     world, received = maze.world(trial), [maze.spec(trial)]
     kept = Kept()
     agent = maze.agents["compass"](maze.spec(trial), 1)

@@ -41,6 +41,8 @@ class BlindSet(NamedTuple):
     draws: list[Draw]
     window: Window | None
     """Where the onsets were drawn; None if the place of the change is fixed."""
+    scenario: tuple[str, ...] | None
+    """What its trials say of their novelties. A set with a fixed change and no twins says nothing, as it always did."""
 
 
 def draw_set(
@@ -60,12 +62,14 @@ def draw_set(
     """
     if not novelty:
         refuse_blinding(settings, "A set without novelty")
-        return BlindSet([Draw(seed, ()) for seed in roots], None)
+        return BlindSet([Draw(seed, ()) for seed in roots], None, None)
     window = _read_window(str(settings.onset), length, bool(FIXING & set(given)))
+    twins = _count_unchanged(str(settings.unchanged), len(roots))
     draws = [Draw(seed, novelty, _draw_onset(seed, window)) for seed in roots]
-    draws += [Draw(seed, ()) for seed in roots[: _count_unchanged(str(settings.unchanged), len(roots))]]
+    draws += [Draw(seed, ()) for seed in roots[:twins]]
     random.Random(derive(roots[0], "order") if roots else 0).shuffle(draws)
-    return BlindSet(draws, window if window is not None and window[0] < window[1] else None)
+    drawn = window if window is not None and window[0] < window[1] else None
+    return BlindSet(draws, drawn, novelty if drawn or twins else None)
 
 
 def refuse_blinding(settings: Settings, source: str) -> None:

@@ -89,7 +89,7 @@ class Domain(ABC, Generic[S]):
                 settings=trial_settings(chosen),
                 red_light=red_light,
                 limits=self.limits,
-                scenario=names or None,
+                scenario=blind.scenario,
                 window=blind.window,
             )
             for draw in blind.draws

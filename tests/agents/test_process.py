@@ -251,7 +251,7 @@ def test_a_stopped_run_goes_on_with_a_fresh_program(path: Path, program: Any, sa
 
 def test_the_example_resumes_to_the_same_record(path: Path) -> None:
     agents = {"walker": f"process:{sys.executable} {ROOT / 'examples' / 'stdio_agent.py'}"}
-    trials = of.trials(str(ROOT / "examples" / "maze.py"), 1)
+    trials = of.trials(str(ROOT / "examples" / "maze.py"), 1, unchanged=0)
     with pytest.raises(Cancelled):
         of.run(agents, trials, path, watch=press_ctrl_c_after(20))
     of.run(agents, trials, path)

@@ -42,7 +42,7 @@ def openfield(
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two agents in five small trials. Not to be written to: take `run`."""
     path = tmp_path_factory.mktemp("finished") / "maze.sqlite"
-    trials = of.trials(MAZE, count=5, training=1, before=2, after=2)
+    trials = of.trials(MAZE, count=5, training=1, before=2, after=2, unchanged=0)
     of.run(agents=["compass", "random"], trials=trials, journal=path)
     return path
 

@@ -21,7 +21,7 @@ from support.walks import WALKS
 def play(replies: int, length: int = 1000) -> list[tuple[Any, ...]]:
     """What is emitted, group by group, while an agent replies so often."""
     groups: list[tuple[Any, ...]] = []
-    (trial,) = WALKS.trials(count=1, length=length, training=0, before=2)
+    (trial,) = WALKS.trials(count=1, length=length, training=0, before=2, unchanged=0)
     under_way = of.Rollout(WALKS.world(trial), recorder=Recorder("cell", 1, lambda *group: groups.append(group)))
     for _ in range(replies):
         under_way.reply(of.Reply(1))

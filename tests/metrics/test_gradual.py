@@ -89,7 +89,7 @@ def test_the_numbers_of_a_cell():
 
 
 def test_the_oracle_solves_and_keeps_everything(tmp_path, monkeypatch):
-    trials = of.trials("commai", 1, tasks="micro2,micro7.1,mini1", retest=True)
+    trials = of.trials("commai", 1, tasks="micro2,micro7.1,mini1", retest=True, unchanged=0)
     result = of.run(["oracle"], trials, tmp_path / "run.sqlite")
     numbers = measure_gradual(result.cells[0])
     assert numbers["accuracy"] == numbers["success"] == numbers["retention"] == 1

@@ -187,7 +187,9 @@ def test_similarity_of_the_wrong_files(run, pair, table):
 
 def test_forms_that_do_not_go_together_are_told(run, table, maze, tmp_path):
     played = tmp_path / "run.sqlite"
-    of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), played)
+    of.run(
+        {"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1, unchanged=0), played
+    )
     assert "tables and runs cannot be evaluated by one command" in run(table, played)[2]
     assert "For runs: openfield objectives" in run("similarity", played, table)[2]
     assert "in nats" in run(table, "--compat", "--unit", "bits")[2]

@@ -42,7 +42,7 @@ class FilmedMaze(type(maze)):  # type: ignore[misc]
 
 def test_a_record_of_another_process_is_filmed(tmp_path: Path) -> None:
     domain = use_domain(FilmedMaze())
-    (trial,) = pickle.loads(pickle.dumps(domain.trials(1, training=0, before=2, after=1)))
+    (trial,) = pickle.loads(pickle.dumps(domain.trials(1, training=0, before=2, after=1, unchanged=0)))
     of.run(lambda turn: of.Reply("left"), trial, tmp_path / "x.sqlite")
     with Run(tmp_path / "x.sqlite") as run:
         (cell,) = run.cells()

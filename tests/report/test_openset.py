@@ -21,7 +21,7 @@ SMALL = {"training": 120, "round_size": 10, "before": 3, "after": 4}
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory):
     path = tmp_path_factory.mktemp("openset") / "r.sqlite"
-    return of.run(["knn", "random"], DOMAIN.trials(5, **SMALL), path, workers=0)
+    return of.run(["knn", "random"], DOMAIN.trials(5, **SMALL, unchanged=0), path, workers=0)
 
 
 class Balanced(HTMLParser):
@@ -86,7 +86,7 @@ def test_a_change_counts_as_declared_from_the_trials_own_threshold_on(tmp_path: 
         return of.Reply(Scores([[1.0] + [0.0] * 6] * len(ids)), of.Belief(0.6 if number < 5 else 0.8))
 
     for threshold, declared in ((0.5, 0), (0.8, 50), (0.9, None)):
-        trials = DOMAIN.trials(1, threshold=threshold, **SMALL)
+        trials = DOMAIN.trials(1, threshold=threshold, **SMALL, unchanged=0)
         played = of.run({"slow": agent}, trials, tmp_path / f"{threshold}.sqlite", workers=0)
         (cell,) = played.cells
         assert make_test_facts(read_answers(cell)).detection == declared

@@ -179,7 +179,7 @@ def test_resume_finds_files_from_another_folder(path: Path, monkeypatch: pytest.
     (home / "my_maze.py").write_text(Path(MAZE).read_text())
     (home / "my_agent.py").write_text("import openfield as of\ndef left(turn): return of.Reply('left')")
     monkeypatch.chdir(home)
-    trials = of.trials("my_maze.py", count=2, training=1, before=1, after=1)
+    trials = of.trials("my_maze.py", count=2, training=1, before=1, after=1, unchanged=0)
     with pytest.raises(Cancelled):
         of.run(["my_agent.py:left"], trials, path, watch=press_ctrl_c_after(2))
     monkeypatch.chdir(path.parent)
@@ -222,7 +222,7 @@ def test_one_agent_and_one_trial_need_no_list(path: Path) -> None:
 )
 def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, int], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        of.run("random", of.trials(worlds.TINY, options.pop("count", 1)), path, **options)  # type: ignore[arg-type]
+        of.run("random", of.trials(worlds.TINY, options.pop("count", 1), unchanged=0), path, **options)  # type: ignore[arg-type]
 
 
 def test_resume_says_which_agent_only_a_program_has(path: Path) -> None:

@@ -136,5 +136,5 @@ TINY = Tiny()
 
 def tiny_trials(count: int = 1, limits: of.Limits | None = None, **options: Any) -> list[of.Trial]:
     """Trials of the cue world."""
-    trials = of.trials(TINY, count, **options)
+    trials = of.trials(TINY, count, **options, unchanged=0)
     return trials if limits is None else [msgspec.structs.replace(trial, limits=limits) for trial in trials]

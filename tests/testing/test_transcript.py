@@ -15,7 +15,7 @@ from support.walks import WALKS
 
 def test_a_replay_does_not_mind_which_string_says_test() -> None:
     """A trial that came through a pipe has phase names of its own, and msgspec writes those out."""
-    trial = WALKS.trials(count=1)[0]
+    trial = WALKS.trials(count=1, unchanged=0)[0]
     copied = msgspec.json.decode(msgspec.json.encode(trial), type=of.Trial)
     phases = tuple(of.Phase("".join(phase.name), phase.episodes, phase.novelty) for phase in copied.phases)
     other = msgspec.structs.replace(copied, phases=phases)
@@ -27,7 +27,7 @@ def test_a_replay_does_not_mind_which_string_says_test() -> None:
 
 
 def test_a_changed_turn_is_no_replay() -> None:
-    trial = WALKS.trials(count=1)[0]
+    trial = WALKS.trials(count=1, unchanged=0)[0]
     transcript = record(WALKS, trial, RandomAgent(spec_of(WALKS, trial), 0))
     other = msgspec.structs.replace(trial, seed=trial.seed + 1)
     with pytest.raises(ReplayMismatch, match="Turn 0 differs"):

@@ -183,7 +183,7 @@ def test_an_agent_of_a_python_program_cannot_be_resumed_from_the_command_line(op
         raise Cancelled("enough")
 
     with pytest.raises(Cancelled):
-        of.run({"mine": leave}, of.trials(MAZE, 1, training=0, before=1, after=1), "x.sqlite")
+        of.run({"mine": leave}, of.trials(MAZE, 1, training=0, before=1, after=1, unchanged=0), "x.sqlite")
     said = openfield("resume", "x.sqlite")
     assert said.status == 2
     assert "start its own program again to resume" in said.err

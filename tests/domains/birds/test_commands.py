@@ -33,7 +33,7 @@ def test_trials_are_generated_to_a_file_or_printed(tmp_path, say):
     status, said = say("generate", "birds", source, "-o", tmp_path / "config.xml", "--seed", 3)
     assert (status, said) == (0, f"1 trials in {tmp_path / 'config.xml'}\n")
     assert say("generate", "birds", source, "--seed", 3) == (0, (tmp_path / "config.xml").read_text())
-    assert [len(trial.files) for trial in DOMAIN.trials(config=str(tmp_path / "config.xml"))] == [1]
+    assert [len(trial.files) for trial in DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)] == [1]
 
 
 def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
@@ -43,7 +43,7 @@ def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
     pool = tmp_path / "Levels"
     assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"190 levels in {pool}\n")
     assert len(list(pool.glob("novelty_level_0/type*"))) == 41
-    assert DOMAIN.trials(1, levels=str(pool))[0].files != DOMAIN.trials(1)[0].files
+    assert DOMAIN.trials(1, levels=str(pool), unchanged=0)[0].files != DOMAIN.trials(1, unchanged=0)[0].files
     for words in (("--pool", pool, "--count", 0), (), ("--count", 3), ("configMeta.xml", "--pool", pool)):
         assert say("generate", "birds", *words)[0] == 2
     assert "has no levels to make more of" in say("generate", "commai", "--pool", pool)[1]
@@ -51,7 +51,7 @@ def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
 
 def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     path = tmp_path / "run.sqlite"
-    of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
+    of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1, unchanged=0), path, workers=0)
     assert "2 levels and 0 reports" in say("export", path, "-f", "logs", "-o", tmp_path / "logs")[1]
     assert "1 rows" in say("export", path, "-f", "measures")[1]
     assert "18 rows" in say("export", path, "-f", "detectors", "-o", tmp_path / "detectors.csv")[1]
@@ -60,7 +60,7 @@ def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
 
 def test_a_recorded_level_becomes_a_film(tmp_path, say):
     path, film = tmp_path / "run.sqlite", tmp_path / "level.gif"
-    of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
+    of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1, unchanged=0), path, workers=0)
     with Run(path) as run:
         cell = run.cells()[0].id
     status, said = say("show", path, "--cell", cell, "--episode", 1, "--gif", film)
@@ -130,7 +130,7 @@ def test_a_trial_that_nothing_ends_is_refused_and_one_with_any_limit_ends(say):
     assert (status, said.count("\n")) == (2, 1)
     assert "Trial 0 of config.xml never ends: its training set has no limit" in said
     assert "attempts=0 never end" in say("run", "birds", "--set", "attempts=0")[1]
-    assert len(DOMAIN.trials(config="config.xml")) == 1, "whoever comes over the wire may play it"
+    assert len(DOMAIN.trials(config="config.xml", unchanged=0)) == 1, "whoever comes over the wire may play it"
     for number, limits in enumerate(({"total_interaction_limit": 9}, {"time_limit": 30})):
         configure(attempt_limit_per_level=0, **limits)
         status, said = say(*run, "-o", f"{number}.sqlite")
@@ -150,7 +150,7 @@ def test_a_configuration_that_is_not_there_gives_way_to_the_default_and_one_line
     assert status == 0
     assert said.count(f"openfield: There is no configuration at {place}; the default trials are played instead.\n") == 1
     with Run(Path("run.sqlite")) as run, pytest.warns(UserWarning, match="There is no configuration at"):
-        assert [cell.trial for cell in run.cells()] == DOMAIN.trials(1, config=place, before=1, after=1)
+        assert [cell.trial for cell in run.cells()] == DOMAIN.trials(1, config=place, before=1, after=1, unchanged=0)
 
 
 def test_a_server_says_so_too_and_serves(tmp_path):

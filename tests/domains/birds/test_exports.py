@@ -14,7 +14,7 @@ from openfield.domains.birds.exports import write_logs, write_measures
 def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_and_measures(tmp_path, sample):
     source = files("openfield.domains.birds").joinpath("data", "samples", sample, "configMeta.xml")
     (tmp_path / "configMeta.xml").write_bytes(source.read_bytes())
-    trials = DOMAIN.trials(config=str(tmp_path))
+    trials = DOMAIN.trials(config=str(tmp_path), unchanged=0)
     result = of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
     (cell,) = result.cells
     assert cell.outcome == "done"
@@ -41,7 +41,7 @@ def test_executions_of_a_configured_trial_have_its_number_in_the_logs(tmp_path):
         "<game_levels novelty_level='0' type='010101' start='0' end='0'/></game_level_set></trial>"
     )
     (tmp_path / "config.xml").write_text(f"<evaluation><trials>{trial * 3}</trials></evaluation>")
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), trial="1-2")
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), trial="1-2", unchanged=0)
     of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     with (tmp_path / "logs" / "EvaluationData.csv").open() as file:
@@ -49,7 +49,7 @@ def test_executions_of_a_configured_trial_have_its_number_in_the_logs(tmp_path):
 
 
 def test_logs_of_several_agents_are_kept_apart_and_number_the_trials(tmp_path):
-    trials = DOMAIN.trials(2, before=1, after=1, scenario="single", family=1)
+    trials = DOMAIN.trials(2, before=1, after=1, scenario="single", family=1, unchanged=0)
     result = of.run({"one": "random", "a/b": "random"}, trials, tmp_path / "run.sqlite", workers=0)
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     for folder in ("one", "a%2Fb"):
@@ -64,7 +64,9 @@ def test_logs_of_several_agents_are_kept_apart_and_number_the_trials(tmp_path):
     ("novelty", "left", "all_"), [("fan", 1, 1), ("colour", 0, 1), ("wind", 1, 1), ("gravity", 0, 0)]
 )
 def test_reports_are_logged_with_the_ids_of_what_is_novel(tmp_path, novelty, left, all_):
-    trials = DOMAIN.trials(1, novelty=novelty, before=1, after=1, scenario="single", family=1, report_step=2)
+    trials = DOMAIN.trials(
+        1, novelty=novelty, before=1, after=1, scenario="single", family=1, report_step=2, unchanged=0
+    )
     of.run({"planner": "planner"}, trials, tmp_path / "run.sqlite", workers=0)
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:

@@ -9,13 +9,13 @@ from openfield.domains.birds import DOMAIN
 
 @pytest.mark.parametrize("observe", [None, "features", "image"])
 def test_the_environment_keeps_gymnasiums_rules(observe):
-    trial = DOMAIN.trials(1, observe=observe)[0] if observe else None
+    trial = DOMAIN.trials(1, observe=observe, unchanged=0)[0] if observe else None
     check_env(gymnasium.make("openfield.gym:openfield/Birds-v0", trial=trial).unwrapped, skip_render_check=True)
 
 
 @pytest.mark.parametrize(("observe", "shape"), [("features", (40, 5)), ("image", (480, 640, 3))])
 def test_an_episode_is_a_level_and_its_shots(observe, shape):
-    (trial,) = DOMAIN.trials(1, novelty="none", before=2, after=0, observe=observe, scenario="single")
+    (trial,) = DOMAIN.trials(1, novelty="none", before=2, after=0, observe=observe, scenario="single", unchanged=0)
     env = gymnasium.make("openfield.gym:openfield/Birds-v0", trial=trial)
     seen, _ = env.reset(seed=1)
     assert seen.shape == shape

@@ -152,7 +152,7 @@ SHOTS = (31, 41, 33, 38)
 @pytest.mark.parametrize("seed", range(2))
 def test_no_sequence_of_requests_of_an_agent_does_either(tmp_path, limit, finish, seed):
     (tmp_path / "config.xml").write_text(LIMITED.format(limit=limit))
-    (trial,) = DOMAIN.trials(config=str(tmp_path / "config.xml"), finish_levels=finish)
+    (trial,) = DOMAIN.trials(config=str(tmp_path / "config.xml"), finish_levels=finish, unchanged=0)
     rng, rollout = random.Random(seed), Rollout(DOMAIN.world(trial))
     conversation, harness, done, late = Conversation(rollout.turn), rollout.world.harness, {}, {}
     while not rollout.over:

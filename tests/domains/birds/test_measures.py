@@ -117,7 +117,7 @@ def test_the_table_of_people_by_scenario(scenario):
 def test_measures_and_detectors_of_a_run_are_written_by_agent_novelty_and_scenario(tmp_path):
     run, trials = tmp_path / "run.sqlite", []
     for scenario in ("single", "sliding"):
-        trials += DOMAIN.trials(1, novelty="storm", before=6, after=6, scenario=scenario)
+        trials += DOMAIN.trials(1, novelty="storm", before=6, after=6, scenario=scenario, unchanged=0)
     of.run({"random": "random"}, trials, run, workers=0)
     assert "2 rows" in write_measures(run, tmp_path / "measures.csv")
     rows = read(tmp_path / "measures.csv")
@@ -149,7 +149,7 @@ def test_a_trial_of_nothing_but_training_is_measured_as_the_published_ones_are(t
         said.extend([0] * turn.first)
         return of.Reply({"x": 400, "y": 200}, of.Belief(float(len(said) > 4)))
 
-    result = of.run({"late": lambda spec, seed: late}, DOMAIN.trials(config=str(config)), run, workers=0)
+    result = of.run({"late": lambda spec, seed: late}, DOMAIN.trials(config=str(config), unchanged=0), run, workers=0)
     passed = [episode.performance for episode in result.cells[0].episodes]
     assert [episode.phase for episode in result.cells[0].episodes] == ["training"] * 7
     write_measures(run, tmp_path / "measures.csv")

@@ -22,13 +22,13 @@ def test_a_level_that_cannot_be_read_is_named_before_anything_is_played(tmp_path
         "</game_level_set></trial></trials></evaluation>"
     )
     with pytest.raises(InvalidInput, match=r"bad\.xml.*abc"):
-        DOMAIN.trials(config=str(tmp_path / "config.xml"))
+        DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)
 
 
 def test_a_run_is_gone_on_with_from_the_folder_it_was_started_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.xml").write_text(write_config(generate(read_meta(meta(tmp_path)), LevelPool())))
-    trial = DOMAIN.trials(config="config.xml")[0]
+    trial = DOMAIN.trials(config="config.xml", unchanged=0)[0]
     DOMAIN.world(trial).close()
     monkeypatch.chdir("/")
     with pytest.raises(InvalidInput, match=r"config.xml does not exist.*the folder in which the run was started"):
@@ -40,7 +40,7 @@ def test_some_trials_of_a_configuration_can_be_chosen(tmp_path):
     (tmp_path / "list.txt").write_text("4\n1\n\n99\n")
 
     def chosen(**choice):
-        return [trial.id for trial in DOMAIN.trials(config=str(path), **choice)]
+        return [trial.id for trial in DOMAIN.trials(config=str(path), **choice, unchanged=0)]
 
     every = chosen()
     assert len(every) == 6
@@ -58,4 +58,4 @@ def test_some_trials_of_a_configuration_can_be_chosen(tmp_path):
         ({"config": "", "trial": "1"}, "Only the trials of a configuration can be chosen"),
     ):
         with pytest.raises(InvalidInput, match=reason):
-            DOMAIN.trials(**{"config": str(path), **choice})
+            DOMAIN.trials(**{"config": str(path), **choice}, unchanged=0)

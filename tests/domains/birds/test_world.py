@@ -45,7 +45,7 @@ def test_a_trial_announces_itself_its_set_and_each_level():
 
 def test_novelty_is_in_the_truth_and_in_the_turn_only_where_it_is_granted():
     for red_light in (False, True):
-        (made,) = DOMAIN.trials(1, novelty="storm", red_light=red_light, **SMALL)
+        (made,) = DOMAIN.trials(1, novelty="storm", red_light=red_light, **SMALL, unchanged=0)
         opened = DOMAIN.world(made)
         rollout = Rollout(opened)
         lights, novel = [], []
@@ -108,7 +108,7 @@ def test_time_is_the_agents_own_and_the_simulated(tmp_path):
         "<game_levels novelty_level='0' type='010101' start='0' end='3'/></game_level_set>"
         "</trial></trials></evaluation>"
     )
-    (made,) = DOMAIN.trials(config=str(config))
+    (made,) = DOMAIN.trials(config=str(config), unchanged=0)
     opened = DOMAIN.world(made)
     begin(opened)
     spent = opened.harness.current.seconds
@@ -124,7 +124,7 @@ def test_time_that_runs_out_between_levels_ends_the_trial_and_books_no_level(tmp
         "<game_levels novelty_level='0' type='010101' start='0' end='3'/></game_level_set>"
         "</trial></trials></evaluation>"
     )
-    opened = DOMAIN.world(DOMAIN.trials(config=str(config))[0])
+    opened = DOMAIN.world(DOMAIN.trials(config=str(config), unchanged=0)[0])
     begin(opened)
     opened.step(Reply(MISS))
     assert opened.step(Reply("ignored")).ask is Ask.READY
@@ -143,7 +143,7 @@ TIMED = """<evaluation><trials><trial>
 
 def timed(tmp_path, mode, **settings):
     (tmp_path / "config.xml").write_text(TIMED.format(mode=mode))
-    return DOMAIN.world(DOMAIN.trials(config=str(tmp_path / "config.xml"), **settings)[0])
+    return DOMAIN.world(DOMAIN.trials(config=str(tmp_path / "config.xml"), **settings, unchanged=0)[0])
 
 
 def test_what_is_done_after_the_time_is_over_does_not_count(tmp_path):
@@ -241,7 +241,7 @@ def test_a_report_due_at_the_end_of_a_set_is_one_of_that_set(tmp_path):
         f"<game_level_set mode='test' attempt_limit_per_level='1'>{level}</game_level_set>"
         "</trial></trials></evaluation>"
     )
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)
     of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
@@ -250,7 +250,7 @@ def test_a_report_due_at_the_end_of_a_set_is_one_of_that_set(tmp_path):
 
 
 def test_a_rollout_replays_to_the_same_turns(tmp_path):
-    trials = DOMAIN.trials(1, novelty="gravity", report_step=2, **SMALL)
+    trials = DOMAIN.trials(1, novelty="gravity", report_step=2, **SMALL, unchanged=0)
     of.run({"naive": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()

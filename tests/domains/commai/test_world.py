@@ -18,7 +18,7 @@ SPEC = of.Spec(domain="commai", task="", actions=of.Discrete(256))
 
 
 def open_world(novelty="none", red_light=False, seed=0, **settings):
-    (trial,) = DOMAIN.trials(1, seed, novelty, red_light, **settings)
+    (trial,) = DOMAIN.trials(1, seed, novelty, red_light, **settings, unchanged=0)
     return DOMAIN.world(trial)
 
 
@@ -96,7 +96,7 @@ def test_a_world_says_what_its_environment_says_whatever_it_hears(settings, seed
     bits = chosen.get("bit_mode", False)
     rng = random.Random(seed)
     said = [rng.choice((0, 1) if bits else (32, 32, 32, 46, 97, 233)) for _ in range(chosen["max_steps"])]
-    (trial,) = DOMAIN.trials(1, seed, "none", **chosen)
+    (trial,) = DOMAIN.trials(1, seed, "none", **chosen, unchanged=0)
     world, answers = DOMAIN.world(trial), iter(said)
     seen = [turn for turn, _ in play(world, lambda turn: next(answers))]
     environment = make_environment(make_settings(CommaiSettings, chosen), trial.seed)
@@ -201,7 +201,7 @@ def test_the_original_criterion_is_reported_beside_the_strict_one(task, original
 
 
 def test_a_trial_is_the_same_every_time_and_its_settings_travel_as_data():
-    (trial,) = DOMAIN.trials(1, 7, "scrambling", tasks="micro7.2", onset_instances=1, max_steps=3000)
+    (trial,) = DOMAIN.trials(1, 7, "scrambling", tasks="micro7.2", onset_instances=1, max_steps=3000, unchanged=0)
     travelled = msgspec.json.decode(msgspec.json.encode(trial), type=of.Trial)
     assert play(DOMAIN.world(trial), echo) == play(DOMAIN.world(travelled), echo)
 
@@ -224,7 +224,7 @@ def test_a_python_configuration_is_part_of_the_trial(tmp_path, monkeypatch):
         "from tasks.challenge.round1.challenge_micro import Micro4Task\n"
         "def create_tasks():\n    return SequentialTaskScheduler([Micro4Task()])\n"
     )
-    (trial,) = DOMAIN.trials(1, module="plan.py", max_steps=25)
+    (trial,) = DOMAIN.trials(1, module="plan.py", max_steps=25, unchanged=0)
     assert list(trial.files) == ["plan.py"]
     assert [truth.detail["solved"] for _, truth in play(DOMAIN.world(trial), echo) if truth.episode_over] == [
         True,
@@ -254,6 +254,8 @@ def test_a_learner_of_the_original_kind_drives_a_rollout():
 
 
 def test_the_last_normal_instance_is_recorded_as_one(tmp_path):
-    trials = DOMAIN.trials(1, novelty="reward-sign", tasks="micro4", cyclic=True, onset_instances=3, max_steps=75)
+    trials = DOMAIN.trials(
+        1, novelty="reward-sign", tasks="micro4", cyclic=True, onset_instances=3, max_steps=75, unchanged=0
+    )
     result = of.run(["echo"], trials, tmp_path / "run.sqlite")
     assert [episode.novel for episode in result.cells[0].episodes] == [False] * 3 + [True] * 5

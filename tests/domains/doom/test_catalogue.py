@@ -168,8 +168,8 @@ def test_a_novelty_that_could_have_no_effect_is_refused(
     own = Novelty("own", 2, "agents", "something else", lambda usual: msgspec.structs.replace(usual, **change))
     monkeypatch.setattr(type(DOMAINS[domain]), "novelties", (own,))
     with pytest.raises(InvalidInput, match=f"cannot change '{next(iter(change))}'"):
-        DOMAINS[domain].trials(1, 0, "own")
-    assert DOMAINS[domain].trials(1, 0, "own", **change)
+        DOMAINS[domain].trials(1, 0, "own", unchanged=0)
+    assert DOMAINS[domain].trials(1, 0, "own", **change, unchanged=0)
 
 
 def test_the_novelty_of_the_readme_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,15 +178,15 @@ def test_the_novelty_of_the_readme_is_played(tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "mine.py"
     file.write_text(code, encoding="utf-8")
     domain = registry.find_domain(str(file))
-    world = domain.world(domain.trials(1, 0, "sloth", training=0, episodes=1)[0])
+    world = domain.world(domain.trials(1, 0, "sloth", training=0, episodes=1, unchanged=0)[0])
     start, later = (turn.observation["player"] for turn in (world.reset(), world.step(Reply("forward"))))
     world.close()
     assert later["x_position"] - start["x_position"] == pytest.approx(2.0)
 
 
 def test_novelties_that_stand_beside_each_other_are_not() -> None:
-    assert DOMAINS["doom"].trials(1, 0, "fog:easy+buckets:hard+mirrored")
-    assert DOMAINS["doom-arena"].trials(1, 0, "203:hard+205:hard+106:easy")
+    assert DOMAINS["doom"].trials(1, 0, "fog:easy+buckets:hard+mirrored", unchanged=0)
+    assert DOMAINS["doom-arena"].trials(1, 0, "203:hard+205:hard+106:easy", unchanged=0)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_novelty_that_changes_a_setting_to_what_it_may_not_be_is_refused(
     own = Novelty("own", 2, "agents", "something else", lambda usual: msgspec.structs.replace(usual, **change))
     monkeypatch.setattr(type(DOMAINS[domain]), "novelties", (own,))
     with pytest.raises(InvalidInput, match=f"Novelty 'own' .* '{next(iter(change))}' cannot be .*{re.escape(allowed)}"):
-        DOMAINS[domain].trials(1, 0, "own")
+        DOMAINS[domain].trials(1, 0, "own", unchanged=0)
 
 
 def test_a_march_to_nowhere_is_refused() -> None:

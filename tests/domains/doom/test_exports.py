@@ -29,7 +29,7 @@ class Opinionated:
 
 def export(tmp_path: Path, domain: Any, red_light: bool = False, **settings: Any) -> list[dict[str, Any]]:
     path = tmp_path / "run.sqlite"
-    trials = domain.trials(1, novelty=domain.default_novelty, red_light=red_light, **{**SHORT, **settings})
+    trials = domain.trials(1, novelty=domain.default_novelty, red_light=red_light, **{**SHORT, **settings}, unchanged=0)
     of.run({"opinionated": lambda spec, seed: Opinionated()}, trials, path, workers=0)
     assert run_command(["export", str(path), "--format", "seed"]) == 0
     return [json.loads(line) for line in path.with_suffix(".seed").read_text().splitlines()]
@@ -56,7 +56,7 @@ def test_the_last_interaction_of_an_episode_has_the_final_prediction_and_perform
 
 
 def test_arrays_have_no_such_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trials = DUEL.trials(1, novelty="none", **SHORT, training=0, observation="array")
+    trials = DUEL.trials(1, novelty="none", **SHORT, training=0, observation="array", unchanged=0)
     of.run("random", trials, tmp_path / "run.sqlite", workers=0)
     assert run_command(["export", str(tmp_path / "run.sqlite"), "--format", "seed"]) == 2
     assert "needs feature vectors" in capsys.readouterr().err

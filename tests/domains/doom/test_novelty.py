@@ -35,7 +35,7 @@ def without(trial: Trial) -> Trial:
 def test_every_novelty_takes_effect(domain: DoomDomain, novelty: Novelty[Any]) -> None:
     for seed in range(4):
         settings = {"training": 0, "episodes": 3, "before": 1, "limit": 120}
-        trial = domain.trials(1, seed, novelty.id, **settings)[0]
+        trial = domain.trials(1, seed, novelty.id, **settings, unchanged=0)[0]
         changed, _, onset = play_trial(domain, trial)
         normal, _, _ = play_trial(domain, without(trial))
         assert changed[:onset] == normal[:onset]
@@ -87,13 +87,15 @@ def test_the_enemy_of_a_duel_stands_in_the_way() -> None:
         off = turn.observation["enemy"]["y_position"] - turn.observation["player"]["y_position"]
         return Reply("forward" if abs(off) < 10 else "left" if off > 0 else "right")
 
-    trial = DUEL.trials(1, 2, "none", training=0, episodes=3, limit=150)[0]
+    trial = DUEL.trials(1, 2, "none", training=0, episodes=3, limit=150, unchanged=0)[0]
     _, turns, _ = play_trial(DUEL, trial, charge)
     assert -44 < max(turn.observation["player"]["x_position"] for turn in turns) <= -36
 
 
 def test_the_enemy_of_a_duel_turns_back_at_walls() -> None:
-    trial = DUEL.trials(1, 0, "moving:hard", training=0, episodes=1, before=0, limit=150, enemy_damage=0)[0]
+    trial = DUEL.trials(1, 0, "moving:hard", training=0, episodes=1, before=0, limit=150, enemy_damage=0, unchanged=0)[
+        0
+    ]
     _, turns, _ = play_trial(DUEL, trial, still)
     places = [turn.observation["enemy"]["y_position"] for turn in turns if turn.last is None]
     stays = sum(before == after for before, after in itertools.pairwise(places))
@@ -298,7 +300,7 @@ def test_bullets_drain_after_the_first_kill(period: int, taken: int) -> None:
 
     values = {"training": 0, "episodes": 1, "limit": 400, "player_health": 200, "enemy_damage": (0, 0)}
     values |= {"enemies": (2, 2), "drain": taken, "drain_period": period, "ammo_packs": (0, 0), "player_ammo": 100}
-    trial = ARENA.trials(1, 3, "none", **values)[0]
+    trial = ARENA.trials(1, 3, "none", **values, unchanged=0)[0]
     expert = ReferenceAgent(ARENA.spec(trial), 0)
     _, turns, _ = play_trial(ARENA, trial, shoot_one)
     kill = next(number for number, turn in enumerate(turns) if len(turn.observation["enemies"]) < 2)
@@ -343,7 +345,7 @@ def test_items_are_taken_up() -> None:
     """Traps hurt by 25, packs of bullets and health help; none is seen again."""
     seen: dict[str, set[int]] = {"health": set(), "ammo": set(), "trap": set()}
     values = {"training": 0, "episodes": 12, "limit": 400, "enemy_damage": (0, 0), "player_ammo": 8}
-    _, turns, _ = play_trial(ARENA, ARENA.trials(1, 0, "none", **values)[0])
+    _, turns, _ = play_trial(ARENA, ARENA.trials(1, 0, "none", **values, unchanged=0)[0])
     for before, after in itertools.pairwise(turns):
         if after.first:
             continue

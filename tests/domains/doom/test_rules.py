@@ -35,7 +35,7 @@ PEACE = {"enemy_damage": (0, 0)}
     ],
 )
 def test_there_are_as_many_things_as_described(novelty: str, kind: str, least: int, most: int) -> None:
-    trial = ARENA.trials(1, 0, novelty, training=0, episodes=9, before=1, limit=1)[0]
+    trial = ARENA.trials(1, 0, novelty, training=0, episodes=9, before=1, limit=1, unchanged=0)[0]
     _, turns, onset = play_trial(ARENA, trial, still)
     counts = [len(turn.observation["items"][kind]) for turn in turns[onset:] if turn.first]
     assert len(counts) == 8

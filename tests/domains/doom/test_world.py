@@ -220,7 +220,7 @@ def test_a_fallen_enemy_is_seen_as_a_standing_one(novelty: str) -> None:
 
 
 def test_labels_only_in_training() -> None:
-    training, test = DUEL.trials(1, novelty="none", **{**SHORT, "training": 1})
+    training, test = DUEL.trials(1, novelty="none", **{**SHORT, "training": 1}, unchanged=0)
     labelled = [turn for turn in play(DoomWorld(DUEL, training), _still) if turn.last is None]
     assert all(turn.feedback["label"]["action"] in DUEL.task.actions for turn in labelled)
     assert all("label" not in (turn.feedback or {}) for turn in play(DoomWorld(DUEL, test), _still))
@@ -259,7 +259,7 @@ def test_the_reference_agent_is_good(domain: DoomDomain, least: float) -> None:
 
 
 def test_the_watchful_agent_notices() -> None:
-    training, test = DUEL.trials(1, novelty="moving:hard", training=5, episodes=8, before=4)
+    training, test = DUEL.trials(1, novelty="moving:hard", training=5, episodes=8, before=4, unchanged=0)
     agent = WatchfulAgent(DUEL.spec(training), 0)
     for _ in play(DoomWorld(DUEL, training), agent):
         pass
@@ -279,7 +279,7 @@ def test_the_watchful_agent_notices() -> None:
 @pytest.mark.parametrize("novelty", ["none", "205:hard", "201:easy"])
 def test_the_watchful_agent_is_not_alarmed_by_chance(novelty: str) -> None:
     """Five episodes do not show everything that is normal in the arena."""
-    training, test = ARENA.trials(1, 6, novelty, training=5, episodes=10, limit=400)
+    training, test = ARENA.trials(1, 6, novelty, training=5, episodes=10, limit=400, unchanged=0)
     agent, levels = WatchfulAgent(ARENA.spec(training), 0), []
     for _ in play(DoomWorld(ARENA, training), agent):
         pass
@@ -297,7 +297,7 @@ def test_the_watchful_agent_is_not_alarmed_by_chance(novelty: str) -> None:
 @TASKS
 def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -> None:
     run, film = tmp_path / "run.sqlite", tmp_path / "episode.gif"
-    of.run({"still": _still}, domain.trials(1, novelty="none", **{**SHORT, "limit": 21}), run, workers=0)
+    of.run({"still": _still}, domain.trials(1, novelty="none", **{**SHORT, "limit": 21}, unchanged=0), run, workers=0)
     with Run(run) as opened:
         cell = opened.cells()[0].id
     assert run_command(["show", str(run), "--cell", cell, "--episode", "1", "--gif", str(film)]) == 0
@@ -308,7 +308,7 @@ def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -
 
 @TASKS
 def test_workers_and_their_number_do_not_matter(domain: DoomDomain, tmp_path: Path) -> None:
-    trials = domain.trials(3, novelty=domain.default_novelty, **{**SHORT, "limit": 40})
+    trials = domain.trials(3, novelty=domain.default_novelty, **{**SHORT, "limit": 40}, unchanged=0)
 
     def played(workers: int, order: int) -> dict[str, list[tuple[Any, bytes]]]:
         path = tmp_path / f"{workers}.sqlite"

@@ -23,7 +23,7 @@ SMALL = {"training": 60, "round_size": 10, "before": 2, "after": 3}
 
 
 def world(novelty: str = "classes", red_light: bool = False, **settings):
-    (trial,) = DOMAIN.trials(1, 3, novelty, red_light, **SMALL | settings)
+    (trial,) = DOMAIN.trials(1, 3, novelty, red_light, **SMALL | settings, unchanged=0)
     return DOMAIN.world(trial)
 
 
@@ -172,14 +172,14 @@ def test_condda_batches_are_clusters(tmp_path: Path) -> None:
             return of.Reply(Scores([[1.0] + [0.0] * 10] * len(turn.observation["ids"])), Belief(0.0))
         return of.Reply(NextBatch()) if turn.ask is Ask.ACT else of.Reply()
 
-    trials = DOMAIN.trials(1, protocol="CONDDA", **SMALL)
+    trials = DOMAIN.trials(1, protocol="CONDDA", **SMALL, unchanged=0)
     result = of.run({"flat": agent}, trials, tmp_path / "c.sqlite", workers=0)
     assert result.cells[0].outcome == "done"
     assert "cluster" in result.cells[0].episodes[-1].detail
 
 
 def test_a_recorded_test_replays_to_the_same_turns(tmp_path: Path) -> None:
-    trials = DOMAIN.trials(1, **SMALL)
+    trials = DOMAIN.trials(1, **SMALL, unchanged=0)
     result = of.run(["random"], trials, tmp_path / "r.sqlite", workers=0)
     from openfield.journal.reader import Run
 
@@ -221,7 +221,7 @@ def test_users_bring_arrays_folders_and_directories(tmp_path: Path) -> None:
     assert play(world(**folder)) == [1.0] * 5
     settings = OndSettings(training=50, round_size=10, before=1, after=2)
     names = write_tests(tmp_path / "dir", settings, msgspec.structs.replace(settings, new_classes=True), [1, 2])
-    (trial,) = DOMAIN.trials(data=str(tmp_path / "dir"), test=names[0])
+    (trial,) = DOMAIN.trials(data=str(tmp_path / "dir"), test=names[0], unchanged=0)
     assert DOMAIN.world(trial).test.images.shape == (30, 8, 8)
     sheet = tmp_path / f"dir/OND/image_classification/{names[1]}_single_df.csv"
     sheet.write_text(sheet.read_text() + "extra,0,1\n")
@@ -239,7 +239,7 @@ def test_too_little_data_is_said() -> None:
 
 
 def test_tests_of_a_directory_are_played_and_specified_by_their_files(data: Path, tmp_path: Path) -> None:
-    trials = DOMAIN.trials(data=str(data), test="OND.1.0000.7")
+    trials = DOMAIN.trials(data=str(data), test="OND.1.0000.7", unchanged=0)
     spec = DOMAIN.spec(trials[0])
     assert spec.actions.shape == (10, 5)
     result = of.run(["random"], trials, tmp_path / "d.sqlite", workers=0)
@@ -254,7 +254,7 @@ def test_tests_of_a_directory_are_played_and_specified_by_their_files(data: Path
 
 
 def test_another_typeface_is_another_print_of_the_same_characters() -> None:
-    worlds = [DOMAIN.world(DOMAIN.trials(1, data="glyphs", novelty=name)[0]) for name in ("none", "font")]
+    worlds = [DOMAIN.world(DOMAIN.trials(1, data="glyphs", novelty=name, unchanged=0)[0]) for name in ("none", "font")]
     usual, other = (world.test for world in worlds)
     novel = other.novel
     assert novel.any()

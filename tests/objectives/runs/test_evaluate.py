@@ -69,7 +69,7 @@ def played(maze: of.Domain[Any], path: Path) -> tuple[Path, dict[str, list[Any]]
             "walker": lambda spec, seed: Witness(Walker(spec, seed), books["walker"]),
             "compass": lambda spec, seed: Witness(compass(spec, seed), books["compass"]),
         },
-        maze.trials(2, size=4, patience=12, **SIZES),
+        maze.trials(2, size=4, patience=12, **SIZES, unchanged=0),
         path,
     )
     return path, books
@@ -136,7 +136,7 @@ def test_human_similarity_is_that_of_tables_with_code_books(played: Any) -> None
 
 def test_a_human_is_compared_at_the_same_stage_and_novelty(maze: of.Domain[Any], played: Any, tmp_path: Path) -> None:
     other = tmp_path / "played.sqlite"
-    of.run({"ada": Walker}, maze.trials(1, novelty="slip:hard", size=4, patience=12, **SIZES), other)
+    of.run({"ada": Walker}, maze.trials(1, novelty="slip:hard", size=4, patience=12, **SIZES, unchanged=0), other)
     for one in evaluate_runs(read_runs([played[0]]), human=read_human(other)):
         likeness = one.values["jaccard"]
         if one.group.stage == "after":
@@ -222,7 +222,7 @@ def test_the_command_shows_stages_side_by_side(run: Any, played: Any) -> None:
 
 def test_several_runs_are_read_as_one(maze: of.Domain[Any], played: Any, tmp_path: Path) -> None:
     other = tmp_path / "other.sqlite"
-    of.run({"ada": Walker}, maze.trials(2, size=4, patience=12, **SIZES), other)
+    of.run({"ada": Walker}, maze.trials(2, size=4, patience=12, **SIZES, unchanged=0), other)
     groups = read_runs([played[0], other])
     assert {group.agent for run in groups for group in run.groups} == {"ada", "walker", "compass"}
     with pytest.raises(InvalidInput, match="distinct inputs were seen"):

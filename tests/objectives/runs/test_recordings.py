@@ -106,7 +106,7 @@ def lamp() -> LampDomain:
 def seen(lamp: LampDomain, path: Path) -> list[Any]:
     """A run of one agent, and what it saw and did."""
     book: list[Any] = []
-    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1), path)
+    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, unchanged=0), path)
     return book
 
 
@@ -160,7 +160,7 @@ def test_a_human_is_compared_by_common_thresholds(
 ) -> None:
     book: list[Any] = []
     other = tmp_path / "played.sqlite"
-    of.run({"ada": lambda spec, seed: Walker(book, seed, (2,))}, lamp.trials(1, seed=1), other)
+    of.run({"ada": lambda spec, seed: Walker(book, seed, (2,))}, lamp.trials(1, seed=1, unchanged=0), other)
     found = evaluate_runs([read_run(path)], human=read_run(other))
     tables, _ = by_hand(seen + book)
     stages = {"before": (tables[0], tables[2]), "after": (tables[1], tables[3])}
@@ -182,7 +182,7 @@ def test_what_a_person_played_counts_though_they_left(
 
     other = tmp_path / "left.sqlite"
     with pytest.raises(Cancelled):
-        of.run({"ada": lambda spec, seed: Leaver([], seed)}, lamp.trials(1), other, workers=0)
+        of.run({"ada": lambda spec, seed: Leaver([], seed)}, lamp.trials(1, unchanged=0), other, workers=0)
     with pytest.raises(InvalidInput, match="no agent has finished"):
         read_run(other)
     human = read_human(other)
@@ -193,14 +193,14 @@ def test_what_a_person_played_counts_though_they_left(
 
 
 def test_a_picture_inside_a_mapping_counts_as_itself_or_another(lamp: LampDomain, path: Path) -> None:
-    of.run({"walker": lambda spec, seed: Walker([], seed)}, lamp.trials(1, nested=True), path)
+    of.run({"walker": lambda spec, seed: Walker([], seed)}, lamp.trials(1, nested=True, unchanged=0), path)
     before, _ = evaluate_runs([read_run(path)])
     assert before.values["input_entropy"].value > math.log(LENGTH)
 
 
 def test_what_the_world_looks_like_may_count_instead(run: Any, lamp: LampDomain, path: Path) -> None:
     book: list[Any] = []
-    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, nested=True), path)
+    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, nested=True, unchanged=0), path)
     status, output, _ = run(path, "--pictures", "--json", "--only", "input_entropy", "--only", "empowerment")
     drawn, last = [], None
     for observation, action in book:
@@ -214,13 +214,17 @@ def test_what_the_world_looks_like_may_count_instead(run: Any, lamp: LampDomain,
 
 
 def test_worlds_that_cannot_be_drawn_say_so(run: Any, maze: of.Domain[Any], path: Path) -> None:
-    of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), path)
+    of.run(
+        {"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1, unchanged=0), path
+    )
     status, _, errors = run(path, "--pictures")
     assert (status, "draws no pictures. See a turn in full: openfield show RUN" in errors) == (2, True)
 
 
 def test_the_number_of_inputs_is_said(run: Any, maze: of.Domain[Any], path: Path) -> None:
-    of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), path)
+    of.run(
+        {"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1, unchanged=0), path
+    )
     groups = json.loads(run(path, "--json")[1])["groups"]
     (seen,) = {group["num_obs"] for group in groups}
     assert json.loads(run(path, "--json", "--num-obs", seen)[1])["groups"] == groups
@@ -240,7 +244,9 @@ def test_a_world_that_changed_since_is_told_and_others_are_computed(
     run: Any, maze: of.Domain[Any], seen: list[Any], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, foreign = tmp_path / "good.sqlite", tmp_path / "text.sqlite"
-    of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), good)
+    of.run(
+        {"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1, unchanged=0), good
+    )
     foreign.write_text("no run")
     alone = json.loads(run(good, "--json")[1])
     monkeypatch.setattr(Lamp, "_see", lambda self: np.zeros((20, 32, 3), np.uint8))

@@ -84,7 +84,7 @@ def say(rollout, conversation, request, elapsed=0.1):
 def short_server(tmp_path, levels, executions=1):
     """Serves trials of nothing but training, each level once."""
     write_short(tmp_path, levels, executions)
-    with serving(tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"))) as port:
+    with serving(tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)) as port:
         yield port
 
 

@@ -16,7 +16,7 @@ SMALL = {"before": 2, "after": 2}
 
 
 def trial(**settings):
-    return DOMAIN.trials(1, **{**SMALL, **settings})[0]
+    return DOMAIN.trials(1, **{**SMALL, **settings}, unchanged=0)[0]
 
 
 def world(**settings):

@@ -24,7 +24,7 @@ SMALL = {"training": 2, "episodes": 3, "before": 1, "limit": 100}
 
 def agent() -> ReferenceAgent:
     """Make an agent for the duel."""
-    return ReferenceAgent(DUEL.spec(DUEL.trials(1)[0]), 0)
+    return ReferenceAgent(DUEL.spec(DUEL.trials(1, unchanged=0)[0]), 0)
 
 
 @asynccontextmanager
@@ -34,7 +34,9 @@ async def serving(
     """Serve some duels while the context is open."""
     ready = asyncio.Event()
     with Journal(path) as journal:
-        dispatcher = TrialDispatcher(journal, DUEL, DUEL.trials(count, novelty="moving:easy", **SMALL), "remote", None)
+        dispatcher = TrialDispatcher(
+            journal, DUEL, DUEL.trials(count, novelty="moving:easy", **SMALL, unchanged=0), "remote", None
+        )
         served = wire or AmqpWire(url, lease=lease)
         server = asyncio.create_task(serve_domain(served, dispatcher, "127.0.0.1", None, lambda _: ready.set()))
         opened = asyncio.create_task(ready.wait())

@@ -22,7 +22,7 @@ TASKS = pytest.mark.parametrize("domain", [DUEL, ARENA], ids=lambda domain: doma
 
 def open_world(domain: DoomDomain, novelty: str = "none", red_light: bool = False, **settings: Any) -> DoomWorld:
     """Open the world of a short trial."""
-    trial = domain.trials(1, novelty=novelty, red_light=red_light, **{**SHORT, **settings})[-1]
+    trial = domain.trials(1, novelty=novelty, red_light=red_light, **{**SHORT, **settings}, unchanged=0)[-1]
     return DoomWorld(domain, trial)
 
 
@@ -62,7 +62,7 @@ def play_trial(domain: DoomDomain, trial: Trial, agent: Any = None) -> tuple[lis
 def play_novelty(novelty: str, agent: Any, seed: int = 1, **settings: Any) -> list[Turn]:
     """Return the turns of an arena trial from the onset of its novelty on."""
     values = {"training": 0, "episodes": 2, "before": 1, "limit": 60, "player_health": 200, **settings}
-    _, turns, onset = play_trial(ARENA, ARENA.trials(1, seed, novelty, **values)[0], agent)
+    _, turns, onset = play_trial(ARENA, ARENA.trials(1, seed, novelty, **values, unchanged=0)[0], agent)
     return turns[onset:]
 
 

@@ -44,7 +44,7 @@ TASK = (
 class BirdsDomain(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 4
+    name, version = "birds", 3
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES

@@ -26,8 +26,6 @@ from openfield.novelty import apply_novelties
 from openfield.settings import changed_settings
 from openfield.trial import Phase, Trial, derive, file_digest
 
-WHOLE_TESTS = 4
-"""From this version on the levels of a test are drawn at once; before, the place of the change had a part in it."""
 NUMBER = "trial "
 """Prefix of the key in `Trial.files` that holds the number of a configured trial and its digest."""
 
@@ -155,8 +153,8 @@ def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Evalu
     one_draw = _draw(names, trial.test_length, random.Random(derive(trial.seed, "test levels")))
     for phase in trial.phases:
         changes = apply_novelties(NOVELTIES, phase.novelty, settings).changes
-        is_whole = trial.version >= WHOLE_TESTS and phase.name == "test"  # the same levels wherever the change comes
-        drawn = one_draw[len(test) :][: phase.episodes] if is_whole else _draw(names, phase.episodes, rng)
+        together = trial.scenario is not None and phase.name == "test"  # twins meet the same levels
+        drawn = one_draw[len(test) :][: phase.episodes] if together else _draw(names, phase.episodes, rng)
         marked = [f"{name}#{'+'.join(changes)}" if changes else name for name in drawn]
         (training if phase.name == "training" else test).extend(marked)
     return EvaluationScript(

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Wire
 
 _AGENTS = "openfield.domains.commai.agents.learner_agent"
-ONSET_IN_PHASES, OLD_ONSET = 2, 20
-"""From this version on the phases of a trial say when the world changes; before, settings did, after 20 instances."""
 TASK = (
     "A teacher sends one {symbol} at a time, with the reward for your last {symbol}; answer each with one {symbol}. "
     "Space (32) is silence. Find out what is asked, when to speak and what earns rewards; tasks change unannounced."
@@ -38,7 +36,7 @@ TASK = (
 class CommaiDomain(Domain[CommaiSettings]):
     """The General AI Challenge, Round 1, and the older sets it grew from."""
 
-    name, version = "commai", 2
+    name = "commai"
     title = "A teacher and a learner exchange bytes; tasks build on each other"
     gym_name = "CommAI"
     settings = CommaiSettings
@@ -88,10 +86,11 @@ class CommaiDomain(Domain[CommaiSettings]):
         """Return one phase, or with novelties one before the onset and one from it on, in instances or in steps."""
         if not novelty:
             return (Phase("test"),)
-        if settings.onset_instances is not None and not settings.onset_steps and settings.onset == "":
-            return (Phase("test", settings.onset_instances), Phase("test", 0, novelty))
-        before = min(settings.onset_steps or settings.max_steps // 2, settings.max_steps)
-        return (Phase("test", steps=before), Phase("test", 0, novelty, settings.max_steps - before))
+        fixed = settings.onset_instances is not None or settings.onset_steps > 0
+        if fixed and settings.onset == "":
+            before = 0 if settings.onset_steps else settings.onset_instances or 0
+            return (Phase("test", before), Phase("test", 0, novelty))
+        return (Phase("test", 0, novelty, settings.max_steps),)
 
     def trials(self, *args: Any, **options: Any) -> list[Trial]:
         """Make trials that differ in their seeds only. A Python configuration becomes part of them by its digest."""
@@ -113,11 +112,9 @@ class CommaiDomain(Domain[CommaiSettings]):
         first, last = trial.phases[0], trial.phases[-1]
         settings = make_settings(self.settings, trial.settings)
         changed = self.settings_in(trial, last) if last.novelty else None
-        if trial.version < ONSET_IN_PHASES:
-            kept = OLD_ONSET if settings.onset_instances is None else settings.onset_instances
-            return CommaiWorld(trial, settings, changed, (kept, settings.onset_steps))
         settings = settings if trial.window is None else msgspec.structs.replace(settings, cyclic=True)
-        return CommaiWorld(trial, settings, changed, (0, 0) if first.novelty else (first.episodes, first.steps))
+        onset = (0, 0) if first.novelty else (first.episodes, first.steps or settings.onset_steps)
+        return CommaiWorld(trial, settings, changed, onset)
 
     def adapt(self, found: Any) -> AgentFactory | None:
         """Return a factory for a learner class of the original's kind, with `next(symbol)` and `reward(r)`."""

@@ -79,13 +79,11 @@ class DoomDomain(Domain[Any]):
         training = self.training_trial(chosen, seed)
         roots = [derive(seed, self.name, number) for number in range(count)]
         blind = draw_set(chosen, settings, chosen.episodes, names, roots)
-        tests = [
-            self.test_trial(
-                chosen, draw.seed, compose(chosen, draw.novelty, draw.seed, draw.onset), red_light, training
-            )
-            for draw in blind.draws
-        ]
-        tests = [replace(trial, scenario=names or None, window=blind.window) for trial in tests]
+        tests = []
+        for draw in blind.draws:
+            phases = compose(chosen, draw.novelty, draw.seed, draw.onset)
+            trial = self.test_trial(chosen, draw.seed, phases, red_light, training)
+            tests.append(replace(trial, scenario=blind.scenario, window=blind.window))
         return tests if training is None else [training, *tests]
 
     def training_trial(self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...] = ()) -> Trial | None:

@@ -18,7 +18,7 @@ from support.birds.worlds import trial
 
 @pytest.mark.parametrize("observe", ["features", "image"])
 def test_agents_that_read_ground_truth_say_so_and_a_random_one_needs_none(tmp_path, observe):
-    trials = DOMAIN.trials(1, before=1, after=0, observe=observe)
+    trials = DOMAIN.trials(1, before=1, after=0, observe=observe, unchanged=0)
     result = of.run({"random": "random", "naive": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
     notes = {cell.agent: (cell.outcome, cell.note) for cell in result.cells}
     assert notes["random"] == ("done", "")
@@ -52,7 +52,7 @@ def test_the_planner_tries_taps_in_its_head_where_the_bird_has_a_power(monkeypat
 
 
 def test_the_planner_learns_which_way_birds_fall():
-    (made,) = DOMAIN.trials(1, novelty="gravity", before=1, after=6, scenario="single", seed=4)
+    (made,) = DOMAIN.trials(1, novelty="gravity", before=1, after=6, scenario="single", seed=4, unchanged=0)
     opened = DOMAIN.world(made)
     rollout, agent, passed = Rollout(opened), find_agent("planner", DOMAIN)(DOMAIN.spec(made), 1), []
     while not rollout.over:
@@ -67,7 +67,7 @@ def test_the_planner_learns_which_way_birds_fall():
 
 
 def test_the_planner_is_better_than_the_naive_agent_and_that_one_than_chance():
-    (made,) = DOMAIN.trials(1, novelty="none", before=12, after=0)
+    (made,) = DOMAIN.trials(1, novelty="none", before=12, after=0, unchanged=0)
     passed = {}
     for name in ("random", "naive", "planner"):
         opened = DOMAIN.world(made)

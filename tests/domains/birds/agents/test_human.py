@@ -9,7 +9,7 @@ from openfield.domains.birds.agents.human import BirdsHuman
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
 
-(TRIAL,) = DOMAIN.trials(1, before=2, after=0, novelty="none", scenario="single", family=1)
+(TRIAL,) = DOMAIN.trials(1, before=2, after=0, novelty="none", scenario="single", family=1, unchanged=0)
 
 
 def test_a_person_is_told_distances_and_shoots_by_angle():

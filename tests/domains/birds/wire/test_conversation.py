@@ -57,7 +57,7 @@ def any_request(rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_any_sequence_of_requests_gets_replies_of_their_layout(seed):
     rng = random.Random(seed)
-    (trial,) = DOMAIN.trials(1, training=4, before=3, after=3, attempts=2, report_step=3, novelty="storm")
+    (trial,) = DOMAIN.trials(1, training=4, before=3, after=3, attempts=2, report_step=3, novelty="storm", unchanged=0)
     rollout = Rollout(DOMAIN.world(trial))
     conversation, seen = Conversation(rollout.turn), set()
     for _ in range(250):
@@ -90,7 +90,7 @@ def blocks(reply):
 
 @pytest.mark.parametrize(("speed", "passes", "own"), [(0, False, 0.0), (1, True, 0.1), (100, True, 0.0)])
 def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes, own):
-    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, unchanged=0)
     rollout = Rollout(DOMAIN.world(trial))
     conversation = Conversation(rollout.turn)
     for request in (Request(2, (speed,)), Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
@@ -108,7 +108,7 @@ def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes, own):
 
 @pytest.mark.parametrize(("elapsed", "tries"), [(20.0, 1), (0.02, 100)])
 def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(elapsed, tries):
-    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple", unchanged=0)
     rollout = Rollout(DOMAIN.world(trial))
     conversation = Conversation(rollout.turn)
     for request in (Request(68), Request(68), Request(53), Request(41, (600, 100, 0, 0))):
@@ -121,7 +121,7 @@ def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(
 
 
 def test_who_observes_takes_none_of_the_time_of_an_agent():
-    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, unchanged=0)
     rollout = Rollout(DOMAIN.world(trial))
     conversation = Conversation(rollout.turn)
     for request in (Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
@@ -138,7 +138,7 @@ def test_who_observes_takes_none_of_the_time_of_an_agent():
 
 @pytest.mark.parametrize(("degrees", "pixels", "zoom"), [(30, 12, 34), (-5, 7, 35), (150, 9, 34), (45, 400, 35)])
 def test_a_polar_shot_flies_where_it_says_as_fast_as_it_says(degrees, pixels, zoom):
-    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, unchanged=0)
     rollout = Rollout(DOMAIN.world(trial))
     conversation = Conversation(rollout.turn)
     for code in (68, 68, 53, zoom):
@@ -152,7 +152,7 @@ def test_a_polar_shot_flies_where_it_says_as_fast_as_it_says(degrees, pixels, zo
 
 
 def test_a_report_out_of_bounds_is_brought_into_them():
-    (trial,) = DOMAIN.trials(1, before=1, after=0, novelty="none")
+    (trial,) = DOMAIN.trials(1, before=1, after=0, novelty="none", unchanged=0)
     rollout = Rollout(DOMAIN.world(trial))
     said = []
     conversation = Conversation(rollout.turn)
@@ -164,7 +164,7 @@ def test_a_report_out_of_bounds_is_brought_into_them():
 
 @pytest.mark.parametrize("code", [33, 43])
 def test_each_shot_of_a_sequence_has_the_next_bird(code):
-    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple", unchanged=0)
     rollout = Rollout(DOMAIN.world(trial))
     conversation = Conversation(rollout.turn)
     for request in (Request(68), Request(68), Request(53)):

@@ -50,7 +50,7 @@ CONFIG = """<evaluation>
 @contextlib.contextmanager
 def legacy_server(tmp_path, step=0, informed=False, **options):
     (tmp_path / "config.xml").write_text(CONFIG.format(step=step, informed=informed))
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), dev=options.pop("dev", False))
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), dev=options.pop("dev", False), unchanged=0)
     with serving(tmp_path / "run.sqlite", trials, **options) as port:
         yield port
 
@@ -282,7 +282,7 @@ def test_a_shot_watched_to_its_first_contact_leaves_the_game_paused(tmp_path):
 
 
 def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
-    trials = DOMAIN.trials(3, before=1, after=1)
+    trials = DOMAIN.trials(3, before=1, after=1, unchanged=0)
     with serving(tmp_path / "run.sqlite", trials) as port:
         sockets = [socket.create_connection(("127.0.0.1", port), 120) for _ in range(4)]
         for one in sockets:

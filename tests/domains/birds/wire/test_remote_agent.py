@@ -13,7 +13,7 @@ from support.birds.serving import free_port
 
 def test_a_program_plays_cells_over_the_wire(tmp_path):
     command = f"wire:{sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {{port}}"
-    trials = DOMAIN.trials(1, before=1, after=1)
+    trials = DOMAIN.trials(1, before=1, after=1, unchanged=0)
     result = of.run({"program": command, "here": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
     assert {cell.agent: (cell.outcome, len(cell.episodes)) for cell in result.cells} == {
         "program": ("done", 2),
@@ -26,7 +26,7 @@ def test_agents_go_from_level_to_level_where_they_may_choose_although_attempts_h
     text = text.replace('allow_level_selection="False"', 'allow_level_selection="True"').replace('step="2"', 'step="0"')
     (tmp_path / "config.xml").write_text(text.replace('interaction_limit="2"', 'interaction_limit="0"'))
     command = f"wire:{sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {{port}}"
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)
     result = of.run({"program": command, "here": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
     for cell in result.cells:
         played = [episode.detail["index"] for episode in cell.episodes if episode.phase == "training"]
@@ -39,7 +39,9 @@ def test_programs_that_know_only_one_port_take_turns(tmp_path):
     command = (
         f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {port}"
     )
-    result = of.run({"program": command}, DOMAIN.trials(3, before=1, after=0), tmp_path / "run.sqlite", workers=3)
+    result = of.run(
+        {"program": command}, DOMAIN.trials(3, before=1, after=0, unchanged=0), tmp_path / "run.sqlite", workers=3
+    )
     assert [(cell.outcome, cell.note) for cell in result.cells] == [("done", "")] * 3
 
 
@@ -49,7 +51,7 @@ def test_a_port_that_another_program_keeps_is_named(tmp_path, monkeypatch):
         command = (
             f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {port}"
         )
-        trials = DOMAIN.trials(1, before=1, after=0)
+        trials = DOMAIN.trials(1, before=1, after=0, unchanged=0)
         (cell,) = of.run({"program": command}, trials, tmp_path / "run.sqlite", workers=0).cells
     assert (cell.outcome, cell.episodes) == ("harness_error", ())
     assert f"Port {port}" in cell.note

@@ -125,7 +125,7 @@ with BirdsClient(port=int(sys.argv[1])) as client:
 @pytest.mark.parametrize("farewell", ["asks", "leaves"])
 def test_a_program_of_one_trial_is_heard_after_its_last_level_and_done_when_it_knows_or_leaves(tmp_path, farewell):
     (tmp_path / "program.py").write_text(PROGRAM)
-    trials = DOMAIN.trials(1, before=3, after=0, family=1, scenario="single")
+    trials = DOMAIN.trials(1, before=3, after=0, family=1, scenario="single", unchanged=0)
     command = f"wire:{sys.executable} {tmp_path / 'program.py'} {{port}} {farewell}"
     (cell,) = of.run({"program": command}, trials, tmp_path / "run.sqlite", workers=0).cells
     assert (cell.outcome, [episode.belief.novel for episode in cell.episodes]) == ("done", [0.0, 0.1, 0.2])

@@ -21,7 +21,7 @@ from support.birds.serving import Clock, free_port, serving
 def trials(tmp_path):
     path = tmp_path / "config.xml"
     path.write_text(CONFIG)
-    return DOMAIN.trials(config=str(path))
+    return DOMAIN.trials(config=str(path), unchanged=0)
 
 
 def shoot_a_pig(client):
@@ -242,7 +242,7 @@ def test_a_token_is_the_number_of_a_team(token):
 
 def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
     (tmp_path / "config.xml").write_text(CONFIG.replace('time_limit="0"', 'time_limit="600"'))
-    trials, gone = DOMAIN.trials(config=str(tmp_path / "config.xml")), threading.Event()
+    trials, gone = DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0), threading.Event()
     leave = BirdsServer._leave
 
     async def note(server, session, writer):

@@ -23,7 +23,7 @@ def sit_down(lines, mode="dot", **settings):
     """A person who types these lines, and the rollout they play until they leave."""
     target = io.StringIO()
     human = Human(LineView(source=io.StringIO(lines), target=target), mode, settings.get("bit_mode", False))
-    rollout = Rollout(DOMAIN.world(DOMAIN.trials(1, skips=True, **settings)[0]))
+    rollout = Rollout(DOMAIN.world(DOMAIN.trials(1, skips=True, **settings, unchanged=0)[0]))
     rewards, said = [], []
     with suppress(Cancelled):
         while not rollout.over:
@@ -79,7 +79,7 @@ def test_what_is_no_symbol_is_asked_for_again():
 
 
 def test_skip_gives_up_the_instance():
-    world = DOMAIN.world(DOMAIN.trials(1, skips=True, tasks="micro7.1")[0])
+    world = DOMAIN.world(DOMAIN.trials(1, skips=True, tasks="micro7.1", unchanged=0)[0])
     turn = world.reset()
     while turn.observation != ord("."):
         turn = world.step(Reply(32))

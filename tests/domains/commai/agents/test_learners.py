@@ -139,7 +139,7 @@ def test_the_example_runs():
 def test_a_noticing_learner_is_surprised_by_a_new_alphabet_and_by_nothing_before(tmp_path, task):
     """On seeds that nothing was chosen by: of 400 others, 200 with the novelty, all were right and 192 at once."""
     options = {"tasks": task, "cyclic": True, "max_steps": 4000, "onset_instances": 40}
-    trials = openfield.trials("commai", 12, seed=8675309, novelty="alphabet:hard", **options)
+    trials = openfield.trials("commai", 12, seed=8675309, novelty="alphabet:hard", **options, unchanged=0)
     result = openfield.run(["mapper"], trials, tmp_path / "run.sqlite")
     delays = []
     for cell in result.cells:
@@ -157,7 +157,7 @@ def test_the_baseline_bears_any_task(seed):
 
 
 def test_the_demonstration_shows_a_drop_and_a_detection(tmp_path):
-    trials = DOMAIN.trials(3, novelty=DOMAIN.demo_novelty, **DOMAIN.demo_settings)
+    trials = DOMAIN.trials(3, novelty=DOMAIN.demo_novelty, **DOMAIN.demo_settings, unchanged=0)
     result = openfield.run(DOMAIN.demo_agents, trials, tmp_path / "run.sqlite")
     assert {cell.outcome for cell in result.cells} == {"done"}
     for cell in result.cells:

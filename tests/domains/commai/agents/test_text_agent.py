@@ -26,7 +26,7 @@ def solved(result):
 
 
 def test_a_function_solves_tasks_without_knowing_of_bytes(tmp_path):
-    trials = of.trials("commai", 1, tasks="micro7.1,micro7.2,micro7.3", success_threshold=2)
+    trials = of.trials("commai", 1, tasks="micro7.1,micro7.2,micro7.3", success_threshold=2, unchanged=0)
     result = of.run({"repeat": make_text_agent(repeat)}, trials, tmp_path / "run.sqlite")
     assert solved(result) == [True] * 6
     assert sum(episode.detail["interruptions"] for episode in result.cells[0].episodes) == 0
@@ -39,7 +39,7 @@ def test_it_is_told_what_its_last_answer_earned(tmp_path):
         heard.append((said, reward))
         return "x."
 
-    trials = of.trials("commai", 1, tasks="micro7.1", max_steps=60)
+    trials = of.trials("commai", 1, tasks="micro7.1", max_steps=60, unchanged=0)
     of.run({"x": make_text_agent(answer)}, trials, tmp_path / "run.sqlite")
     assert heard[0][0].startswith("say: ")
     assert heard[0][1] == 0
@@ -48,7 +48,7 @@ def test_it_is_told_what_its_last_answer_earned(tmp_path):
 
 
 def test_single_symbols_are_questions_too(tmp_path):
-    trials = of.trials("commai", 1, tasks="micro4", success_threshold=2)
+    trials = of.trials("commai", 1, tasks="micro4", success_threshold=2, unchanged=0)
     result = of.run(
         {"echo": make_text_agent(lambda said, reward: said or " ", ends="")}, trials, tmp_path / "run.sqlite"
     )
@@ -60,7 +60,7 @@ def test_a_program_answers_a_line_a_question_on_stdio(tmp_path):
     command = (
         f"{sys.executable} -m openfield.domains.commai.agents.text_agent {sys.executable} {tmp_path / 'program.py'}"
     )
-    trials = of.trials("commai", 1, tasks="micro7.1,micro7.2", success_threshold=1)
+    trials = of.trials("commai", 1, tasks="micro7.1,micro7.2", success_threshold=1, unchanged=0)
     result = of.run({"program": f"process:{command}"}, trials, tmp_path / "run.sqlite")
     assert result.cells[0].outcome == "done", result.cells[0].note
     assert solved(result) == [True, True]

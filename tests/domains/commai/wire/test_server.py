@@ -72,7 +72,7 @@ def test_a_hello_may_carry_a_token():
 def run_peer(tmp_path, fault="", **settings):
     pytest.importorskip("zmq", reason="pyzmq is not installed")
     command = f"wire:{sys.executable} {PEER} {{port}} {fault}"
-    trials = of.trials("commai", 1, tasks="micro4,micro5.3", max_steps=400, **settings)
+    trials = of.trials("commai", 1, tasks="micro4,micro5.3", max_steps=400, **settings, unchanged=0)
     result = of.run({"peer": command, "echo": "echo"}, trials, tmp_path / "run.sqlite")
     return {cell.agent: cell for cell in result.cells}
 
@@ -116,7 +116,7 @@ def test_a_second_hello_on_the_same_line_shows_the_turn_again(tmp_path):
 
 def test_a_learner_that_hangs_is_given_up(tmp_path):
     pytest.importorskip("zmq", reason="pyzmq is not installed")
-    trials = limit(of.trials("commai", 1, tasks="micro5.3", max_steps=400), {"reply_seconds": 0.3})
+    trials = limit(of.trials("commai", 1, tasks="micro5.3", max_steps=400, unchanged=0), {"reply_seconds": 0.3})
     result = of.run([f"wire:{sys.executable} {PEER} {{port}} hangs"], trials, tmp_path / "run.sqlite")
     assert result.cells[0].outcome == "agent_timeout"
 
@@ -141,7 +141,7 @@ def test_a_new_hello_goes_on_with_the_trial_and_the_next_one_starts_the_next(tmp
     async def serve():
         with Journal(path) as journal:
             dispatcher = TrialDispatcher(
-                journal, DOMAIN, of.trials("commai", 2, tasks="micro4", max_steps=300), "remote", None
+                journal, DOMAIN, of.trials("commai", 2, tasks="micro4", max_steps=300, unchanged=0), "remote", None
             )
             server = asyncio.create_task(serve_domain(ReportingWire(), dispatcher, "127.0.0.1", 0, ready))
             await asyncio.to_thread(opened.wait)
@@ -164,7 +164,7 @@ def play_raw(tmp_path, script, max_steps=60, **limits):
     """Plays a trial, waiting for whoever comes, with a peer of our own making; returns the cell."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=max_steps), limits)
+    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=max_steps, unchanged=0), limits)
     peer = threading.Thread(target=script, args=(port,))
     peer.start()
     result = of.run([f"wire:@127.0.0.1:{port}"], trials, tmp_path / "run.sqlite")

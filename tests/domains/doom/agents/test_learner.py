@@ -87,7 +87,7 @@ def test_it_recovers_where_the_reference_does_not(domain: DoomDomain, novelty: s
 
 def test_where_no_known_move_leads_it_tries_any() -> None:
     """It knows that left goes right; that right goes left it finds out only by trying, wherever the enemy stands."""
-    agent = LearningAgent(DUEL.spec(DUEL.trials(1)[-1]), 0)
+    agent = LearningAgent(DUEL.spec(DUEL.trials(1, unchanged=0)[-1]), 0)
     agent._experience.effects["left"] = (0.0, -8.0)
     body = {"id": 0, "x_position": -384.0, "y_position": 0.0, "z_position": 0.0, "health": 10.0}
     enemy = {**body, "x_position": 0.0}
@@ -111,7 +111,7 @@ def test_it_goes_on_from_what_it_saved() -> None:
 
 def test_the_arena_as_it_was_does_not_surprise_it() -> None:
     """Walls and pillars stop moves as well; they are no novelty."""
-    training, test = ARENA.trials(1, novelty="none", training=3, episodes=10, limit=300)
+    training, test = ARENA.trials(1, novelty="none", training=3, episodes=10, limit=300, unchanged=0)
     agent, levels = LearningAgent(ARENA.spec(training), 0), []
     list(play(DoomWorld(ARENA, training), agent))
 

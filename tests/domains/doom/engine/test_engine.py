@@ -405,7 +405,7 @@ def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> 
     engines.close_idle_engines()
     for wad in workdir.process_folder().glob("*.wad"):
         wad.unlink()
-    first, *others = DUEL.trials(6, training=0, episodes=1)
+    first, *others = DUEL.trials(6, training=0, episodes=1, unchanged=0)
     playing = DoomWorld(DUEL, first)
     playing.reset()
     used = []

@@ -31,7 +31,9 @@ def _nothing_expected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def some_trials(domain: DoomDomain, **settings: Any) -> list[Trial]:
     values = {"training": 1, "episodes": 3, "before": 1, "limit": 30, **settings}
-    return domain.trials(2, seed=3, novelty="tough:hard+slim:hard" if domain is DUEL else "203:hard", **values)
+    return domain.trials(
+        2, seed=3, novelty="tough:hard+slim:hard" if domain is DUEL else "203:hard", **values, unchanged=0
+    )
 
 
 @TASKS
@@ -121,7 +123,7 @@ def test_a_wad_that_is_gone_is_written_again() -> None:
 
 
 def test_a_trial_that_cannot_be_laid_out_keeps_no_other_from_it() -> None:
-    (trial,) = ARENA.trials(1, novelty="207:easy", training=0, episodes=1)
+    (trial,) = ARENA.trials(1, novelty="207:easy", training=0, episodes=1, unchanged=0)
     playable = msgspec.structs.replace(trial, settings={"goal": [0, 0, 512]})  # nothing stands in the goal
     phase = msgspec.structs.replace(trial.phases[0], novelty=())
     broken = msgspec.structs.replace(playable, phases=(phase,))

@@ -93,7 +93,9 @@ def test_over_the_wire_as_in_process(broker: PrivateBroker, tmp_path: Path) -> N
             await AmqpClient(rpc, agent(), "same").play()
 
     run(work)
-    of.run({"same": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL), tmp_path / "local.sqlite")
+    of.run(
+        {"same": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL, unchanged=0), tmp_path / "local.sqlite"
+    )
     scores = [[e.performance for c in cells(p) for e in c.episodes] for p in (path, tmp_path / "local.sqlite")]
     assert scores[0] == scores[1]
 
@@ -403,7 +405,9 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path, resets: list[Pri
         own.close()
     found = cells(path)
     assert [cell.outcome for cell in found] == ["done", "done"]
-    of.run({"patient": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL), tmp_path / "local.sqlite")
+    of.run(
+        {"patient": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL, unchanged=0), tmp_path / "local.sqlite"
+    )
     assert [c.steps for c in found] == [c.steps for c in cells(tmp_path / "local.sqlite")]
 
 
@@ -497,7 +501,7 @@ def test_a_program_of_the_old_family_as_an_agent(
     (tmp_path / "TA2.py").write_text(textwrap.dedent(PROGRAM))
     (tmp_path / "ta2.config").write_text("[aiq-sail-on]\nmodel_name = old\n[sail-on]\n[amqp]\nhost = elsewhere\n")
     command = f"wire:{sys.executable} {tmp_path}/TA2.py --config={tmp_path}/ta2.config"
-    trials = DUEL.trials(1, novelty="moving:easy", **SMALL)
+    trials = DUEL.trials(1, novelty="moving:easy", **SMALL, unchanged=0)
     of.run({"old": command, "new": "reference"}, trials, tmp_path / "run.sqlite")
     found = cells(tmp_path / "run.sqlite")
     assert [(cell.agent, cell.outcome, cell.note) for cell in found] == [("old", "done", ""), ("new", "done", "")] * 2
@@ -519,7 +523,7 @@ def test_a_program_without_its_file_is_refused_before_it_plays(tmp_path: Path, w
     (tmp_path / "TA2.py").write_text("print(1)")
     command = f"wire:{sys.executable} {tmp_path}/TA2.py {words.format(folder=tmp_path)}"
     with pytest.raises(InvalidInput, match=said):
-        of.run({"old": command}, DUEL.trials(1, **SMALL), tmp_path / "run.sqlite")
+        of.run({"old": command}, DUEL.trials(1, **SMALL, unchanged=0), tmp_path / "run.sqlite")
     assert not (tmp_path / "run.sqlite").exists()
 
 

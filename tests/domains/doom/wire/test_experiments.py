@@ -188,5 +188,5 @@ def _fields(config: ServerConfig) -> dict[str, Any]:
 
 
 def test_a_duel_of_ones_own_tells_it_of_each_episode() -> None:
-    trial = DUEL.trials(1, 0, "slim:easy", red_light=True, training=0, episodes=10, share=0.4)[0]
+    trial = DUEL.trials(1, 0, "slim:easy", red_light=True, training=0, episodes=10, share=0.4, unchanged=0)[0]
     assert indicators(DUEL, trial) == [bool(novelty) for novelty in script_of(trial)]

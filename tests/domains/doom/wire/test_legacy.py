@@ -255,7 +255,9 @@ def test_as_an_agent_of_a_run(broker: PrivateBroker, tmp_path: Path, monkeypatch
     config = write_client(tmp_path, broker)
     command = f"wire:{sys.executable} {PROGRAM} --config={config.name}"
     agents = {"ada": command, "bob": command}
-    result = of.run(agents, DUEL.trials(2, novelty="moving:easy", **SMALL), tmp_path / "run.sqlite", workers=2)
+    result = of.run(
+        agents, DUEL.trials(2, novelty="moving:easy", **SMALL, unchanged=0), tmp_path / "run.sqlite", workers=2
+    )
     assert [(cell.outcome, cell.note) for cell in result.cells] == [("done", "")] * 6
     assert config.read_text() == CLIENT.format(port=broker.port)
     assert len(list((tmp_path / "model").iterdir())) == 2
@@ -292,7 +294,7 @@ def test_a_model_kept_beside_the_file_is_found_again(
     config, program = write_client(tmp_path, broker), tmp_path / "agent.py"
     program.write_text(textwrap.dedent(BESIDE))
     command = f"wire:{sys.executable} {program} --config={config}"
-    trials = DUEL.trials(1, novelty="moving:easy", **SMALL)
+    trials = DUEL.trials(1, novelty="moving:easy", **SMALL, unchanged=0)
     result = of.run({"ada": command}, trials, tmp_path / "run.sqlite", workers=0)
     assert [(cell.outcome, cell.note) for cell in result.cells] == [("done", "")] * 2
 

@@ -34,7 +34,7 @@ def calm() -> list[tuple[np.ndarray, list[np.ndarray]]]:
     of the rest: nothing is used twice.
     """
     found = []
-    for number, trial in enumerate(DOMAIN.trials(16, 3, "none", before=24, after=0)):
+    for number, trial in enumerate(DOMAIN.trials(16, 3, "none", before=24, after=0, unchanged=0)):
         built = DOMAIN.world(trial)._built
         agent = NearestAgent(DOMAIN.spec(trial), number)
         agent.learn({"images": built.images, "labels": built.labels, "metadata": {"known_classes": 6}})

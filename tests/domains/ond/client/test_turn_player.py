@@ -27,7 +27,7 @@ from support.ond.serving import play_session, server
 
 
 def in_process(root: Path, test: str, red_light: bool) -> dict[str, Any]:
-    (trial,) = DOMAIN.trials(data=str(root), test=test, red_light=red_light, training=1)
+    (trial,) = DOMAIN.trials(data=str(root), test=test, red_light=red_light, training=1, unchanged=0)
     world = DOMAIN.world(trial)
     drive(Rollout(world), AdaptingAgent(DOMAIN.spec(trial), 7))
     return evaluate(world.answers)
@@ -72,7 +72,7 @@ def test_numbers_do_not_depend_on_where_the_unknown_class_stands(videos, capsys,
         words = ["run", "ond", "--server", "here", "-a", "knn", "--set", f"data={data}", "--set", f"area={area}"]
         assert run_command([*words, "-o", str(tmp_path / f"{area}.sqlite")]) == 0
         found[area] = msgspec.json.decode(capsys.readouterr().out)["knn"][name]
-        (trial,) = DOMAIN.trials(data=str(data), test=name, area=area, training=1)
+        (trial,) = DOMAIN.trials(data=str(data), test=name, area=area, training=1, unchanged=0)
         world = DOMAIN.world(trial)
         drive(Rollout(world), NearestAgent(DOMAIN.spec(trial), 0))
         here = msgspec.json.decode(msgspec.json.encode(evaluate(world.answers)))
@@ -130,7 +130,7 @@ def test_a_test_that_departs_from_the_custom_of_its_area_says_so_and_is_answered
 
 def test_a_local_agent_buys_labels_as_it_numbers_them(videos) -> None:
     data, name = videos
-    (trial,) = DOMAIN.trials(data=str(data), test=name, area="activity_recognition", training=1)
+    (trial,) = DOMAIN.trials(data=str(data), test=name, area="activity_recognition", training=1, unchanged=0)
     world = DOMAIN.world(trial)
     rollout = Rollout(world)
     rollout.reply(Reply())

@@ -110,7 +110,7 @@ def test_a_program_of_the_protocol_plays_a_cell(tmp_path: Path) -> None:
         "    client.complete(session, tests[0])\n"
     )
     command = f"wire:{sys.executable} {program} http://{{host}}:{{port}}"
-    trials = DOMAIN.trials(1, training=10, before=1, after=2)
+    trials = DOMAIN.trials(1, training=10, before=1, after=2, unchanged=0)
     result = of.run({"program": command}, trials, tmp_path / "w.sqlite", workers=0)
     (cell,) = result.cells
     assert (cell.outcome, cell.note) == ("done", "")
