@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import TRIALS, Settings
+from openfield.cli.shared.parameters import NO_OPTIONS, ExperimentOptions
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.console import print_json
-from openfield.options import MORE, CommandChanges, Whole
+from openfield.options import CommandChanges, Whole
 
 AGENTS = Group("Agents", sort_key=1)
 
@@ -28,20 +28,11 @@ def run(
     agent: Annotated[
         list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False, metavar="AGENT", group=AGENTS)
     ] = None,
-    novelty: Annotated[list[str] | None, Parameter(consume_multiple=False, metavar="NAME", group=TRIALS)] = None,
-    trials: Annotated[Whole | None, Parameter(group=TRIALS)] = None,
-    set_: Annotated[Settings, Parameter(group=TRIALS)] = None,
-    redlight: Annotated[bool | None, Parameter(name=["--redlight", "--given-detection"], group=TRIALS)] = None,
-    seed: Annotated[Whole | None, Parameter(group=TRIALS)] = None,
-    sealed: Annotated[bool | None, Parameter(group=TRIALS)] = None,
+    experiment: ExperimentOptions = NO_OPTIONS,
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
     retry: bool = False,
     json: bool = False,
-    secret: Annotated[str | None, Parameter(group=MORE, metavar="FILE")] = None,
-    trials_of: Annotated[str | None, Parameter(group=MORE, metavar="RUN")] = None,
-    repeats: Annotated[Whole | None, Parameter(group=MORE)] = None,
-    reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None,
 ) -> None:
     """Evaluate agents. The same command again resumes.
 
@@ -51,42 +42,20 @@ def run(
         options: Options of the domain.
         agent: A name, `module:Class`, `file.py:Class`, `process:COMMAND` or `wire:COMMAND` [random]. Repeat it for
             further agents. `NAME=AGENT` gives one a name.
-        novelty: `NAME[:difficulty]`, `a+b` for both at once, or `none`. Repeat it for further trials.
-        trials: Trials per novelty that change [5]. Two fifths as many come on top, in which nothing changes.
-        set_: A setting of the domain. Repeat it for further settings.
-        redlight: Tell the agents when the world has changed.
-        seed: The root of all seeds [0].
-        sealed: Draw the root seed, so that no agent can compute its trials. The run file keeps it.
+        experiment: What is played.
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
         json: Print the numbers as JSON.
-        secret: A file with the root seed, for several sealed runs; it is made if it is missing.
-        trials_of: Play the trials of another run again.
-        repeats: How often each agent plays each trial [1].
-        reply_seconds: How long a reply may take [60].
 
     Example:
         openfield run birds -a planner -a mine.py:Agent --novelty gravity
     """
-    from openfield.runner.experiment import parse_agents, parse_settings
+    from openfield.runner.experiment import parse_agents
 
-    own = {
-        "agents": parse_agents(agent) if agent else None,
-        "novelty": novelty,
-        "trials": trials,
-        "repeats": repeats,
-        "seed": seed,
-        "sealed": sealed,
-        "secret": secret,
-        "trials_of": trials_of,
-        "workers": workers,
-        "redlight": redlight,
-        "output": output,
-        "settings": parse_settings(set_) if set_ else None,
-        "limits": {"reply_seconds": reply_seconds} if reply_seconds is not None else None,
-    }
-    _run_experiment(domain, {key: value for key, value in own.items() if value is not None}, options, retry, json)
+    played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
+    own = experiment.keys | {key: value for key, value in played.items() if value is not None}
+    _run_experiment(domain, own, options, retry, json)
 
 
 def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool, as_json: bool) -> None:

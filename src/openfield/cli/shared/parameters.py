@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from openfield.options import CommandChanges, Count, Whole
+from openfield.options import MORE, CommandChanges, Count, Whole
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -53,3 +53,43 @@ class TrialOptions:
 
 
 DEFAULT = TrialOptions()
+
+
+@Parameter(name="*", group=TRIALS)
+@dataclass(frozen=True)
+class ExperimentOptions:
+    """What is played, as keys of an experiment."""
+
+    novelty: Annotated[list[str] | None, Parameter(consume_multiple=False, metavar="NAME")] = None
+    """`NAME[:difficulty]`, `a+b` for both at once, or `none`. Repeat it for further trials."""
+    trials: Whole | None = None
+    """Trials per novelty that change [5]. Two fifths as many come on top, in which nothing changes."""
+    set_: Settings = None
+    """A setting of the domain. Repeat it for further settings."""
+    redlight: Annotated[bool | None, Parameter(name=["--redlight", "--given-detection"])] = None
+    """Tell the agents when the world has changed."""
+    seed: Whole | None = None
+    """The root of all seeds [0]."""
+    sealed: bool | None = None
+    """Draw the root seed, so that no agent can compute its trials. The run file keeps it."""
+    secret: Annotated[str | None, Parameter(group=MORE, metavar="FILE")] = None
+    """A file with the root seed, for several sealed runs; it is made if it is missing."""
+    trials_of: Annotated[str | None, Parameter(group=MORE, metavar="RUN")] = None
+    """Play the trials of another run again."""
+    repeats: Annotated[Whole | None, Parameter(group=MORE)] = None
+    """How often each agent plays each trial [1]."""
+    reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None
+    """How long a reply may take [60]."""
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The keys of an experiment that were given."""
+        from openfield.runner.experiment import parse_settings
+
+        found = {key: value for key, value in asdict(self).items() if value is not None}
+        pairs, seconds = found.pop("set_", None), found.pop("reply_seconds", None)
+        settings = {"settings": parse_settings(pairs)} if pairs else {}
+        return {**found, **settings, **({} if seconds is None else {"limits": {"reply_seconds": seconds}})}
+
+
+NO_OPTIONS = ExperimentOptions()
