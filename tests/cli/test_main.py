@@ -38,10 +38,13 @@ def shell(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
+ONE_KIND = ("--set", "unchanged=0")
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, workers: int) -> None:
     (tmp_path / "interrupting.py").write_text(INTERRUPTING.format(workers=workers))
-    words = ("run", MAZE, "--agent", "interrupting.py:Interrupting", "--trials", "2", "-o", "x.sqlite")
+    words = ("run", MAZE, "--agent", "interrupting.py:Interrupting", "--trials", "2", "-o", "x.sqlite", *ONE_KIND)
     done = shell(tmp_path, *words, "--workers", str(workers))
     assert done.returncode == 130
     assert "all that was recorded is safe. To go on: openfield resume x.sqlite" in done.stderr

@@ -72,7 +72,7 @@ def test_a_metric_that_fails_is_named(openfield: Any, run: Path, tmp_path: Path,
 
 
 def test_several_runs_are_reported_as_one(openfield: Any, run: Path) -> None:
-    small = ("--set", "training=1", "--set", "before=2", "--set", "after=2")
+    small = ("--set", "training=1", "--set", "before=2", "--set", "after=2", "--set", "unchanged=0")
     openfield("run", MAZE, "--agent", "other=compass", *small, "--workers", "0", "-o", "other.sqlite")
     summary = json.loads(openfield("report", run, "other.sqlite", "--json").out)
     assert [group["agent"] for group in summary["groups"]] == ["compass", "other", "random"]
@@ -98,7 +98,7 @@ def test_numbers_against_a_baseline_in_any_domain(openfield: Any, run: Path, tmp
 
 
 def test_numbers_against_nobody_are_refused(openfield: Any) -> None:
-    small = ("--set", "training=1", "--set", "before=2", "--set", "after=2")
+    small = ("--set", "training=1", "--set", "before=2", "--set", "after=2", "--set", "unchanged=0")
     openfield("run", MAZE, "--agent", "compass", *small, "--workers", "0", "-o", "one.sqlite")
     assert openfield("report", "one.sqlite").status == 0
     said = openfield("report", "one.sqlite", "--metric", "baseline")

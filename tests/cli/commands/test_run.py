@@ -14,7 +14,8 @@ from openfield.errors import Cancelled
 from openfield.journal.reader import Run
 from support.places import MAZE, ROOT
 
-SMALL = ("--workers", "0", "--trials", "2", "--set", "training=1", "--set", "before=1", "--set", "after=1")
+SHORT = ("--workers", "0", "--set", "training=1", "--set", "before=1", "--set", "after=1")
+SMALL = (*SHORT, "--trials", "2", "--set", "unchanged=0")
 QUITTER = """
 import pathlib, openfield as of
 from openfield.errors import Cancelled
@@ -58,9 +59,12 @@ def test_run_records_and_prints(openfield: Any) -> None:
     assert outcomes(Path("runs/maze.sqlite")) == ["done"] * 4
 
 
-def test_run_plays_five_trials_unless_told_otherwise(openfield: Any) -> None:
-    assert openfield("run", MAZE, "--agent", "compass", *SMALL[:2], *SMALL[4:]).status == 0
-    assert outcomes(Path("runs/maze.sqlite")) == ["done"] * 5
+def test_run_plays_five_trials_that_change_and_two_that_do_not(openfield: Any) -> None:
+    assert openfield("run", MAZE, "--agent", "compass", *SHORT).status == 0
+    with Run("runs/maze.sqlite") as run:
+        cells = run.cells()
+    assert [cell.outcome for cell in cells] == ["done"] * 7
+    assert sum(cell.trial.is_changed for cell in cells) == 5
 
 
 def test_the_same_command_does_nothing_twice(openfield: Any) -> None:
@@ -144,8 +148,8 @@ def test_several_novelties_repeats_and_the_red_light(openfield: Any) -> None:
 
 def test_a_change_that_never_came_is_said(openfield: Any) -> None:
     words = ("run", "commai", "--set", "tasks=micro1", "--novelty", "alphabet:hard", "-a", "oracle", "--trials", "1")
-    said = openfield(*words, "--workers", "0", "-o", "x.sqlite")
-    assert "In 1 of 1 cells the trial ended before the change came." in said.out
+    said = openfield(*words, "--set", "onset_instances=20", "--workers", "0", "-o", "x.sqlite")
+    assert "In 1 of 2 cells the trial ended before the change came." in said.out
     assert "never came" not in openfield("run", MAZE, *SMALL, "-o", "y.sqlite").out
 
 
@@ -160,7 +164,9 @@ def test_an_experiment_file_is_changed_by_flags_key_by_key(openfield: Any, tmp_p
     (tmp_path / "e.toml").write_text(
         f"{text}[settings]\ntraining = 0\nbefore = 1\nafter = 1\n[limits]\nepisode_turns = 9\n"
     )
-    said = openfield("run", "e.toml", "--trials", "1", "--set", "after=2", "--reply-seconds", "5")
+    said = openfield(
+        "run", "e.toml", "--trials", "1", "--set", "after=2", "--set", "unchanged=0", "--reply-seconds", "5"
+    )
     assert said.status == 0
     with Run("x.sqlite") as run:
         (cell,) = run.cells()
@@ -171,7 +177,7 @@ def test_an_experiment_file_is_changed_by_flags_key_by_key(openfield: Any, tmp_p
 
 def test_the_example_experiment_can_be_read(openfield: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
-    said = openfield("run", "examples/maze.toml", *SMALL, "-o", tmp_path / "x.sqlite")
+    said = openfield("run", "examples/maze.toml", *SMALL, "--set", "onset=1", "-o", tmp_path / "x.sqlite")
     assert said.status == 0
     assert outcomes(tmp_path / "x.sqlite") == ["done"] * 12
 

@@ -17,7 +17,7 @@ import pytest
 from openfield.journal.reader import Run
 from support.places import MAZE
 
-SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3")
+SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3", "--set", "unchanged=0")
 
 
 @contextmanager

@@ -8,7 +8,20 @@ from typing import Any
 
 from support.places import MAZE
 
-SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3", "--trials", "1")
+SMALL = (
+    "--set",
+    "training=0",
+    "--set",
+    "before=1",
+    "--set",
+    "after=1",
+    "--set",
+    "patience=3",
+    "--set",
+    "unchanged=0",
+    "--trials",
+    "1",
+)
 
 
 def test_show_goes_from_cells_to_turns_to_one_turn(openfield: Any, run: Path) -> None:
