@@ -176,7 +176,7 @@ def rehearse_mutated(source: str, trial: Trial, steps: bytes) -> str:
 def without_novelty(trial: Trial) -> Trial:
     """Return the same trial without its novelties."""
     phases = tuple(msgspec.structs.replace(phase, novelty=()) for phase in trial.phases)
-    return msgspec.structs.replace(trial, phases=phases)
+    return msgspec.structs.replace(trial, phases=phases, scenario=None if trial.scenario is None else ())
 
 
 def name_trial(trial: Trial) -> str:
