@@ -98,7 +98,8 @@ def find_raised() -> set[str]:
 def find_messages(tree: ast.AST, kinds: set[str]) -> Iterator[str]:
     """Yield the messages of the errors that a module raises or makes, in the order of their lines."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) in kinds]
+    makers = {*kinds, "import_extra"}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) in makers]
     for call in sorted(calls, key=lambda node: node.lineno):
         around = [node for node in functions if node.lineno <= call.lineno <= (node.end_lineno or 0)]
         yield from _messages_of(call, around[-1] if around else None)
@@ -111,8 +112,8 @@ def _messages_of(call: ast.Call, function: ast.AST | None) -> Iterator[str]:
         label = next(_texts(labels[0], function), "Installed") if labels else "Installed"
         what = next(_texts(call.args[0], function), "{kind}")
         yield f"Unknown {what} '{{name}}'. Did you mean '{{other}}'? {label}: {{names}}."
-    elif kind == "MissingExtra" and len(call.args) == 2:
-        need, extra = next(_texts(call.args[1], function), ""), next(_texts(call.args[0], function), "{extra}")
+    elif kind in ("MissingExtra", "import_extra"):
+        extra, need = (next(_texts(part, function), _place(part)) for part in call.args[-2:])
         yield f"{need} needs an optional part of openfield. Install it: pip install 'openfield[{extra}]'"
     else:
         found = [text for argument in call.args for text in _texts(argument, function) if " " in text]
