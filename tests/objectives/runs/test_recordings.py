@@ -106,7 +106,7 @@ def lamp() -> LampDomain:
 def seen(lamp: LampDomain, path: Path) -> list[Any]:
     """A run of one agent, and what it saw and did."""
     book: list[Any] = []
-    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, unchanged=0), path)
+    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, onset=6, unchanged=0), path)
     return book
 
 
@@ -160,7 +160,7 @@ def test_a_human_is_compared_by_common_thresholds(
 ) -> None:
     book: list[Any] = []
     other = tmp_path / "played.sqlite"
-    of.run({"ada": lambda spec, seed: Walker(book, seed, (2,))}, lamp.trials(1, seed=1, unchanged=0), other)
+    of.run({"ada": lambda spec, seed: Walker(book, seed, (2,))}, lamp.trials(1, seed=1, onset=6, unchanged=0), other)
     found = evaluate_runs([read_run(path)], human=read_run(other))
     tables, _ = by_hand(seen + book)
     stages = {"before": (tables[0], tables[2]), "after": (tables[1], tables[3])}
@@ -193,14 +193,14 @@ def test_what_a_person_played_counts_though_they_left(
 
 
 def test_a_picture_inside_a_mapping_counts_as_itself_or_another(lamp: LampDomain, path: Path) -> None:
-    of.run({"walker": lambda spec, seed: Walker([], seed)}, lamp.trials(1, nested=True, unchanged=0), path)
+    of.run({"walker": lambda spec, seed: Walker([], seed)}, lamp.trials(1, nested=True, onset=6, unchanged=0), path)
     before, _ = evaluate_runs([read_run(path)])
     assert before.values["input_entropy"].value > math.log(LENGTH)
 
 
 def test_what_the_world_looks_like_may_count_instead(run: Any, lamp: LampDomain, path: Path) -> None:
     book: list[Any] = []
-    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, nested=True, unchanged=0), path)
+    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, nested=True, onset=6, unchanged=0), path)
     status, output, _ = run(path, "--pictures", "--json", "--only", "input_entropy", "--only", "empowerment")
     drawn, last = [], None
     for observation, action in book:
