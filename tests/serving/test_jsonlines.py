@@ -15,6 +15,7 @@ from openfield.core import Ask, Belief, Spec, Turn
 from openfield.errors import AgentFault, AgentProtocol
 from openfield.rollout import Rollout
 from openfield.serving import jsonlines as lines
+from openfield.serving.connection import LineConnection
 from openfield.serving.jsonlines import (
     HelloMessage,
     JsonLinesWire,
@@ -28,6 +29,7 @@ from openfield.serving.jsonlines import (
     turn_line,
     welcome,
 )
+from openfield.serving.listen import Talks
 from openfield.serving.remote import RemoteRollout
 from openfield.spaces import Discrete
 from support.worlds import Scripted, act
@@ -170,12 +172,17 @@ def test_who_hangs_up_before_the_answer_is_no_failure(refused: bool) -> None:
     """Neither of the server's, which it told at length, nor of the trial, which ended as one."""
 
     async def talk() -> RemoteRollout:
-        reader, remote = (
-            asyncio.StreamReader(),
-            RemoteRollout(Rollout(Scripted([act(), act()])), Spec(domain="tiny", task=""), 7),
-        )
-        reader.feed_data(b'{"type": "hello"}\n')
-        await JsonLinesWire()._talk(Giving(None if refused else remote), reader, Gone())  # type: ignore[arg-type]
+        remote = RemoteRollout(Rollout(Scripted([act(), act()])), Spec(domain="tiny", task=""), 7)
+        over = asyncio.Event()
+
+        async def answer(lines: LineConnection) -> None:
+            await JsonLinesWire()._talk(Giving(None if refused else remote), lines)  # type: ignore[arg-type]
+            over.set()
+
+        connection = LineConnection(Talks(), answer)
+        connection.connection_made(Gone())
+        connection.data_received(b'{"type": "hello"}\n')
+        await asyncio.wait_for(over.wait(), 60)
         return remote
 
     assert asyncio.run(talk()).fault is None

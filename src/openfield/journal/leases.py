@@ -11,13 +11,18 @@ import socket
 import sqlite3
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from openfield.errors import RunBusy
 
 LEASE_SECONDS = 60.0
 """How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
 UNKNOWN_BIRTH = "?"
+BLOCKS = (64, 16, 4, 1)
+"""How many rows a statement is about."""
+T = TypeVar("T")
 _living: set[str] = set()
 """The holders of this process whose journals are open."""
 
@@ -41,8 +46,15 @@ class Leases:
         self._cells.add(cell)
         return True
 
-    def check(self, db: sqlite3.Connection, cell: str) -> None:
-        """Refuse to write into a cell that another process took over or ended while this one stood still."""
+    def check(self, db: sqlite3.Connection, cells: set[str]) -> None:
+        """Refuse to write into cells that another process took over or ended while this one stood still."""
+        for block in split_blocks(list(cells)):
+            ours = "SELECT count(*) FROM cells WHERE holder = ? AND id IN (?)".replace("(?)", _marks(len(block)))
+            if db.execute(ours, (self._holder, *block)).fetchone()[0] < len(block):
+                for cell in block:
+                    self._check_one(db, cell)
+
+    def _check_one(self, db: sqlite3.Connection, cell: str) -> None:
         (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
         if other != self._holder and (cell in self._cells or other is not None):
             raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")
@@ -63,6 +75,19 @@ class Leases:
     def retire(self) -> None:
         """Forget the holder when its journal is closed."""
         _living.discard(self._holder)
+
+
+def _marks(count: int) -> str:
+    return f"({', '.join('?' * count)})"
+
+
+def split_blocks(rows: list[T]) -> Iterator[list[T]]:
+    """Yield rows in blocks of a few sizes only, so that a statement for each size stays prepared."""
+    at = 0
+    while at < len(rows):
+        size = next(size for size in BLOCKS if size <= len(rows) - at)
+        yield rows[at : at + size]
+        at += size
 
 
 def _is_dead(holder: str) -> bool:

@@ -5,9 +5,13 @@ The journal settles receipts when a commit is on disk. Wires acknowledge nothing
 
 from __future__ import annotations
 
+import sys
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -62,11 +66,9 @@ class Receipt(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
-            from asyncio import get_running_loop  # loaded only where there is a loop
-
-            loop = get_running_loop()
+            loop = sys.modules["asyncio"].get_running_loop()  # loaded only where there is a loop
             waiter: asyncio.Future[None] = loop.create_future()
-            self.then(lambda: _wake(loop, waiter))
+            self.then(partial(find_mailbox(loop).put, partial(_set, waiter)))
             yield from waiter
         return self._outcome()
 
@@ -86,11 +88,40 @@ class Receipt(Generic[T]):
             call()
 
 
-def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None]) -> None:
-    with suppress(RuntimeError):  # the loop is closed, and nothing waits there any more
-        loop.call_soon_threadsafe(_set, waiter)
-
-
 def _set(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():  # it may have been cancelled
         waiter.set_result(None)
+
+
+class Mailbox:
+    """Calls that other threads leave for an event loop: a commit of a thousand replies wakes the loop once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = weakref.ref(loop)  # or the loop would live as long as its mailbox
+        self._calls: deque[Callable[[], object]] = deque()
+        self._woken = False
+
+    def put(self, call: Callable[[], object]) -> None:
+        """Let the loop call something soon. Any thread may call this."""
+        self._calls.append(call)
+        loop = self._loop()
+        if not self._woken and loop is not None:
+            self._woken = True
+            with suppress(RuntimeError):  # the loop is closed, and nothing waits there any more
+                loop.call_soon_threadsafe(self._make_calls, loop)
+
+    def _make_calls(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._woken = False  # first: what comes from here on wakes the loop again
+        while self._calls:
+            try:
+                self._calls.popleft()()
+            except Exception as error:  # the others must not wait in vain
+                loop.call_exception_handler({"message": "A call after a commit failed.", "exception": error})
+
+
+_mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = weakref.WeakKeyDictionary()
+
+
+def find_mailbox(loop: asyncio.AbstractEventLoop) -> Mailbox:
+    """Return the mailbox of an event loop."""
+    return _mailboxes.get(loop) or _mailboxes.setdefault(loop, Mailbox(loop))

@@ -5,6 +5,7 @@ A rollout writes through a `Recorder`; a journal, here or in the parent process,
 
 from __future__ import annotations
 
+import struct
 import time
 import zlib
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ HIDDEN_NANOSECONDS = 200_000_000
 """How long the end of an episode may wait if the agent is not told of it: some episodes last ten turns only."""
 LARGE_BYTES = 128 * 1024
 """Chunks from this size on hold single large replies and are stored as they are: compressing 450 kB takes 3 ms."""
+SMALL_BYTES = 512
+"""Chunks below this size are stored as they are: for zlib Python lets other threads go first, and agents wait."""
 
 
 class Emit(Protocol):
@@ -65,6 +68,7 @@ class Recorder:
         self._state: AgentState | None = None  # waits to be emitted with the next steps, as do the episodes
         self._episodes: list[EpisodeEnd] = []
         self._emitted = 0  # when an episode was emitted last
+        self._receipt: Receipt[None] | None = None  # of the last step, if it was emitted in a hurry
         self._sole = False  # whether everything on record from the last chunk on came from here
 
     def rewind(self, steps: int) -> None:
@@ -106,17 +110,21 @@ class Recorder:
         """Emit the steps so far as a chunk. Its commit may wait for company."""
         full = (msgspec.structs.replace(chunk, full=True) for chunk in self._chunk())
         self._emit(*full, *self._waiting())
+        self._receipt = None
 
     def commit(self) -> Receipt[None] | None:
         """Emit the newest steps at once, on their own. The chunk they belong to will replace them."""
         count, first = self._steps - self._committed, self._committed
+        if not count and self._receipt is not None and self._state is None and not self._episodes:
+            return self._receipt
         early: tuple[Chunk, ...] = ()
         if count:
             data = _compress(_as_list(self._buffer[self._mark :], count))  # it costs less than the pages it saves
             early = (Chunk(self.cell, self.attempt, first, count, zlib.crc32(data), data, fresh=self._sole),)
             self._sole = True
         self._committed, self._mark = self._steps, len(self._buffer)
-        return self._emit(*early, *self._waiting())
+        self._receipt = self._emit(*early, *self._waiting())
+        return self._receipt
 
     def end_episode(self, episode: EpisodeEnd, state: bytes | None, hidden: bool = False) -> None:
         """Emit an episode with its last steps and the agent's state.
@@ -132,7 +140,7 @@ class Recorder:
         now = time.monotonic_ns()
         if not hidden or now - self._emitted > HIDDEN_NANOSECONDS:
             self._emitted = now
-            self._emit(*self._chunk(), *self._waiting())
+            self._receipt = self._emit(*self._chunk(), *self._waiting())
 
     def end(self, outcome: str, note: str, seconds: float) -> None:
         """Emit how the attempt ended, with its last steps."""
@@ -193,6 +201,13 @@ def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
 
 
 def _compress(steps: bytes) -> bytes:
+    if len(steps) < SMALL_BYTES:
+        return (
+            _STORED
+            + struct.pack("<HH", len(steps), len(steps) ^ 0xFFFF)
+            + steps
+            + zlib.adler32(steps).to_bytes(4, "big")
+        )
     return zlib.compress(steps, 1 if len(steps) < LARGE_BYTES else 0)
 
 
@@ -215,6 +230,7 @@ def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[A
 
 
 _ARRAY32 = b"\xdd"
+_STORED = b"\x78\x01\x01"  # how a zlib stream begins whose only block is not compressed
 _STEPS = msgspec.msgpack.Decoder(list[Step])
 _RAW_STEPS = msgspec.msgpack.Decoder(list[RawStep])
 _ENCODED_STEPS = msgspec.msgpack.Decoder(list[msgspec.Raw])

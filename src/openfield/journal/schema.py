@@ -63,6 +63,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
             _check_schema(db, path)  # before anything is changed: it may belong to another program
         wal = db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
         db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA wal_autocheckpoint = 8000")
         commit(db, _create)
         _check_schema(db, path)
     if not wal:

@@ -21,7 +21,7 @@ from msgspec.structs import astuple
 
 from openfield.cell import Cell
 from openfield.errors import JournalError, OpenfieldError, RunBusy
-from openfield.journal.leases import LEASE_SECONDS, Leases
+from openfield.journal.leases import LEASE_SECONDS, Leases, split_blocks
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import keep_first
 from openfield.journal.schema import close_written, commit, explain_error, open_to_write
@@ -165,14 +165,18 @@ class _Task(NamedTuple):
 
 
 def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases) -> None:
-    for cell in {entry.cell for entry in entries}:
-        leases.check(db, cell)
+    leases.check(db, {entry.cell for entry in entries})
+    fresh: list[Chunk] = []
     for entry in entries:
+        if isinstance(entry, Chunk) and entry.fresh:
+            fresh.append(entry)
+            continue
+        _write_chunks(db, fresh)
+        fresh.clear()
         match entry:
             case Chunk():
-                if not entry.fresh:
-                    _make_room(db, entry)
-                _write_chunk(db, entry)
+                _make_room(db, entry)
+                _write_chunks(db, [entry])
             case EpisodeEnd():
                 _write_episode(db, entry)
             case AgentState():
@@ -181,6 +185,7 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases) -
                 row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
                 db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
                 leases.end(db, entry.cell)
+    _write_chunks(db, fresh)
 
 
 def _write_anew(db: sqlite3.Connection, cell: str, attempt: int, entries: tuple[Entry, ...], leases: Leases) -> None:
@@ -201,11 +206,15 @@ def _make_room(db: sqlite3.Connection, chunk: Chunk) -> None:
     if end > chunk.first:
         before = Chunk(*db.execute(f"SELECT * {last}", place[:2]).fetchone())
         db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first = ?", (*place[:2], before.first))
-        _write_chunk(db, keep_first(before, chunk.first - before.first))
+        _write_chunks(db, [keep_first(before, chunk.first - before.first)])
 
 
-def _write_chunk(db: sqlite3.Connection, chunk: Chunk) -> None:
-    db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", astuple(chunk)[:6])
+def _write_chunks(db: sqlite3.Connection, chunks: list[Chunk]) -> None:
+    """Write chunks, many with one statement: Python's lock, which event loops wait for, is then given up only once."""
+    for block in split_blocks(chunks):
+        values = [value for chunk in block for value in astuple(chunk)[:6]]
+        row = "(?, ?, ?, ?, ?, ?)"
+        db.execute("INSERT INTO chunks VALUES ?".replace("?", ", ".join([row] * len(block))), values)
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:

@@ -5,7 +5,7 @@ Stands between the dispatchers, which open rollouts, and the journal, which know
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from openfield.cell import Cell
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
@@ -20,10 +20,11 @@ AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
 class Assignments:
     """The trials of remote agents: those every agent gets, or those an agent was enrolled with."""
 
-    def __init__(self, journal: Journal, trials: Iterable[Trial]) -> None:
+    def __init__(self, journal: Journal, trials: Iterable[Trial], hand_over: Callable[[], None] = lambda: None) -> None:
+        """Assign trials to the agents of a journal; `hand_over` gives it what agents have written and it lacks yet."""
         self.trials = list(trials)
         """The trials of agents that have none of their own."""
-        self._journal = journal
+        self._journal, self._hand_over = journal, hand_over
         self._own: dict[str, list[Cell]] = {}
 
     def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str]) -> None:
@@ -43,6 +44,7 @@ class Assignments:
 
     def records(self, only: str | None = None) -> list[CellRecord]:
         """Return the recorded cells of all agents, or only one, also from before a restart."""
+        self._hand_over()
         self._journal.flush()
         with Run(self._journal.path) as run:
             return run.cells(with_episodes=False, only=only)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import threading
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +19,10 @@ from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
 from openfield.journal.reader import CellRecord, Run
+from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
+from openfield.record import Entry
 from openfield.registry import find_domain
 from openfield.runner.plan import check_agent_name
 from openfield.runner.player import explain, open_rollout
@@ -29,6 +32,45 @@ from openfield.serving.listen import check_port
 from openfield.serving.remote import RemoteRollout
 from openfield.serving.wire import Dispatcher, Serving, Wire
 from openfield.trial import Trial
+
+
+class GroupedWrites:
+    """Hands over what many agents have written in one turn of the event loop to the journal as one write.
+
+    A write of its own for every reply would cost more than the reply.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal, self._lock = journal, threading.Lock()
+        self._entries: list[Entry] = []
+        self._receipt: Receipt[None] | None = None
+
+    def add(self, *entries: Entry) -> Receipt[None]:
+        """Write entries in the order in which they are added. Any thread may call this."""
+        with self._lock:
+            self._entries += entries
+            begins, receipt = self._receipt is None, self._receipt or Receipt[None]()
+            self._receipt = receipt
+        if begins:
+            try:
+                asyncio.get_running_loop().call_soon(self.hand_over)
+            except RuntimeError:  # there is no event loop in this thread
+                self.hand_over()
+        return receipt
+
+    def hand_over(self) -> None:
+        """Let the journal write all that was added."""
+        with self._lock:
+            entries, receipt = self._entries, self._receipt
+            self._entries, self._receipt = [], None
+            if receipt is None:
+                return
+            try:
+                written = self._journal.add(*entries)
+            except OpenfieldError as error:
+                receipt.settle(None, error)
+                return
+        written.then(lambda: receipt.settle(None, written.failure))
 
 
 class RecordingDispatcher(ABC):
@@ -79,8 +121,8 @@ class TrialDispatcher(RecordingDispatcher):
         self, journal: Journal, domain: Domain[Any], trials: Iterable[Trial], agent: str, token: str | None
     ) -> None:
         super().__init__(journal, token)
-        self._domain = domain
-        self._assignments = Assignments(journal, trials)
+        self._domain, self._writes = domain, GroupedWrites(journal)
+        self._assignments = Assignments(journal, trials, self._writes.hand_over)
         self._announce(self._assignments.trials)
         self._agent = agent
         self._remotes: dict[str, tuple[Cell, RemoteRollout]] = {}
@@ -146,6 +188,7 @@ class TrialDispatcher(RecordingDispatcher):
         """Record how every rollout ended. Trials that are not over can be resumed."""
         try:
             self._book(closing=True)
+            self._writes.hand_over()
         finally:
             self._close_reopened()
 
@@ -156,7 +199,8 @@ class TrialDispatcher(RecordingDispatcher):
             remote.rollout.world.close()
         self._remotes.clear()
         self._reopen()
-        self._assignments = Assignments(self._journal, self._assignments.trials)
+        self._writes = GroupedWrites(self._journal)
+        self._assignments = Assignments(self._journal, self._assignments.trials, self._writes.hand_over)
         said = {f"went on {uuid.uuid4().hex[:8]}": "Something could not be written before."}
         self._journal.enter([], {}, said)  # finds out whether there is room
 
@@ -200,7 +244,7 @@ class TrialDispatcher(RecordingDispatcher):
         """Open a rollout in an attempt; return None if that fails, which is recorded."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
-        recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
+        recorder = Recorder(cell.id, attempt, self._writes.add, len(past))
         domain = self._domain_of(cell.trial)
         try:
             rollout = open_rollout(domain, cell, recorder, past)

@@ -17,15 +17,16 @@ import msgspec
 import numpy as np
 
 from openfield.core import Ask, Belief, Reply, Spec, Turn
-from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
-from openfield.serving.listen import receiving
+from openfield.errors import AgentProtocol, OpenfieldError
+from openfield.journal.receipt import Receipt, find_mailbox
+from openfield.serving.connection import MAX_LINE, MAX_LINES, TOO_LONG, LineConnection
+from openfield.serving.listen import BACKLOG, MemoryBudget, Talks
 
 if TYPE_CHECKING:
+    from openfield.serving.remote import RemoteRollout
     from openfield.serving.wire import Dispatcher
 
 PROTOCOL: Literal[1] = 1
-MAX_LINE = 16 << 20
-"""Bytes; an agent that writes more without a line break is flooding."""
 
 
 class HelloMessage(msgspec.Struct, frozen=True, tag="hello"):
@@ -61,6 +62,19 @@ class LoadedMessage(msgspec.Struct, frozen=True, tag="loaded"):
 FromAgent = HelloMessage | ReplyMessage | StateMessage | LoadedMessage
 
 
+class _TurnMessage(msgspec.Struct, frozen=True, tag="turn"):
+    """A turn with every field, under the names that agents know."""
+
+    ask: Ask
+    observation: Any
+    reward: float
+    feedback: Any
+    phase: str
+    first: bool
+    last: str | None
+    red_light: bool | None
+
+
 class LineDecoder:
     """Cuts a stream of bytes into messages of an agent."""
 
@@ -75,7 +89,7 @@ class LineDecoder:
         """
         self._rest += data
         if len(self._rest) > MAX_LINE + len(data):
-            raise AgentProtocol(f"a line of more than {MAX_LINE >> 20} MB")
+            raise AgentProtocol(TOO_LONG)
         if b"\n" not in data:
             return
         *lines, self._rest = self._rest.split(b"\n")
@@ -91,7 +105,8 @@ def welcome(spec: Spec, seed: int, session: str | None = None) -> bytes:
 
 def turn_line(turn: Turn) -> bytes:
     """Return the line that shows an agent a turn, with every field."""
-    return _line(type="turn", **{name: getattr(turn, name) for name in turn.__struct_fields__})
+    shown = turn.observation, turn.reward, turn.feedback, turn.phase, turn.first, turn.last, turn.red_light
+    return _TO_AGENT.encode(_TurnMessage(turn.ask, *shown)) + b"\n"
 
 
 def save_line() -> bytes:
@@ -116,12 +131,14 @@ class JsonLinesWire:
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until cancelled. Then every conversation ends at once."""
-        async with receiving(partial(self._talk, dispatcher), host, port, limit=MAX_LINE) as opened:
+        talks, talk, memory = Talks(), partial(self._talk, dispatcher), MemoryBudget(MAX_LINES)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: LineConnection(talks, talk, memory), host, port, backlog=BACKLOG)
+        async with talks.until_closed(server) as opened:
             ready(opened)
             await asyncio.Event().wait()
 
-    async def _talk(self, dispatcher: Dispatcher, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        lines = _Conversation(reader, writer)
+    async def _talk(self, dispatcher: Dispatcher, lines: LineConnection) -> None:
         try:
             while True:
                 await self._play(dispatcher, lines)
@@ -129,51 +146,82 @@ class JsonLinesWire:
             pass  # an agent that comes back with the session goes on
         except OpenfieldError as error:
             with suppress(ConnectionError):
-                await lines.write(bye(str(error)))
+                lines.write(bye(str(error)))
         finally:
-            writer.close()
+            lines.close()
 
-    async def _play(self, dispatcher: Dispatcher, lines: _Conversation) -> None:
-        hello = await lines.read(None)
+    async def _play(self, dispatcher: Dispatcher, lines: LineConnection) -> None:
+        hello = _decode(await lines.read())
         if not isinstance(hello, HelloMessage):
             raise AgentProtocol("the first message must be a hello")
         remote = await dispatcher.join(hello.name, hello.token, hello.session)
         with remote:
-            await lines.write(welcome(remote.spec, remote.seed, remote.session))
-            while not remote.rollout.over:
-                await lines.write(turn_line(remote.rollout.turn))
-                if remote.rollout.turn.ask is Ask.NONE:
-                    await remote.reply(Reply())
-                    continue
-                answer = await lines.read(remote.spec.reply_seconds)
-                if not isinstance(answer, ReplyMessage):
-                    raise AgentProtocol(f"Turn {remote.rollout.turns}: expected a reply")
-                await remote.reply(Reply(answer.action, answer.belief))
-            await lines.write(bye())
+            lines.write(welcome(remote.spec, remote.seed, remote.session))
+            await _Exchange(lines, remote).finished
+            lines.write(bye())
 
 
-class _Conversation:
-    """Reads and writes whole messages on a TCP connection."""
+class _Exchange:
+    """Plays a trial over a connection. Each step calls the next when it can be done."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self, lines: LineConnection, remote: RemoteRollout) -> None:
+        loop = asyncio.get_running_loop()
+        self.finished: asyncio.Future[None] = loop.create_future()
+        self._lines, self._remote, self._mailbox = lines, remote, find_mailbox(loop)
+        self._written: Receipt[Any] | None = None
+        self._show()
 
-    async def read(self, patience: float | None) -> FromAgent:
+    def _show(self) -> None:
+        """Show the present turn, and wait for the reply."""
+        if self.finished.done():
+            return
+        rollout = self._remote.rollout
+        if rollout.over:
+            self.finished.set_result(None)
+            return
         try:
-            line = await asyncio.wait_for(self._reader.readline(), patience)
-        except TimeoutError:
-            raise AgentTimeout(f"no message within {patience:g} s") from None
-        except ValueError:
-            raise AgentProtocol(f"a line of more than {MAX_LINE >> 20} MB") from None
-        if not line.endswith(b"\n"):
-            raise EOFError
-        return _decode(line)
+            self._lines.write(turn_line(rollout.turn))
+        except (OpenfieldError, OSError, TypeError) as error:
+            self.finished.set_exception(error)
+            return
+        if rollout.turn.ask is Ask.NONE:
+            self._take(Reply())
+        else:
+            self._lines.listen(self._hear, self._remote.spec.reply_seconds)
 
-    async def write(self, message: bytes) -> None:
-        if self._writer.is_closing():  # some event loops refuse to write then
-            raise ConnectionError("the agent has hung up")
-        self._writer.write(message)
-        await self._writer.drain()
+    def _hear(self, line: bytes | Exception) -> None:
+        """Take the agent's reply, or end because none will come."""
+        if self.finished.done():
+            return
+        try:
+            if isinstance(line, Exception):
+                raise line
+            answer = _decode(line)
+            if not isinstance(answer, ReplyMessage):
+                raise AgentProtocol(f"Turn {self._remote.rollout.turns}: expected a reply")
+        except (OpenfieldError, OSError, EOFError) as error:
+            self.finished.set_exception(error)
+        else:
+            self._take(Reply(answer.action, answer.belief))
+
+    def _take(self, reply: Reply) -> None:
+        try:
+            self._written = self._remote.post(reply)
+        except (OpenfieldError, OSError) as error:
+            self.finished.set_exception(error)
+        else:
+            self._written.then(partial(self._mailbox.put, self._go_on))
+
+    def _go_on(self) -> None:
+        """Show the next turn once the reply is on disk and the agent has read the turns before."""
+        if self.finished.done():
+            return
+        if self._written is not None and self._written.failure is not None:
+            self.finished.set_exception(self._written.failure)
+        elif self._lines.drained is not None:
+            self._lines.drained.add_done_callback(lambda _: self._show())
+        else:
+            self._show()
 
 
 def _decode(line: bytes) -> FromAgent:

@@ -13,6 +13,10 @@ from typing import Any
 from openfield.errors import InvalidInput
 
 LAST_PORT = 65_535
+BACKLOG = 1_024
+"""Connections that may wait to be accepted: a thousand agents may come at once."""
+FORGET_SECONDS = 3_600.0
+"""A client that was not seen for so long is forgotten: what it holds is freed, and its trial can be resumed."""
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -32,30 +36,62 @@ def check_exposure(host: str, token: str | None) -> None:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
 
 
-@asynccontextmanager
-async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIterator[int]:
-    """Serve every connection as a task of its own, and yield the port. In the end all tasks are cancelled.
+class MemoryBudget:
+    """The bytes that all connections of a server may hold together."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+
+    def take(self, size: int) -> bool:
+        """Take some bytes, and return whether there were as many left. Taken are they all the same."""
+        self._left -= size
+        return self._left >= 0
+
+    def free(self, size: int) -> None:
+        """Give back bytes that were taken."""
+        self._left += size
+
+
+class Talks:
+    """The conversations of a server, each a task of its own.
 
     The tasks are our own: those that Python starts for a server print long complaints when they are cancelled.
     """
-    talks: dict[asyncio.Future[None], asyncio.StreamWriter] = {}
+
+    def __init__(self) -> None:
+        self._going_on: dict[asyncio.Future[None], asyncio.WriteTransport] = {}
+
+    def begin(self, talk: Awaitable[None], transport: asyncio.WriteTransport) -> None:
+        """Start a conversation."""
+        self._going_on[begun := asyncio.ensure_future(talk)] = transport
+        begun.add_done_callback(self._going_on.pop)
+
+    @asynccontextmanager
+    async def until_closed(self, server: asyncio.Server) -> AsyncIterator[int]:
+        """Yield the port of a server. In the end all conversations are cancelled."""
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
+            going_on = list(self._going_on.items())
+            for begun, _ in going_on:
+                begun.cancel()
+            await asyncio.gather(*self._going_on, return_exceptions=True)
+            for _, transport in going_on:
+                transport.abort()  # one that had not begun yet has closed nothing
+            await asyncio.sleep(0)  # connections are closed in the next turn of the loop
+
+
+@asynccontextmanager
+async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIterator[int]:
+    """Serve every connection as a task of its own, and yield the port. In the end all tasks are cancelled."""
+    talks = Talks()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talks[begun := asyncio.ensure_future(talk(reader, writer))] = writer
-        begun.add_done_callback(talks.pop)
+        talks.begin(talk(reader, writer), writer.transport)
 
-    server = await asyncio.start_server(begin, host, port, **options)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        going_on = list(talks.items())
-        for begun, _ in going_on:
-            begun.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
-        for _, writer in going_on:
-            writer.transport.abort()  # one that had not begun yet has closed nothing
-        await asyncio.sleep(0)  # connections are closed in the next turn of the loop
+    async with talks.until_closed(await asyncio.start_server(begin, host, port, **options)) as opened:
+        yield opened
 
 
 @contextmanager

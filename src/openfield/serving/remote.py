@@ -1,4 +1,4 @@
-"""The rollout of a foreign agent: it takes replies off the event loop, and knows whether the agent is connected.
+"""The rollout of a foreign agent: it takes replies, and knows whether the agent is connected.
 
 Stands between wires, which talk to agents, and rollouts. Dispatchers make these.
 """
@@ -15,6 +15,11 @@ from openfield.core import Reply, Spec, Turn
 from openfield.errors import OpenfieldError
 from openfield.journal.receipt import Receipt
 from openfield.rollout import Rollout
+
+QUICK_NANOSECONDS = 2_000_000
+"""A world that takes no longer for a step is stepped on the event loop: a thread would cost more than the step."""
+SLOW_TURNS = 1_000
+"""So many turns after a longer step are played in a thread."""
 
 
 class RemoteRollout:
@@ -36,14 +41,28 @@ class RemoteRollout:
         self._left_at = 0
         self._away = 0
         """Nanoseconds: when the agent left, and how long it was not connected since its last reply."""
+        self._slow_until = rollout.turns + 1  # how fast a world is shows with its first step
         self._closed = False
         self._one_at_a_time = threading.Lock()
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
-        """Take a reply off the event loop. With `durable` this returns when it is safely on disk."""
-        answered: Receipt[Turn] = Receipt()
-        _workers.submit(self._answer, reply, durable, answered)
-        return await answered
+        """Take a reply, off the event loop unless the world is quick. With `durable` wait until it is on disk."""
+        await self.post(reply, durable)
+        return self.rollout.turn
+
+    def post(self, reply: Reply, durable: bool = True) -> Receipt[None]:
+        """Take a reply as `reply` does, and return a receipt that is done when that is."""
+        quick = self.rollout.turns >= self._slow_until and not self._one_at_a_time.locked()
+        if quick:
+            written = self.take(reply, durable)[1]
+            if written is not None:
+                return written
+        answered: Receipt[None] = Receipt()
+        if quick:
+            answered.settle(None)
+        else:
+            _workers.submit(self._answer, reply, durable, answered)
+        return answered
 
     def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, Receipt[None] | None]:
         """Take a reply at once, for worlds that answer fast. The receipt is done when it is on disk."""
@@ -53,20 +72,23 @@ class RemoteRollout:
             if self._away:
                 self.rollout.excuse(self._away)
                 self._away = 0
+            began = time.monotonic_ns()
             turn = self.rollout.reply(reply)
+            if time.monotonic_ns() - began > QUICK_NANOSECONDS:
+                self._slow_until = self.rollout.turns + SLOW_TURNS
             return turn, self.rollout.commit() if durable else None
 
-    def _answer(self, reply: Reply, durable: bool, answered: Receipt[Turn]) -> None:
+    def _answer(self, reply: Reply, durable: bool, answered: Receipt[None]) -> None:
         """Take a reply, and let the journal report it: the event loop is woken once, not twice."""
         try:
-            turn, written = self.take(reply, durable)
+            written = self.take(reply, durable)[1]
         except BaseException as error:  # the one that waits must hear of it, whatever it was
             answered.settle(None, error)
             return
         if written is None:
-            answered.settle(turn)
+            answered.settle(None)
         else:
-            written.then(lambda: answered.settle(turn, written.failure))
+            written.then(lambda: answered.settle(None, written.failure))
 
     def settle(self) -> None:
         """Wait for a reply under way, and take no further one."""
