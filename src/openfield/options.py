@@ -41,6 +41,8 @@ class CommandChanges:
     """What the domain wants to be told when it opens its dispatcher: `Serving.options`."""
     host: str | None = None
     port: int | None = None
+    needs_token: bool = False
+    """Whether the domain's own options let in only clients that show a token."""
     trials_from: str = ""
     """The file that lists the trials to serve; options that choose trials are refused with it."""
     notice: str = ""

@@ -69,6 +69,11 @@ class Result:
                 found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
                 yield cell, {name: found.get(name) for name in names}
 
+    @property
+    def cautions(self) -> list[str]:
+        """What a reader of the numbers must know: sentences that were recorded while the trials were played."""
+        return [text for key, text in self.facts.items() if key.startswith("caution ")]
+
     def page(self, path: str | Path, metrics: Sequence[str] | None = None) -> Path:
         """Write the report, one self-contained HTML file, and return its path."""
         from openfield.report.page import render_page, write_page

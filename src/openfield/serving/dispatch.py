@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import threading
+import time
 import uuid
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,10 +30,13 @@ from openfield.runner.plan import check_agent_name
 from openfield.runner.player import explain, open_rollout
 from openfield.serving.assignments import Assignments
 from openfield.serving.jsonlines import JsonLinesWire
-from openfield.serving.listen import check_port
+from openfield.serving.listen import FORGET_SECONDS, check_port
 from openfield.serving.remote import RemoteRollout
 from openfield.serving.wire import Dispatcher, Serving, Wire
 from openfield.trial import Trial
+
+MAX_FORGOTTEN = 10_000
+"""How many sessions of forgotten agents are remembered by their ids."""
 
 
 class GroupedWrites:
@@ -82,6 +87,11 @@ class RecordingDispatcher(ABC):
         self._lock = asyncio.Lock()
         self._reopened = False
 
+    @property
+    def needs_token(self) -> bool:
+        """Whether clients must show a token."""
+        return self._token is not None
+
     def check(self, token: str | None) -> None:
         """Refuse a wrong token, if one is needed."""
         if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
@@ -99,6 +109,16 @@ class RecordingDispatcher(ABC):
             async with self._lock:
                 if self._journal.failed:  # otherwise another request was faster
                     await asyncio.to_thread(self._start_over)
+
+    async def forget_idle(self) -> None:
+        """Forget clients that were not seen for an hour, again and again."""
+        while True:
+            await asyncio.sleep(FORGET_SECONDS / 60)
+            await self.forget(time.monotonic() - FORGET_SECONDS)
+
+    @abstractmethod
+    async def forget(self, before: float) -> None:
+        """Free what clients hold that were not seen since a moment of the monotonic clock. Their trials can go on."""
 
     @abstractmethod
     def _start_over(self) -> None:
@@ -126,6 +146,7 @@ class TrialDispatcher(RecordingDispatcher):
         self._announce(self._assignments.trials)
         self._agent = agent
         self._remotes: dict[str, tuple[Cell, RemoteRollout]] = {}
+        self._forgotten: OrderedDict[str, Cell] = OrderedDict()
 
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
@@ -137,6 +158,8 @@ class TrialDispatcher(RecordingDispatcher):
         async with self._lock:
             self._book()
             if session is not None:
+                if session in self._forgotten:
+                    return await asyncio.to_thread(self._recall, session)
                 if session not in self._remotes:
                     raise AgentFault("There is no trial under way for this session.")
                 cell, remote = self._remotes[session]
@@ -184,6 +207,18 @@ class TrialDispatcher(RecordingDispatcher):
                 self._remotes[session][1].fault = fault
                 self._book()
 
+    async def forget(self, before: float) -> None:
+        """End the rollouts of agents that left before a moment; those that come back with their session resume them."""
+        async with self._lock:
+            for session, (cell, remote) in list(self._remotes.items()):
+                if remote.is_idle(before):
+                    del self._remotes[session]
+                    await asyncio.to_thread(remote.settle)
+                    remote.rollout.close("cancelled")
+                    self._forgotten[session] = cell
+            while len(self._forgotten) > MAX_FORGOTTEN:
+                self._forgotten.popitem(last=False)
+
     def close(self) -> None:
         """Record how every rollout ended. Trials that are not over can be resumed."""
         try:
@@ -214,6 +249,15 @@ class TrialDispatcher(RecordingDispatcher):
                 self._book()
         raise AgentFault(f"There is no trial left for '{name}'.")
 
+    def _recall(self, session: str) -> RemoteRollout:
+        """Resume the trial of an agent that was forgotten."""
+        cell = self._forgotten.pop(session)
+        attempt = self._assignments.attempt(cell, self._taken())
+        remote = None if attempt is None else self._open_remote(cell, attempt, session)
+        if remote is None:
+            raise AgentFault("The trial of this session has ended.")
+        return remote
+
     def _start(self, cells: list[Cell]) -> RemoteRollout | None:
         """Begin the first of these cells that is neither being played nor finished."""
         broken = ""
@@ -240,7 +284,7 @@ class TrialDispatcher(RecordingDispatcher):
         """Return the cells that are being played."""
         return {cell.id for cell, _ in list(self._remotes.values())}
 
-    def _open_remote(self, cell: Cell, attempt: int) -> RemoteRollout | None:
+    def _open_remote(self, cell: Cell, attempt: int, session: str = "") -> RemoteRollout | None:
         """Open a rollout in an attempt; return None if that fails, which is recorded."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
@@ -251,7 +295,8 @@ class TrialDispatcher(RecordingDispatcher):
         except OpenfieldError as error:
             recorder.end(*explain(error), 0.0)
             return None
-        remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed, uuid.uuid4().hex, self._book)
+        session = session or uuid.uuid4().hex
+        remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed, session, self._book)
         self._remotes[remote.session] = cell, remote
         return remote
 
@@ -310,8 +355,11 @@ async def serve_domain(
     wire: Wire, dispatcher: Dispatcher, host: str, port: int | None, ready: Callable[[int], None]
 ) -> None:
     """Serve a domain's trials until cancelled, and then record what is left."""
+    idle = asyncio.ensure_future(dispatcher.forget_idle()) if isinstance(dispatcher, RecordingDispatcher) else None
     try:
         check_port(port, "--port")
         await wire.serve(dispatcher, host, wire.port if port is None else port, ready)
     finally:
+        if idle is not None:
+            idle.cancel()
         dispatcher.close()

@@ -30,9 +30,9 @@ def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return made
 
 
-def check_exposure(host: str, token: str | None) -> None:
+def check_exposure(host: str, has_token: bool) -> None:
     """Refuse to open a server to other machines without a token."""
-    if host not in ("127.0.0.1", "localhost", "::1") and not token:
+    if host not in ("127.0.0.1", "localhost", "::1") and not has_token:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
 
 

@@ -42,7 +42,8 @@ class RemoteRollout:
         self._away = 0
         """Nanoseconds: when the agent left, and how long it was not connected since its last reply."""
         self._slow_until = rollout.turns + 1  # how fast a world is shows with its first step
-        self._closed = False
+        self.closed = False
+        """Whether no further reply is taken: the agent has come back over another connection, or was forgotten."""
         self._one_at_a_time = threading.Lock()
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
@@ -67,7 +68,7 @@ class RemoteRollout:
     def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, Receipt[None] | None]:
         """Take a reply at once, for worlds that answer fast. The receipt is done when it is on disk."""
         with self._one_at_a_time:
-            if self._closed:
+            if self.closed:
                 raise ConnectionError("this connection is closed; the agent may have come back over another one")
             if self._away:
                 self.rollout.excuse(self._away)
@@ -93,7 +94,7 @@ class RemoteRollout:
     def settle(self) -> None:
         """Wait for a reply under way, and take no further one."""
         with self._one_at_a_time:
-            self._closed = True
+            self.closed = True
 
     async def hand_over(self) -> RemoteRollout:
         """Return the rollout for an agent that comes back. The old connection no longer counts."""
@@ -104,6 +105,10 @@ class RemoteRollout:
         heir = RemoteRollout(self.rollout, self.spec, self.seed, self.session, self._leave)
         heir._left_at, heir._away = self._left_at, self._away
         return heir
+
+    def is_idle(self, before: float) -> bool:
+        """Return whether no agent has been connected since a moment of the monotonic clock."""
+        return not self.taken and 0 < self._left_at < before * 1e9
 
     def __enter__(self) -> RemoteRollout:
         if self._left_at:

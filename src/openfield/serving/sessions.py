@@ -7,6 +7,7 @@ later (when it ended, which tests are finished) are further facts of the journal
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -69,6 +70,7 @@ class SessionDispatcher(RecordingDispatcher):
         self._remotes: dict[tuple[str, str], RemoteRollout] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._finished: OrderedDict[tuple[str, str], RemoteRollout] = OrderedDict()
+        self._seen: dict[str, float] = {}
         self._load()
 
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:
@@ -99,6 +101,7 @@ class SessionDispatcher(RecordingDispatcher):
     def at_hand(self, group: Session, trial: str) -> RemoteRollout | None:
         """Return the rollout of a trial if it is open or was finished lately."""
         key = group.id, trial
+        self._seen[group.id] = time.monotonic()
         return self._remotes.get(key) or self._finished.get(key)
 
     async def begun(self, group: Session) -> list[str]:
@@ -144,6 +147,20 @@ class SessionDispatcher(RecordingDispatcher):
                 if remote is not None:
                     await asyncio.to_thread(remote.settle)
                     remote.rollout.close("cancelled")
+
+    async def caution(self, group: Session, key: str, text: str) -> None:
+        """Add a sentence that reports of the run print, because it bears on what the numbers mean."""
+        await asyncio.to_thread(self._journal.enter, [], {}, {f"caution {group.id} {key}": text})
+
+    async def forget(self, before: float) -> None:
+        """Free what sessions hold that were not asked about since a moment. A later request replays a trial."""
+        for name in [name for name, seen in self._seen.items() if seen < before]:
+            del self._seen[name]
+            if name in self.groups:
+                await self.leave(self.groups[name])
+            for kept in (self._finished, self._locks):
+                for key in [key for key in kept if key[0] == name]:
+                    del kept[key]
 
     def steps(self, group: Session, trial: str) -> Recorded:
         """Return all recorded steps of a trial's latest attempt."""

@@ -31,6 +31,13 @@ def client(data: Path, tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
+def devmode(data: Path, tmp_path: Path) -> Iterator[Client]:
+    made = Client(data, tmp_path / "devmode.sqlite", devmode=True)
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def compat(data: Path, tmp_path: Path) -> Iterator[Client]:
     made = Client(data, tmp_path / "compat.sqlite", compat=True)
     yield made

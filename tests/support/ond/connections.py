@@ -11,8 +11,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.app import make_refusal, read_body
+from openfield.domains.ond.server.app import MAX_BODIES, Body, make_refusal
 from openfield.domains.ond.server.http import OndHttpProtocol
+from openfield.serving.listen import MemoryBudget
 from support.ond.protocol import Wires, connect
 
 GET = b"GET /a?b=%20c HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -44,7 +45,7 @@ def make_echo(asked: list[Asked], answer: Answer = echo) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            body = await read_body(request)
+            body = await Body(request, MemoryBudget(MAX_BODIES)).read()
             found = Asked(request.method, scope["path"], dict(request.query_params), dict(request.headers), body)
             asked.append(found)
             response = await answer(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +16,8 @@ from starlette.types import ASGIApp
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.server.app import make_app
 from openfield.domains.ond.server.http import OndHttpProtocol, make_config
-from openfield.domains.ond.server.routes import Api
-from openfield.domains.ond.server.session_service import SessionService
+from openfield.domains.ond.server.session_service import ServiceRules, SessionService
+from openfield.domains.ond.server.wire import TeamApis
 from openfield.domains.ond.testset.data_directory import METADATA_SUFFIX, TABLE_SUFFIX, DataDirectory
 from openfield.domains.ond.testset.test import Test
 from openfield.journal.writer import Journal
@@ -161,12 +162,22 @@ def read_answer(written: bytes) -> httpx.Response:
 class Client(Requests):
     """Opens a run file and talks to an service over HTTP without a socket."""
 
-    def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        run: Path,
+        compat: bool = False,
+        token: str | None = None,
+        devmode: bool = False,
+        teams: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory, self.journal = DataDirectory(root), Journal(run)
-        self.dispatcher = SessionDispatcher(self.journal, DOMAIN, token)
-        app = make_app(
-            Api(SessionService(self.dispatcher, self.directory, DOMAIN.version, compat)), self.dispatcher.check
-        )
+        self.dispatcher, rules = SessionDispatcher(self.journal, DOMAIN, token), ServiceRules(compat, devmode)
+
+        def make_service(dispatcher: SessionDispatcher, team: str | None) -> SessionService:
+            return SessionService(dispatcher, self.directory, DOMAIN.version, rules, team)
+
+        app = make_app(TeamApis(self.dispatcher, make_service, teams or {}).find, ["ond"])
         self.loop = asyncio.new_event_loop()
         self.http = httpx.AsyncClient(transport=NoSocket(app), base_url="http://ond")
 
@@ -224,7 +235,7 @@ def answers(test: object, ids: list[str], p: float = 0.9) -> dict[str, str]:
     return {"detection": detection, "classification": "".join(rows)}
 
 
-def refused(answer: httpx.Response, status: int, reason: str) -> None:
+def refused(answer: httpx.Response, status: int, reason: str) -> str:
     """An error as clients understand it, without anything of the inside."""
     body = answer.json()
     assert (answer.status_code, body["reason"]) == (status, reason), answer.text
@@ -232,3 +243,4 @@ def refused(answer: httpx.Response, status: int, reason: str) -> None:
     assert body["stack_trace"] == ""
     assert "/src/" not in answer.text
     assert "Traceback" not in answer.text
+    return str(answer.json()["message"])

@@ -71,7 +71,7 @@ def serve(
     changes = prepare(known, "serve", options)
     host = listen.host or changes.host or "127.0.0.1"
     port = changes.port if listen.port is None else listen.port
-    check_exposure(host, listen.token)
+    check_exposure(host, bool(listen.token) or changes.needs_token)
     if changes.trials_from and trial_options != DEFAULT:
         others = "--trials, --seed, --novelty, --set and --redlight"
         raise InvalidInput(f"{changes.trials_from} lists the trials to serve. Leave out {others}.")

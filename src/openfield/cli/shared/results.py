@@ -41,6 +41,8 @@ def print_result(result: Result, as_json: bool, metrics: list[str] | None = None
     from openfield.journal.reader import SCORED
 
     Console().print(result.table(metrics))
+    for caution in result.cautions:
+        print(caution)
     changing = [cell for cell in result.cells if cell.trial.is_changed and cell.outcome in SCORED]
     if unchanged := [cell for cell in changing if not any(episode.novel for episode in cell.episodes)]:
         print(f"In {len(unchanged)} of {len(result.cells)} cells the trial ended before the change came.")

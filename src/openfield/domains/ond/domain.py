@@ -155,7 +155,7 @@ class OndDomain(Domain[OndSettings]):
             from openfield.domains.ond.server.import_results import import_results
 
             import_results(options.import_legacy, directory, dispatcher, self.version, options.compat)
-        return OndWire(self, directory, options.compat), dispatcher
+        return OndWire(self, directory, options), dispatcher
 
 
 DOMAIN = OndDomain()

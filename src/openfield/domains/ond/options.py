@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from openfield.errors import InvalidInput
 from openfield.options import CommandChanges
+
+TEAM, TOKEN = re.compile(r"[\w.~-]{1,60}"), re.compile(r"[A-Za-z0-9_.~-]+")
+"""What names and tokens of teams are made of: tokens are part of addresses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +31,33 @@ class OndServeOptions:
     """A directory of results of the original server, to go on with."""
     compat: bool = False
     """Accept what old clients post."""
+    devmode: bool = False
+    """Let clients see the scores of a test before its last round. Reports say where that was done."""
+    team: Annotated[tuple[str, ...], Parameter(metavar="NAME:TOKEN", consume_multiple=False)] = ()
+    """A team and the secret it must show. A team sees only its own sessions. Repeat the option for each team."""
+    hostname: Annotated[tuple[str, ...], Parameter(metavar="NAME", consume_multiple=False)] = ()
+    """A name by which clients reach this server. Requests for other names are refused; addresses and localhost work."""
 
     def prepare(self) -> CommandChanges:
         """Return the options as they are; the dispatcher reads them."""
-        return CommandChanges(serving=self)
+        return CommandChanges(serving=self, needs_token=bool(self.teams))
+
+    @property
+    def teams(self) -> dict[str, str]:
+        """The teams by their tokens."""
+        found: dict[str, str] = {}
+        for text in self.team:
+            name, _, token = text.rpartition(":")
+            if not name or not token:
+                raise InvalidInput(
+                    "--team takes a team and its token, such as --team blue:4f9d2c. One of them has none."
+                )
+            if not TEAM.fullmatch(name) or not TOKEN.fullmatch(token):
+                raise InvalidInput("--team NAME:TOKEN may hold letters, digits and the signs - _ . ~ and nothing else.")
+            if token in found:
+                raise InvalidInput(f"The teams {found[token]} and {name} have the same token. Give each its own.")
+            found[token] = name
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

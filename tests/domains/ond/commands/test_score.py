@@ -136,7 +136,8 @@ def test_a_damaged_file_is_named(results: Path, capsys) -> None:
     assert f"{TEST}_base_classification.csv" in capsys.readouterr().err
 
 
-def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: Path, tmp_path: Path, capsys) -> None:
+def test_clusters_are_scored_by_the_server_and_from_files(devmode: Client, data: Path, tmp_path: Path, capsys) -> None:
+    client = devmode
     test = client.directory.load("OND", "image_classification", TEST)[0]
     (data / "OND").rename(data / "CONDDA")
     session = client.open(protocol="CONDDA")

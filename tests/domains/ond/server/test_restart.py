@@ -102,7 +102,7 @@ def test_a_test_whose_files_are_no_longer_what_they_were_is_refused_and_no_other
     if change == "removed":
         sheet.unlink()
     find_directory.cache_clear()  # as in a server started anew
-    client = Client(data, tmp_path / "r.sqlite")
+    client = Client(data, tmp_path / "r.sqlite", devmode=True)
     asked = {"session_id": session, "test_id": TEST}
     for answer in (
         client.dataset(session, 1),

@@ -158,7 +158,8 @@ def test_incomplete_results_are_not_scored(client: Client) -> None:
     refused(client.ask("GET", "/session/evaluations", params=asked | {"session_id": UNKNOWN}), 400, "TestInProcess")
 
 
-def test_devmode_scores_a_test_in_process_and_marks_the_session(client: Client) -> None:
+def test_devmode_scores_a_test_in_process_and_marks_the_session(devmode: Client) -> None:
+    client = devmode
     session, test = client.open(), known(client)
     for number in (2, 0, 1):  # in any order
         ids = test.ids[number * 10 : number * 10 + 10]

@@ -37,7 +37,8 @@ def test_a_test_without_novelty_is_told_against_no_baseline(client: Client, data
     assert found["m_nrp"] == {"M_nrp_post_top1": None, "M_nrp_post_top3": None}
 
 
-def test_rounds_are_scored_over_http(client: Client) -> None:
+def test_rounds_are_scored_over_http(devmode: Client) -> None:
+    client = devmode
     session, test = client.open(), client.directory.load("OND", "image_classification", TEST)[0]
     asked = {"session_id": session, "test_id": TEST, "round_id": 1, "roundwise": "1"}
     client.post(session, 1, **answers(test, test.ids[10:20]))

@@ -137,7 +137,7 @@ class BirdsServer:
         async with self._join_locks[team]:  # two connections of one team share a session
             name = self._name(request)
             session = self._sessions.get(name)
-            if session is None:
+            if session is None or session.forgotten:  # then its trial is resumed from the record
                 session = self._sessions[name] = TeamSession(name)
                 session.take(await self._next_trial(name))
                 await self._pass_on(session)  # a recorded trial may have only its last words left
@@ -283,6 +283,11 @@ class TeamSession:
         """True if the last level of the trial has ended."""
         rollout = None if self.remote is None else self.remote.rollout
         return rollout is not None and rollout.turn.last is not None and rollout.world.over
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether the agent was away for so long that its rollout was closed."""
+        return self.remote is not None and self.remote.closed and not self.remote.rollout.over
 
     def take(self, remote: RemoteRollout | None) -> None:
         """Take the rollout of the first or the next trial."""

@@ -7,9 +7,10 @@ JSON bodies alike, within a limit of bytes.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import resources
 from typing import Any
 from urllib.parse import parse_qsl
@@ -26,52 +27,95 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.routes import Api, describe, read_object
 from openfield.errors import AgentFault, JournalError
+from openfield.serving.listen import MemoryBudget
 
 ROOTS = ("test", "session", "openapi.json", "docs")
 """How addresses begin; anything else before a slash is a token."""
 LOG = logging.getLogger("openfield.ond")
+FindApi = Callable[[str | None], Api]
 
 
-def make_app(api: Api, check: Callable[[str | None], None]) -> Starlette:
-    """Return the application that serves an API; `check` raises an error for a token that is not the right one."""
+def make_app(find_api: FindApi, names: Iterable[str] = ()) -> Starlette:
+    """Return the application that serves the API of those who show a token.
+
+    Args:
+        find_api: Returns the API for a token; raises `AgentFault` if there is none.
+        names: What the server is called, beside `localhost` and its addresses.
+    """
     description = Response(msgspec.json.encode(describe()), media_type="application/json")
     page = resources.files("openfield.domains.ond.server").joinpath("docs.html").read_text("utf-8")
     docs = HTMLResponse(page, headers={"content-security-policy": "default-src 'self' 'unsafe-inline'"})
-    routes = [Route("/openapi.json", description), Route("/docs", docs), Route("/{path:path}", Endpoint(api))]
-    return Starlette(routes=routes, middleware=[Middleware(TokenGuard, check=check)])
+    routes = [Route("/openapi.json", description), Route("/docs", docs), Route("/{path:path}", Endpoint())]
+    return Starlette(routes=routes, middleware=[Middleware(Guard, find_api=find_api, names=names)])
 
 
-class TokenGuard:
-    """Checks the token of every request before its address is looked up."""
+class Guard:
+    """Checks every request before its address is looked up and its body read: whom it is for, whence, and the token.
 
-    def __init__(self, app: ASGIApp, check: Callable[[str | None], None]) -> None:
-        self._app, self._check = app, check
+    A page of a foreign site in the browser of a person who runs a server is no client: it could reach the server under
+    a name of its own, or from its own origin.
+    """
+
+    def __init__(self, app: ASGIApp, find_api: FindApi, names: Iterable[str]) -> None:
+        self._app, self._find_api = app, find_api
+        self._names = {"localhost", *(name.lower() for name in names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        token, scope["path"] = _find_token(scope)
+        """Pass a request on, or refuse it; a body that is not read ends the connection."""
+        headers = dict(scope["headers"])
         try:
-            self._check(token)
+            self._check_site(headers.get(b"host", b"").decode("latin-1"), headers.get(b"origin", b"").decode("latin-1"))
+            token, scope["path"] = _find_token(scope)
+            scope["api"] = self._find_api(token)
         except AgentFault as error:
-            await make_refusal(Refusal("BadRequest", str(error)))(scope, receive, send)
+            unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+            refusal = Refusal("BadRequest", str(error), headers={"connection": "close"} if unread else None)
+            await make_refusal(refusal)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    def _check_site(self, host: str, origin: str) -> None:
+        """Check that the request is for this server, and not from a page of another one."""
+        if host and not self._is_ours(host):
+            raise AgentFault(f"This server has another name than {host[:80]!r}. Start it with --hostname and this one.")
+        if origin and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
+            raise AgentFault("Pages of other sites may not use this server.")
+
+    def _is_ours(self, host: str) -> bool:
+        """Return whether a name is ours; an address is, because no foreign site can be called by it."""
+        name = host.lower().partition("]")[0].strip("[") if host.startswith("[") else host.lower().partition(":")[0]
+        if name in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
 
 
 class Endpoint:
     """Answers requests of the protocol. An error inside is logged here and not shown to the client."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self) -> None:
+        self._memory = MemoryBudget(MAX_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; a client that left before it had sent all is answered nothing."""
-        request = Request(scope, receive)
+        body = Body(Request(scope, receive), self._memory)
         try:
-            found = await self._api.answer(request.method, scope["path"], await read_parameters(request))
+            response = await self._answer(scope, body)
+        finally:
+            body.free()
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, body: Body) -> Response | None:
+        api: Api = scope["api"]
+        try:
+            found = await api.answer(scope["method"], scope["path"], await read_parameters(body))
             response = Response(found.body, found.status, found.headers, found.media_type)
         except ClientDisconnect:
-            return
+            return None
         except Refusal as error:
             response = make_refusal(error)
         except asyncio.CancelledError:  # by the server, whose task ends with this response
@@ -85,7 +129,7 @@ class Endpoint:
         except Exception:
             LOG.exception("a request of ond failed")
             response = make_refusal(Refusal("ServerError", "The server failed on this request.", 500))
-        await response(scope, receive, send)
+        return response
 
 
 def make_refusal(error: Refusal) -> Response:
@@ -108,6 +152,8 @@ def _find_token(scope: Scope) -> tuple[str | None, str]:
 
 MAX_BODY = 64 << 20
 """Bytes of a body; 100 rounds of 1,000 samples and 400 classes fit."""
+MAX_BODIES = 256 << 20
+"""Bytes of the bodies of all requests that are being read and answered."""
 DISPOSITION = re.compile(rb"\r\ncontent-disposition:([^\r\n]*)", re.IGNORECASE)
 """The header that names a part of a form."""
 BOM = b"\xef\xbb\xbf"
@@ -119,13 +165,13 @@ def read_query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
 
 
-async def read_parameters(request: Request) -> dict[str, Any]:
+async def read_parameters(source: Body) -> dict[str, Any]:
     """Return form fields and file parts, then query arguments, then keys of a JSON body, whatever the method."""
-    query: dict[str, Any] = read_query(request.scope)
-    body = await read_body(request)
+    query: dict[str, Any] = read_query(source.request.scope)
+    body = await source.read()
     if not body:
         return query
-    content_type = request.headers.get("content-type", "")
+    content_type = source.request.headers.get("content-type", "")
     kind = content_type.split(";")[0].strip().lower()
     if kind == "application/json":
         return read_object(body, "The body") | query
@@ -136,24 +182,40 @@ async def read_parameters(request: Request) -> dict[str, Any]:
     return query
 
 
-async def read_body(request: Request) -> bytes:
-    """Return the body of a request; refuse one that is too large."""
-    headers = request.headers
-    if "content-length" not in headers and "transfer-encoding" not in headers:
-        return b""
-    pieces, size = list[bytes](), int(headers.get("content-length", 0))
-    if size <= MAX_BODY:
-        size = 0
-        async for piece in request.stream():
-            size += len(piece)
+class Body:
+    """The body of a request, and the memory it takes until the request is answered."""
+
+    def __init__(self, request: Request, memory: MemoryBudget) -> None:
+        self.request = request
+        self._memory, self._size = memory, 0
+
+    async def read(self) -> bytes:
+        """Return the body; refuse one that is too large, alone or together with the others."""
+        headers = self.request.headers
+        if "content-length" not in headers and "transfer-encoding" not in headers:
+            return b""
+        pieces = list[bytes]()
+        if int(headers.get("content-length", 0)) > MAX_BODY:
+            raise self._refuse()
+        async for piece in self.request.stream():
+            self._size += len(piece)
             pieces.append(piece)
-            if size > MAX_BODY:
-                break
-    if size > MAX_BODY:
-        asks_first = "expect" in headers  # such a client sends no body now, and the next request would be taken for it
+            if not self._memory.take(len(piece)):
+                told = "The server is reading too many results now; post them again in a moment."
+                raise Refusal("ServerBusy", told, 500, {"connection": "close"})
+            if self._size > MAX_BODY:
+                raise self._refuse()
+        return b"".join(pieces)
+
+    def free(self) -> None:
+        """Give back the memory."""
+        self._memory.free(self._size)
+        self._size = 0
+
+    def _refuse(self) -> Refusal:
+        asks_first = "expect" in self.request.headers  # it sends no body now; the next request would be taken for it
         text = f"The body is larger than {MAX_BODY >> 20} MB."
-        raise Refusal("BadRequest", text, headers={"connection": "close"} if asks_first else None)
-    return b"".join(pieces)
+        return Refusal("BadRequest", text, headers={"connection": "close"} if asks_first else None)
 
 
 def read_multipart(body: bytes, content_type: str) -> dict[str, str]:

@@ -73,10 +73,15 @@ def _write_rows(file: zipfile.ZipFile, name: str, kind: str, actions: Iterable[D
             member.write((text if text.endswith("\n") or not text else f"{text}\n").encode())
 
 
+def detector_of(session: Session) -> str:
+    """Return what the client called its detector. The agent's name has the team before it, if there is one."""
+    return str(session.facts.get("detector", session.agent))
+
+
 def _describe_session(session: Session) -> dict[str, Any]:
     facts = session.facts
     kept = ("protocol", "domain", "detection_threshold", "hints", "devmode")
-    created = {"time": [facts["created"]], "detector": session.agent}
+    created = {"time": [facts["created"]], "detector": detector_of(session)}
     created |= {key: facts[key] for key in kept if key in facts}
     ended = {"termination": {"time": [facts["ended"]]}} if "ended" in facts else {}
     labels = {LABELS: facts[LABELS]} if LABELS in facts else {}

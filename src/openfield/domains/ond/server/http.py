@@ -17,11 +17,14 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from openfield.domains.ond.errors import Refusal
+from openfield.serving.listen import MemoryBudget
 
 MAX_ADDRESS = 8 << 20
 """Bytes of an address with its query."""
 MAX_PATH = 8 << 10
 """Bytes of an address before its query."""
+MAX_ADDRESSES = 128 << 20
+"""Bytes of the addresses of all requests that are being read and answered, apart from the first kilobytes of each."""
 MAX_HEADERS = 64 << 10
 """Bytes of all headers of a request."""
 NO_HTTP = "Invalid HTTP request received."
@@ -71,7 +74,9 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
 class OndHttpProtocol(HttpToolsProtocol):
     """A connection of a client, as uvicorn's server keeps it."""
 
+    addresses = MemoryBudget(MAX_ADDRESSES)
     _broken = _in_body = False
+    _address_bytes = 0
     _head_bytes = _unread = 0  # `_unread`: bytes that the parser keeps because an element is not complete
 
     def connection_made(self, transport: Any) -> None:
@@ -83,6 +88,7 @@ class OndHttpProtocol(HttpToolsProtocol):
         """Free the connection; uvicorn's timer would keep one that broke for another five minutes."""
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
+        self._free_address()
         self.pipeline.clear()
 
     def eof_received(self) -> Any:  # uvicorn says None
@@ -112,8 +118,11 @@ class OndHttpProtocol(HttpToolsProtocol):
         """Take a piece of the address."""
         self._unread = 0
         super().on_url(url)
-        if len(self.url) > MAX_ADDRESS:
-            raise httptools.HttpParserInvalidURLError("the address is too long")
+        if len(self.url) > MAX_PATH:
+            self._address_bytes += len(url)
+            fits = self.addresses.take(len(url))
+            if len(self.url) > MAX_ADDRESS or not fits:
+                raise httptools.HttpParserInvalidURLError("the address is too long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; one that comes after the body is ignored."""
@@ -151,6 +160,7 @@ class OndHttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on with the next request, or refuse what came after the last one and is no HTTP."""
         last = not self.pipeline
+        self._free_address()
         super().on_response_complete()
         if self._broken and last and not self.transport.is_closing():
             self.send_400_response(NO_HTTP)
@@ -163,6 +173,10 @@ class OndHttpProtocol(HttpToolsProtocol):
         lines = [b"%b: %b\r\n" % header for header in headers]
         self.transport.write(b"".join([STATUS_LINE[400], *lines, b"\r\n", body]))
         self.transport.close()
+
+    def _free_address(self) -> None:
+        self.addresses.free(self._address_bytes)
+        self._address_bytes = 0
 
     def _start_timer(self) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)

@@ -15,10 +15,12 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.archive import done_tests, finished_tests, has_purchases, pack
+from openfield.domains.ond.server.archive import detector_of, done_tests, finished_tests, has_purchases, pack
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
@@ -57,6 +59,15 @@ def world_of(remote: RemoteRollout) -> TestWorld:
     return world
 
 
+class ServiceRules(msgspec.Struct, frozen=True):
+    """What clients may do."""
+
+    compat: bool = False
+    """Whether what old clients post is accepted."""
+    devmode: bool = False
+    """Whether scores of a test in process are shown to those who ask for them with `devmode`."""
+
+
 class SessionService:
     """Does what requests ask for."""
 
@@ -65,15 +76,22 @@ class SessionService:
         dispatcher: SessionDispatcher,
         directory: DataDirectory,
         version: int,
-        compat: bool = False,
+        rules: ServiceRules | None = None,
+        team: str | None = None,
         clock: Callable[[], str] = local_time,
     ) -> None:
         """Serve tests to the sessions of a dispatcher.
 
-        New sessions get trials of this version of the domain. With `compat`, what old clients post is accepted.
+        Args:
+            dispatcher: Keeps the sessions.
+            directory: Has the tests.
+            version: The version of the domain whose trials new sessions get.
+            rules: What clients may do.
+            team: The team whose sessions are served, and no others; None for those of no team.
+            clock: Returns the present time.
         """
         self.dispatcher, self.directory, self._version = dispatcher, directory, version
-        self._compat, self._clock = compat, clock
+        self._rules, self._team, self._clock = rules or ServiceRules(), team, clock
         self._closing: set[tuple[str, str]] = set()
 
     def test_list(self, protocol: str, area: str) -> bytes:
@@ -85,7 +103,7 @@ class SessionService:
     async def open(self, asked: Mapping[str, Any], tests: Sequence[str]) -> str:
         """Open a session and return its id."""
         protocol, area = str(asked["protocol"]), str(asked.get("domain") or "image_classification")
-        threshold = _read_threshold(asked.get("detection_threshold", 0.5 if self._compat else None))
+        threshold = _read_threshold(asked.get("detection_threshold", 0.5 if self._rules.compat else None))
         self._check_area(protocol, area)
         hints = asked.get("hints") or []
         if not isinstance(hints, list) or not all(isinstance(hint, str) for hint in hints):
@@ -94,11 +112,14 @@ class SessionService:
         trials = {}
         for name in tests:
             test, digests = await asyncio.to_thread(self._load, protocol, area, name)
-            trials[name] = session_trial(test, digests, self.directory.root, facts, self._version, self._compat)
+            trials[name] = session_trial(test, digests, self.directory.root, facts, self._version, self._rules.compat)
         session_id = str(uuid.uuid4())
         said = str(asked["novelty_detector_version"])[:MAX_NAME]
         detector = "".join(sign if sign.isprintable() and sign != "," else "_" for sign in said)  # one column of a line
-        await self.dispatcher.open(session_id, detector, trials, {"created": self._clock(), **facts})
+        name = detector
+        if self._team is not None:  # two teams may call their detectors the same
+            name, facts = f"{self._team}/{detector}"[:MAX_NAME], facts | {"team": self._team, "detector": detector}
+        await self.dispatcher.open(session_id, name, trials, {"created": self._clock(), **facts})
         return session_id
 
     def metadata(self, session_id: str, test: str) -> dict[str, Any]:
@@ -197,7 +218,7 @@ class SessionService:
         the comparison with it.
         """
         answers = await self._completed_answers(session_id, test, devmode)
-        condda = bool(self.dispatcher.groups[session_id].facts["protocol"] == "CONDDA")
+        condda = bool(self._find_any(session_id).facts["protocol"] == "CONDDA")
         found = await asyncio.to_thread(evaluate, answers, condda)
         if more:
             found |= await asyncio.to_thread(evaluate_more, answers, condda)
@@ -212,10 +233,12 @@ class SessionService:
 
     async def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
         """Return a line for each session (id, detector, when it was opened and when it ended), or for its tests."""
-        chosen = _choose_sessions(self.dispatcher.groups.values(), wanted)
+        own = [session for session in self.dispatcher.groups.values() if self._owns(session)]
+        chosen = _choose_sessions(own, wanted)
         if not with_tests:
             return [
-                f"{session.id},{session.agent},{session.facts['created']},{session.facts.get('ended') or 'Incomplete'}"
+                f"{session.id},{detector_of(session)},{session.facts['created']},"
+                f"{session.facts.get('ended') or 'Incomplete'}"
                 for session in chosen
             ]
         lines: list[str] = []
@@ -261,11 +284,23 @@ class SessionService:
     async def _completed_answers(self, session_id: str, test: str, devmode: bool) -> AgentAnswers:
         """Return the answers to a completed test, in devmode also to one in process."""
         session = self.dispatcher.groups.get(session_id)
-        if session is None or test not in session.trials or not (devmode or test in done_tests(session)):
+        if session is None or not self._owns(session) or test not in session.trials:
             raise Refusal("TestInProcess", "The test is not completed.")
-        if devmode and "devmode" not in session.facts:
-            await self.dispatcher.note(session, "devmode", True)
+        if test not in done_tests(session):
+            if not devmode:
+                raise Refusal("TestInProcess", "The test is not completed.")
+            if not self._rules.devmode:
+                told = "The test is not completed. The server shows scores before that only if started with --devmode."
+                raise Refusal("TestInProcess", told)
+            await self._mark_devmode(session, test)
         return await self._find_answers(session, test)
+
+    async def _mark_devmode(self, session: Session, test: str) -> None:
+        """Record that the scores of a test in process were shown."""
+        if "devmode" not in session.facts:
+            await self.dispatcher.note(session, "devmode", True)
+        told = f"{session.agent} was shown the scores of test {test} before its last round (devmode)."
+        await self.dispatcher.caution(session, test, told)
 
     async def _find_answers(self, session: Session, test: str) -> AgentAnswers:
         return world_of(await self._find_remote(session, test)).answers
@@ -280,9 +315,12 @@ class SessionService:
 
     def _find_any(self, session_id: str) -> Session:
         session = self.dispatcher.groups.get(session_id)
-        if session is None:
+        if session is None or not self._owns(session):
             raise Refusal("session_id_invalid", "There is no such session.")
         return session
+
+    def _owns(self, session: Session) -> bool:
+        return bool(session.facts.get("team") == self._team)
 
     def _find(self, session_id: str, test: str | None = None) -> Session:
         """Return a session that has not ended, and has this test."""
@@ -313,7 +351,7 @@ class SessionService:
         if number >= world.test.rounds:
             raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
         for kind in results:
-            if number in world.answers.posted.get(kind, ()) and (kind == "detection" or not self._compat):
+            if number in world.answers.posted.get(kind, ()) and (kind == "detection" or not self._rules.compat):
                 reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
                 raise Refusal(reason, f"{kind} results of round {number} were posted before.")
 
@@ -378,9 +416,9 @@ def _choose_sessions(sessions: Iterable[Session], wanted: Mapping[str, str]) -> 
     after = _moment(wanted["after"]) if "after" in wanted else None
     return [
         session
-        for session in sorted(sessions, key=lambda session: (session.agent, session.id))
+        for session in sorted(sessions, key=lambda session: (detector_of(session), session.id))
         if wanted.get("session_id", session.id) == session.id
-        and wanted.get("detector", session.agent) == session.agent
+        and wanted.get("detector") in (None, detector_of(session))
         and (after is None or ("ended" in session.facts and _moment(session.facts["ended"]) >= after))
     ]
 
@@ -389,9 +427,9 @@ def _test_lines(session: Session, tests: Sequence[str] | None, firsts: Mapping[s
     """Yield a line for each of some tests, or of the completed ones, with the time of its first results."""
     ended = session.facts.get("ended", "Incomplete")
     for test in list(finished_tests(session)) if tests is None else tests:
-        yield f"{session.id},{session.agent},{test},{firsts.get(test) or 'N/A'},{ended}"
+        yield f"{session.id},{detector_of(session)},{test},{firsts.get(test) or 'N/A'},{ended}"
     if tests is None and not finished_tests(session):
-        yield f"{session.id},{session.agent}, NA,N/A,{ended}"
+        yield f"{session.id},{detector_of(session)}, NA,N/A,{ended}"
 
 
 def _moment(text: str) -> datetime:

@@ -6,29 +6,25 @@ Importing this needs no extra; Starlette and uvicorn are imported when something
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import hmac
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.options import OndServeOptions
 from openfield.domains.ond.server.routes import Api
-from openfield.domains.ond.server.session_service import SessionService
+from openfield.domains.ond.server.session_service import ServiceRules, SessionService, world_of
 from openfield.domains.ond.testset.data_directory import DataDirectory
-from openfield.errors import MissingExtra
-from openfield.serving.sessions import SessionDispatcher
+from openfield.domains.ond.testset.test import Test
+from openfield.errors import AgentFault, MissingExtra, OpenfieldError
+from openfield.serving.remote import RemoteRollout
+from openfield.serving.sessions import Session, SessionDispatcher
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.serving.wire import Dispatcher
-
-
-from pathlib import Path
-from typing import cast
-
-from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.session_service import world_of
-from openfield.domains.ond.testset.test import Test
-from openfield.errors import OpenfieldError
-from openfield.serving.remote import RemoteRollout
-from openfield.serving.sessions import Session
 
 
 class OndWire:
@@ -36,9 +32,11 @@ class OndWire:
 
     port = 3307
 
-    def __init__(self, domain: Domain[Any], directory: DataDirectory | None = None, compat: bool = False) -> None:
+    def __init__(
+        self, domain: Domain[Any], directory: DataDirectory | None = None, options: OndServeOptions | None = None
+    ) -> None:
         """Make a wire. Without a directory of tests it serves the one test of a cell."""
-        self._domain, self._directory, self._compat = domain, directory, compat
+        self._domain, self._directory, self._options = domain, directory, options or OndServeOptions()
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until cancelled."""
@@ -48,28 +46,65 @@ class OndWire:
         except ImportError:
             raise MissingExtra("ond", "The server of ond") from None
         if isinstance(dispatcher, SessionDispatcher) and self._directory is not None:
-            service = SessionService(dispatcher, self._directory, self._domain.version, self._compat)
-            check = dispatcher.check
-        else:
-            service = serve_single(await dispatcher.join(), self._domain.version, self._compat)
-            check = lambda token: None  # noqa: E731 - the program that was started for a cell is the only one that comes
+            teams = TeamApis(dispatcher, self._make_service, self._options.teams)
+            count, find_api = self._directory.count(), teams.find
+        else:  # the program that was started for a cell is the only one that comes
+            single = Api(serve_single(await dispatcher.join(), self._domain.version))
+            count, find_api = 1, lambda token: single
 
         def listening(opened: int) -> None:
-            count = service.directory.count()
             self.offer = f"{count} {'test' if count == 1 else 'tests'} of {self._domain.name} on {host}:{opened}"
             ready(opened)
 
-        await serve_http(make_app(Api(service), check), host, port, listening)
+        names = (host, socket.gethostname(), *self._options.hostname)
+        await serve_http(make_app(find_api, names), host, port, listening)
+
+    def _make_service(self, dispatcher: SessionDispatcher, team: str | None) -> SessionService:
+        rules = ServiceRules(self._options.compat, self._options.devmode)
+        return SessionService(dispatcher, cast(DataDirectory, self._directory), self._domain.version, rules, team)
+
+
+class TeamApis:
+    """The API of each team, found by its token."""
+
+    def __init__(
+        self,
+        dispatcher: SessionDispatcher,
+        make_service: Callable[[SessionDispatcher, str | None], SessionService],
+        teams: Mapping[str, str],
+    ) -> None:
+        """Make an API for each team, and one for clients of no team: they show the server's own token.
+
+        Args:
+            dispatcher: Keeps the sessions and knows the server's own token.
+            make_service: Makes the service of a team.
+            teams: The teams by their tokens.
+        """
+        by_name = {name: Api(make_service(dispatcher, name)) for name in set(teams.values())}
+        self._apis = {token.encode(): by_name[name] for token, name in teams.items()}
+        self._others = Api(make_service(dispatcher, None))
+        self._check, self._closed = dispatcher.check, bool(teams) and not dispatcher.needs_token
+
+    def find(self, token: str | None) -> Api:
+        """Return the API for a token; raise `AgentFault` if there is none."""
+        shown = (token or "").encode()
+        for known, api in self._apis.items():
+            if hmac.compare_digest(known, shown):
+                return api
+        if self._closed:
+            raise AgentFault("The token is wrong.")
+        self._check(token)
+        return self._others
 
 
 UNTIMED = "1970-01-01 00:00:00.000000"
 """When everything happens in a cell: its record is the same whenever, and however fast, it is played."""
 
 
-def serve_single(remote: RemoteRollout, version: int, compat: bool) -> SessionService:
+def serve_single(remote: RemoteRollout, version: int) -> SessionService:
     """Return the service for the one test that a remote agent plays."""
     dispatcher = cast(SessionDispatcher, CellDispatcher(remote))
-    return SessionService(dispatcher, CellDirectory(world_of(remote).test), version, compat, lambda: UNTIMED)
+    return SessionService(dispatcher, CellDirectory(world_of(remote).test), version, clock=lambda: UNTIMED)
 
 
 class CellDirectory(DataDirectory):
