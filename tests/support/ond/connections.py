@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.app import MAX_BODIES, Body, make_refusal
+from openfield.domains.ond.server.app import MAX_BODIES, RequestBody, make_refusal
 from openfield.domains.ond.server.http import OndHttpProtocol
 from openfield.serving.listen import MemoryBudget
 from support.ond.protocol import Wires, connect
@@ -45,7 +45,7 @@ def make_echo(asked: list[Asked], answer: Answer = echo) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            body = await Body(request, MemoryBudget(MAX_BODIES)).read()
+            body = await RequestBody(request, MemoryBudget(MAX_BODIES)).read()
             found = Asked(request.method, scope["path"], dict(request.query_params), dict(request.headers), body)
             asked.append(found)
             response = await answer(found)

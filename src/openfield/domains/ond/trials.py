@@ -92,7 +92,7 @@ def served_trial(
     return Trial(
         domain="ond",
         version=version,
-        seed=derive(0, digests[test.name + TABLE_SUFFIX]) if origin is None else origin.seed,
+        seed=derive(0, digests.get(test.name + TABLE_SUFFIX, test.name)) if origin is None else origin.seed,
         phases=(Phase("test", onset), Phase("test", test.rounds - onset, novelty)),
         settings={"training": 0} | settings,  # not the test's name: tests that differ in nothing else are compared
         red_light=red_light,

@@ -46,11 +46,11 @@ def make_app(find_api: FindApi, names: Iterable[str] = ()) -> Starlette:
     page = resources.files("openfield.domains.ond.server").joinpath("docs.html").read_text("utf-8")
     docs = HTMLResponse(page, headers={"content-security-policy": "default-src 'self' 'unsafe-inline'"})
     routes = [Route("/openapi.json", description), Route("/docs", docs), Route("/{path:path}", Endpoint())]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, find_api=find_api, names=names)])
+    return Starlette(routes=routes, middleware=[Middleware(RequestGuard, find_api=find_api, names=names)])
 
 
-class Guard:
-    """Checks every request before its address is looked up and its body read: whom it is for, whence, and the token.
+class RequestGuard:
+    """Checks the host, the origin and the token of every request before its address is looked up and its body read.
 
     A page of a foreign site in the browser of a person who runs a server is no client: it could reach the server under
     a name of its own, or from its own origin.
@@ -101,7 +101,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; a client that left before it had sent all is answered nothing."""
-        body = Body(Request(scope, receive), self._memory)
+        body = RequestBody(Request(scope, receive), self._memory)
         try:
             response = await self._answer(scope, body)
         finally:
@@ -109,7 +109,7 @@ class Endpoint:
         if response is not None:
             await response(scope, receive, send)
 
-    async def _answer(self, scope: Scope, body: Body) -> Response | None:
+    async def _answer(self, scope: Scope, body: RequestBody) -> Response | None:
         api: Api = scope["api"]
         try:
             found = await api.answer(scope["method"], scope["path"], await read_parameters(body))
@@ -165,7 +165,7 @@ def read_query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
 
 
-async def read_parameters(source: Body) -> dict[str, Any]:
+async def read_parameters(source: RequestBody) -> dict[str, Any]:
     """Return form fields and file parts, then query arguments, then keys of a JSON body, whatever the method."""
     query: dict[str, Any] = read_query(source.request.scope)
     body = await source.read()
@@ -182,7 +182,7 @@ async def read_parameters(source: Body) -> dict[str, Any]:
     return query
 
 
-class Body:
+class RequestBody:
     """The body of a request, and the memory it takes until the request is answered."""
 
     def __init__(self, request: Request, memory: MemoryBudget) -> None:
