@@ -139,6 +139,7 @@ class OndDomain(Domain[OndSettings]):
     def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
         """Serve the tests of a directory; without one, build tests from the trials beside the run file."""
         from openfield.domains.ond.options import OndServeOptions
+        from openfield.domains.ond.server.session_service import ServiceRules
         from openfield.domains.ond.server.wire import OndWire
         from openfield.domains.ond.testset.builder import write_trials
         from openfield.domains.ond.trials import find_directory
@@ -155,7 +156,8 @@ class OndDomain(Domain[OndSettings]):
             from openfield.domains.ond.server.import_results import import_results
 
             import_results(options.import_legacy, directory, dispatcher, self.version, options.compat)
-        return OndWire(self, directory, options), dispatcher
+        rules = ServiceRules(options.compat, options.devmode)
+        return OndWire(self, directory, rules, options.teams, options.hostname), dispatcher
 
 
 DOMAIN = OndDomain()

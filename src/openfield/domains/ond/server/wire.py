@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hmac
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.options import OndServeOptions
 from openfield.domains.ond.server.routes import Api
 from openfield.domains.ond.server.session_service import ServiceRules, SessionService, world_of
 from openfield.domains.ond.testset.data_directory import DataDirectory
@@ -33,10 +32,24 @@ class OndWire:
     port = 3307
 
     def __init__(
-        self, domain: Domain[Any], directory: DataDirectory | None = None, options: OndServeOptions | None = None
+        self,
+        domain: Domain[Any],
+        directory: DataDirectory | None = None,
+        rules: ServiceRules | None = None,
+        teams: Mapping[str, str] | None = None,
+        names: Sequence[str] = (),
     ) -> None:
-        """Make a wire. Without a directory of tests it serves the one test of a cell."""
-        self._domain, self._directory, self._options = domain, directory, options or OndServeOptions()
+        """Make a wire.
+
+        Args:
+            domain: The domain that is served.
+            directory: Its tests; without one the wire serves the one test of a cell.
+            rules: What clients may do.
+            teams: The teams by their tokens.
+            names: What the server is called, beside its addresses and `localhost`.
+        """
+        self._domain, self._directory, self._rules = domain, directory, rules
+        self._teams, self._names = teams or {}, names
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until cancelled."""
@@ -46,7 +59,7 @@ class OndWire:
         except ImportError:
             raise MissingExtra("ond", "The server of ond") from None
         if isinstance(dispatcher, SessionDispatcher) and self._directory is not None:
-            teams = TeamApis(dispatcher, self._make_service, self._options.teams)
+            teams = TeamApis(dispatcher, self._make_service, self._teams)
             count, find_api = self._directory.count(), teams.find
         else:  # the program that was started for a cell is the only one that comes
             single = Api(serve_single(await dispatcher.join(), self._domain.version))
@@ -56,12 +69,12 @@ class OndWire:
             self.offer = f"{count} {'test' if count == 1 else 'tests'} of {self._domain.name} on {host}:{opened}"
             ready(opened)
 
-        names = (host, socket.gethostname(), *self._options.hostname)
+        names = (host, socket.gethostname(), *self._names)
         await serve_http(make_app(find_api, names), host, port, listening)
 
     def _make_service(self, dispatcher: SessionDispatcher, team: str | None) -> SessionService:
-        rules = ServiceRules(self._options.compat, self._options.devmode)
-        return SessionService(dispatcher, cast(DataDirectory, self._directory), self._domain.version, rules, team)
+        directory = cast(DataDirectory, self._directory)
+        return SessionService(dispatcher, directory, self._domain.version, self._rules, team)
 
 
 class TeamApis:
