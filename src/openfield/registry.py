@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from openfield.domain import Domain
 
 PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.process:process_agent", "openfield.agents.legacy"
-"""Where agents in other programs are found. They are named as text: agents stand above the registry."""
+FIND_CONTROL = "openfield.agents.controls:find_control"
+"""Where agents in other programs and controls are found. They are named as text: agents stand above the registry."""
+CONTROL = "control:"
+"""What the source of a control begins with in plans and run files."""
+CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator")
+"""Agents that must fail, found by name in every domain that has no agent of this name."""
 AgentSource = str | Callable[..., Any]
 """What an agent may be given as: a name, a dotted name, a command, a function, a class or a factory."""
 
@@ -73,8 +78,20 @@ def installed_domains() -> list[Domain[Any]]:
 
 
 def agent_names(domain: Domain[Any] | None = None) -> list[str]:
-    """Return the names of all agents; with a domain, also of those that come with it."""
+    """Return the names of all agents but controls; with a domain, also of those that come with it."""
     return sorted({*find_entry_points("openfield.agents"), *(domain.agents if domain else ())})
+
+
+def name_control(source: str, domain: Domain[Any]) -> str:
+    """Return the source of an agent as plans keep it: that of a control says that it is one, whatever its name."""
+    if source in domain.agents or source in find_entry_points("openfield.agents"):
+        return source
+    return f"{CONTROL}{source}" if source.partition(":")[0] in CONTROLS else source
+
+
+def is_control(source: str | None) -> bool:
+    """Return whether the source of an agent in a plan or a run file is that of a control."""
+    return source is not None and source.startswith(CONTROL)
 
 
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
@@ -84,6 +101,9 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if source.startswith("process:"):
         start: Callable[[str], AgentFactory] = load(PROCESS_AGENT)
         return start(source.removeprefix("process:"))
+    if is_control(name := name_control(source, domain)):
+        find: Callable[[str, Domain[Any]], AgentFactory] = load(FIND_CONTROL)
+        return find(name.removeprefix(CONTROL), domain)
     if source in domain.agents:
         built_in = domain.agents[source]
         return _as_factory(load(built_in) if isinstance(built_in, str) else built_in)

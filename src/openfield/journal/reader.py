@@ -21,6 +21,7 @@ from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
 from openfield.journal.schema import explaining, open_to_read
 from openfield.record import Chunk, RawStep, Step
+from openfield.registry import is_control
 from openfield.trial import Trial, hash_trial
 
 RESUMABLE = (None, "cancelled")
@@ -71,6 +72,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     seconds: float = 0.0
     episodes: tuple[Episode, ...] = ()
+    control: bool = False
+    """Whether the agent is a control, which must fail and is in no comparison."""
 
     @property
     def cell(self) -> Cell:
@@ -112,7 +115,7 @@ class Run:
 
     def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
         """Return all cells, or only one, in the order they were entered, each with its latest attempt."""
-        trials = dict(self._keyed_trials(only))
+        trials, agents = dict(self._keyed_trials(only)), self.agents
         episodes = self._episodes() if with_episodes else {}
         rows = self._rows(_LATEST_ATTEMPTS, _LatestAttempt, (only, only))
         return [
@@ -127,6 +130,7 @@ class Run:
                 steps=steps or 0,
                 seconds=seconds or 0.0,
                 episodes=tuple(episodes.get((cell, attempt), ())),
+                control=is_control(agents.get(agent)),
             )
             for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds in rows
         ]

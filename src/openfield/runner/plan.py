@@ -14,7 +14,15 @@ from openfield import __version__
 from openfield.cell import Cell
 from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput
-from openfield.registry import AgentSource, absolute, check_agent, check_extra, domain_source, find_domain
+from openfield.registry import (
+    AgentSource,
+    absolute,
+    check_agent,
+    check_extra,
+    domain_source,
+    find_domain,
+    name_control,
+)
 from openfield.trial import Trial
 
 MAX_NAME = 200
@@ -62,9 +70,16 @@ def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> Plan
     domains = {name: find_domain(name) for name in sorted({cell.trial.domain for cell in cells})}
     for domain in domains.values():
         check_extra(domain)
+    agents = {name: _name_control(source, domains.values()) for name, source in agents.items()}
     for name, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
         check_agent(agents[agent], domains[name])
     return Plan(cells, agents, domains)
+
+
+def _name_control(source: AgentSource, domains: Iterable[Domain[Any]]) -> AgentSource:
+    """Return the source of an agent. A name that means a control in every domain becomes the source of the control."""
+    names = {name_control(source, domain) for domain in domains} if isinstance(source, str) else set()
+    return names.pop() if len(names) == 1 else source
 
 
 def make_cells(agents: Iterable[str], trials: Iterable[Trial], repeats: int = 1) -> list[Cell]:
