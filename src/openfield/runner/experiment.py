@@ -44,6 +44,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     domain: str
     agents: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: ["random"])
+    controls: bool = False
+    """Whether controls play beside the agents."""
     novelty: str | list[str] | None = None
     """One or several; each gets its own trials. `none` means no novelty, `a+b` both at once."""
     trials: Positive | msgspec.UnsetType = msgspec.UNSET

@@ -15,6 +15,8 @@ from openfield.cell import Cell
 from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput
 from openfield.registry import (
+    CONTROL,
+    CONTROLS,
     AgentSource,
     absolute,
     check_agent,
@@ -105,6 +107,13 @@ def name_agents(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> di
         if named.setdefault(name, source) is not source:
             raise InvalidInput(f"Two agents are called '{name}'. Name them: agents={{'one': ..., 'other': ...}}.")
     return named
+
+
+def add_controls(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> dict[str, AgentSource]:
+    """Return agents by name with all controls after them; a name that is taken gets `control:` in front."""
+    named = name_agents(agents)
+    controls = {name if name not in named else f"{CONTROL}{name}": f"{CONTROL}{name}" for name in CONTROLS}
+    return {**named, **controls}
 
 
 def agent_text(source: AgentSource) -> str | None:

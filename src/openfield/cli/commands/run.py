@@ -9,15 +9,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import NO_OPTIONS, ExperimentOptions
+from openfield.cli.shared.parameters import AGENTS, NO_OPTIONS, ExperimentOptions
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.console import print_json
 from openfield.options import CommandChanges, Whole
-
-AGENTS = Group("Agents", sort_key=1)
 
 
 def run(
@@ -73,7 +71,7 @@ def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool,
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, naming, read_experiment
-    from openfield.runner.plan import make_plan
+    from openfield.runner.plan import add_controls, make_plan
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
@@ -87,6 +85,7 @@ def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool,
     changed = changes.experiment or own.keys() & {"novelty", "settings"}  # then the file is not what is wrong
     with nullcontext() if file is None or changed else naming(file):
         agents = changes.agents if changes.agents and "agents" not in own else experiment.agents
+        agents = add_controls(agents) if experiment.controls else agents
         trials, facts = experiment.make_trials()
         plan = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
     path = experiment.path

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.trial import Trial
 
+AGENTS = Group("Agents", sort_key=1)
 TRIALS = Group("Trials", sort_key=2)
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")]
 """The file to write."""
@@ -71,7 +72,9 @@ class ExperimentOptions:
     seed: Whole | None = None
     """The root of all seeds [0]."""
     sealed: bool | None = None
-    """Draw the root seed, so that no agent can compute its trials. The run file keeps it."""
+    """Draw a root seed that no agent can know."""
+    controls: Annotated[bool | None, Parameter(group=AGENTS)] = None
+    """Play seven agents beside yours that must fail."""
     secret: Annotated[str | None, Parameter(group=MORE, metavar="FILE")] = None
     """A file with the root seed, for several sealed runs; it is made if it is missing."""
     trials_of: Annotated[str | None, Parameter(group=MORE, metavar="RUN")] = None
