@@ -35,6 +35,14 @@ def test_a_run_is_gone_on_with_from_the_folder_it_was_started_in(tmp_path, monke
         DOMAIN.world(trial)
 
 
+@pytest.mark.parametrize("setting", [{"unchanged": 2}, {"unchanged": "all"}, {"onset": "1-2"}])
+def test_a_configuration_has_no_drawn_onset_and_no_twins(tmp_path, setting):
+    path = meta(tmp_path)
+    with pytest.raises(InvalidInput, match=r"The configuration .* takes neither the setting 'onset' nor 'unchanged'"):
+        DOMAIN.trials(config=str(path), **setting)
+    assert {trial.window for trial in DOMAIN.trials(config=str(path))} == {None}
+
+
 def test_some_trials_of_a_configuration_can_be_chosen(tmp_path):
     path = meta(tmp_path, count=3, notify="both")
     (tmp_path / "list.txt").write_text("4\n1\n\n99\n")

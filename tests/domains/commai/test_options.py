@@ -58,6 +58,12 @@ def test_a_configuration_runs_with_any_learner_and_leaves_a_summary(agent, capsy
     assert "* Number of trials per task\nM4: 2" in summary
 
 
+@pytest.mark.parametrize("setting", ["unchanged=1", "onset=10-20"])
+def test_a_configuration_has_no_drawn_onset_and_no_twins(setting, capsys):
+    assert run_command(["run", "commai", "config.json", "-l", "parrots.Parrot", "--set", setting]) == 2
+    assert "takes neither the setting 'onset' nor 'unchanged'" in capsys.readouterr().err
+
+
 def test_a_summary_counts_steps_as_a_session_does_and_can_be_exported_later(capsys):
     words = ["run", "commai", "-a", "oracle", "--trials", "1", "--novelty", "none", "--workers", "0"]
     tasks = "tasks=micro4,micro5.3,mini1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,7 +15,8 @@ from openfield.core import Ask, Belief, Reply
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.testset.builder import write_tests
+from openfield.domains.ond.testset.builder import write_tests, write_trials
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.samples import draw_glyphs, load_digits, make_samples, read_folder
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.rollout import Rollout
@@ -251,6 +253,22 @@ def test_tests_of_a_directory_are_played_and_specified_by_their_files(data: Path
     find_directory.cache_clear()
     with pytest.raises(InvalidInput, match="have changed"):
         DOMAIN.world(trials[0])
+
+
+@pytest.mark.parametrize("setting", [{"unchanged": 1}, {"onset": "1-2"}])
+def test_a_published_test_has_no_drawn_onset_and_no_twin(data: Path, setting: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"The test OND.1.0000.7 takes neither the setting 'onset' nor 'unchanged'"):
+        DOMAIN.trials(data=str(data), test="OND.1.0000.7", **setting)
+    (trial,) = DOMAIN.trials(data=str(data), test="OND.1.0000.7")
+    assert trial.window is None
+
+
+def test_the_name_of_a_built_test_does_not_contain_a_seed(tmp_path: Path) -> None:
+    trials = DOMAIN.trials(2)
+    folder = write_trials(DOMAIN, trials, tmp_path / "built")
+    names = DataDirectory(folder).names("OND", "image_classification")
+    names += [DOMAIN.world(trial).test.name for trial in trials]
+    assert not any(str(trial.seed) in name for name in names for trial in trials)
 
 
 def test_another_typeface_is_another_print_of_the_same_characters() -> None:

@@ -225,6 +225,8 @@ def limit_files(process: int, size: int) -> None:
         (["--token", "abc"], "no place for a token"),
         (["--config", "server.ini", "--trials", "7"], "server.ini lists the trials to serve"),
         (["--config", "server.ini", "--novelty", "mirrored"], "server.ini lists the trials to serve"),
+        (["--config", "server.ini", "--set", "unchanged=2"], "server.ini lists the trials to serve"),
+        (["--config", "server.ini", "--set", "onset=3-5"], "server.ini lists the trials to serve"),
         (["--lease", "inf"], "--lease must be a number of seconds above 0, not inf"),
     ],
 )

@@ -39,7 +39,7 @@ def test_bought_labels_of_unknown_classes_are_one_class_whatever_their_number() 
 
 
 def test_given_detection_is_believed() -> None:
-    (trial,) = DOMAIN.trials(1, red_light=True, unchanged=0)
+    (trial,) = DOMAIN.trials(1, red_light=True, before=10, unchanged=0)
     world = DOMAIN.world(trial)
     drive(Rollout(world), NearestAgent(DOMAIN.spec(trial), 1))
     assert (world.answers.p_world[220:] == 1).all()

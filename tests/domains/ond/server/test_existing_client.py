@@ -169,8 +169,8 @@ def test_a_server_says_how_many_tests_it_has(tmp_path: Path) -> None:
         with announced(tmp_path, "--data", str(tmp_path / "data")) as (line, _):
             assert line.startswith(f"Serving {count} of ond on 127.0.0.1:")
         write_test(tmp_path / "data", f"OND.{count[0]}")
-    with announced(tmp_path, "--trials", "3") as (line, _):
-        assert line.startswith("Serving 3 tests of ond on 127.0.0.1:")
+    with announced(tmp_path, "--trials", "3", "--set", "unchanged=2") as (line, _):
+        assert line.startswith("Serving 5 tests of ond on 127.0.0.1:")
 
 
 def test_texts_are_posted_and_read_in_utf_16(tmp_path: Path) -> None:

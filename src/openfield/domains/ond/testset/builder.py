@@ -155,14 +155,19 @@ def build_test(
         images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
     rows = lay_out(drawer.describe(samples, picked, novel, ids))
     metadata = _metadata(settings) | {"pre_novelty_batches": settings.before // 2 if calm is None else calm}
-    test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, metadata, images)
+    test = Test(name or name_test(settings, 0, seed), settings.area, rows, metadata, images)
     return Built(test, samples.images[training], drawer.number(training))
+
+
+def name_test(settings: OndSettings, number: int, seed: int) -> str:
+    """Return the name of a built test. Clients are told it, so the seed cannot be computed from it."""
+    return f"{settings.protocol}.built.{number:04d}.{derive(seed, 'name')}"
 
 
 def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings, seeds: Sequence[int]) -> list[str]:
     """Write tests as a data directory, with images and training samples in `arrays.npz`, and return their names."""
-    name = settings.protocol + ".built.{:04d}.{}"
-    built = [build_test(settings, changed, seed, name.format(n, seed), seeds[0]) for n, seed in enumerate(seeds)]
+    names = [name_test(settings, number, seed) for number, seed in enumerate(seeds)]
+    built = [build_test(settings, changed, seed, name, seeds[0]) for seed, name in zip(seeds, names, strict=True)]
     return _write_built(Path(folder), settings, built)
 
 
@@ -190,8 +195,7 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
     """
     if not folder.exists():
         settings, split = domain.settings_in(trials[0], Phase("test")), trials[0].seed
-        name = f"{settings.protocol}.built.{{:04d}}.{split}"
-        built = [build_trial(domain, trial, name.format(number), split) for number, trial in enumerate(trials)]
+        built = [build_trial(domain, one, name_test(settings, n, split), split) for n, one in enumerate(trials)]
         origins = [data_directory.Origin(trial.seed, trial.scenario, trial.window) for trial in trials]
         names = _write_built(folder, settings, built)
         content = msgspec.json.encode(dict(zip(names, origins, strict=True)))
