@@ -1,11 +1,13 @@
 """Print tables and JSON for commands: those of the command line and those a domain brings.
 
 A table fits a terminal of any width: columns are folded between words, and a column without room goes below its row.
+Text from run files, agents and wires may hold control codes: they are printed as escapes.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +15,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
 
 GAP = 2
@@ -23,10 +25,31 @@ MAX_WORD = 16
 INDENT = 4
 """Blanks before a column that goes below its row."""
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that a terminal obeys, or that change the direction of writing. Tabs and line ends stay."""
+
+
+def escape_controls(text: str) -> str:
+    """Return the text with control characters as Python writes them, so that a terminal does not obey them."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class Escaped:
+    """What rich prints, with the control characters of its text escaped."""
+
+    def __init__(self, content: RenderableType) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the parts of the content; those that move the cursor are rich's own."""
+        for part in console.render(self._content, options):
+            yield part if part.control else part._replace(text=escape_controls(part.text))
+
 
 def print_json(value: Any) -> None:
-    """Print one JSON document."""
-    print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
+    """Print one JSON document. Control characters are escaped in the way of JSON."""
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
+    print(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_rows(titles: Sequence[str], rows: Iterable[Sequence[object]], as_json: bool) -> None:
@@ -44,7 +67,7 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     """
     from rich.console import Console
 
-    cells = [list(titles), *([str(value) for value in row] for row in rows)]
+    cells = [list(titles), *([escape_controls(str(value)) for value in row] for row in rows)]
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         cells = [[" ".join(text.split("\n")) for text in row] for row in cells]

@@ -26,9 +26,15 @@ Used everywhere; the command line turns each into one line and the exit status d
 from __future__ import annotations
 
 import difflib
+import errno
+import resource
 import signal
 from collections.abc import Iterable
 
+NO_HANDLES = (errno.EMFILE, errno.ENFILE)
+"""Errors of the system when too many files are open."""
+MAX_NOTE = 2_000
+"""Characters of a text from an agent that are kept in a note."""
 MAX_NAMES = 60
 """How many names a message lists."""
 
@@ -144,10 +150,31 @@ def blame_agent(complaint: str, error: BaseException) -> AgentCrashed:
     """
     if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         raise error
-    return AgentCrashed(f"{complaint} {type(error).__name__}: {error}")
+    return AgentCrashed(f"{complaint} {describe_error(error)}")
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type and the text of an error that code of others raised: its text may be long, or raise itself."""
+    try:
+        text = str(error)
+    except Exception as second:
+        text = f"its text raised {type(second).__name__}"
+    return f"{type(error).__name__}: {text[:MAX_NOTE]}{'...' if len(text) > MAX_NOTE else ''}"
+
+
+def too_many_files() -> InvalidInput:
+    """Return what to do when the system opens no further file for this process."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return InvalidInput(
+        f"Only {limit} files may be open at once here, and more are needed. "
+        "Allow more (ulimit -n 1024), or use fewer workers. What was recorded is safe."
+    )
 
 
 def shorten(value: object) -> str:
     """Return a value that an agent gave, short enough for a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"what raises {type(error).__name__} when it is printed"
     return f"{text[:60]}{'...' if len(text) > 60 else ''} ({type(value).__name__})"

@@ -15,6 +15,8 @@ from openfield.core import Belief, PhaseName, Reply, Truth, Turn
 
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out. Larger ones leave a digest, and replay makes them again."""
+MAX_STEP = 64 << 20
+"""Bytes of one step, that is a reply and the turn it led to. An agent that replies with more is flooding."""
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What encoding raises for values that have no form in the record."""
 

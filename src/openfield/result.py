@@ -54,9 +54,10 @@ class Result:
 
     def table(self, metrics: Sequence[str] | None = None) -> RenderableType:
         """Return the summary as a table that rich prints: `rich.print(result.table())`."""
+        from openfield.console import Escaped
         from openfield.report.terminal import render_summary
 
-        return render_summary(self.summary(metrics), self.domains)
+        return Escaped(render_summary(self.summary(metrics), self.domains))
 
     def numbers(self, metrics: Sequence[str] | None = None) -> Iterator[tuple[CellRecord, dict[str, float | None]]]:
         """Yield every scored cell with its own numbers, before any mean is taken; None if a number is not defined."""

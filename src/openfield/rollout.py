@@ -23,9 +23,11 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
     blame_agent,
+    describe_error,
     shorten,
 )
 from openfield.record import (
+    MAX_STEP,
     NO_TURN,
     REPLY_ENCODER,
     UNWRITABLE,
@@ -209,7 +211,7 @@ class Rollout:
             if self._recorder is not None:
                 self._recorder.write(None, 0, self.turn, self._truth)
         except Exception as error:
-            raise WorldFault(f"The world could not start: {type(error).__name__}: {error}") from error
+            raise WorldFault(f"The world could not start: {describe_error(error)}") from error
         self._episode.novel = self._truth.novel
 
     def _start_clock(self) -> None:
@@ -348,15 +350,17 @@ class Rollout:
         """Return whose fault an error is. What the agent said stays on record if it can be written."""
         place = f"Turn {self.turns}: "
         try:
-            REPLY_ENCODER.encode(reply)
+            size = len(REPLY_ENCODER.encode(reply))
         except UNWRITABLE as reason:
             return AgentProtocol(f"{place}the reply cannot be recorded: {reason}.")
+        if size > MAX_STEP:
+            return AgentProtocol(f"{place}the reply has {size >> 20} MB; {MAX_STEP >> 20} MB are allowed.")
         if self._recorder is not None:
             self._recorder.write(reply, took, None, None)
             self.turns += 1
         if isinstance(error, AgentFault):
             return type(error)(f"{place}{error}")
-        return WorldFault(f"{place}the world raised {type(error).__name__}: {error}")
+        return WorldFault(f"{place}the world raised {describe_error(error)}")
 
     # Going on with a recorded trial.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import openfield as of
 from journal.test_writer import enter, episode
+from openfield.errors import DamagedRun
 from openfield.journal import recorder as recorders
 from openfield.journal import writer as journals
 from openfield.journal.reader import Run
@@ -105,3 +107,10 @@ def test_who_goes_on_from_the_middle_of_a_chunk_cuts_it_short(tmp_path: Path, ea
     with Run(path) as run:
         assert [step.took for step in run.steps(cell.id, 1)] == [1] * 5 + [2] * 4
         assert not any("turns before" in fault for fault in run.verify())
+
+
+def test_a_chunk_that_grows_without_end_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorders, "MAX_CHUNK", 1 << 20)
+    data = zlib.compress(bytes(8 << 20))
+    with pytest.raises(DamagedRun, match="too large"):
+        read_chunk(Chunk("cell", 1, 0, 1, zlib.crc32(data), data))

@@ -37,6 +37,15 @@ def test_csv_reads_back(tmp_path: Path) -> None:
     assert rows[2]["novel"] == "true"
 
 
+@pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
+def test_csv_gives_spreadsheets_nothing_to_run(tmp_path: Path, name: str) -> None:
+    write_episodes(tmp_path / "x.csv", [make_cell([-0.25], agent=name), make_cell([0.5], agent="-7")], "csv")
+    with (tmp_path / "x.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["agent"] for row in rows] == [f"'{name}", "-7"]
+    assert rows[0]["performance"] == "-0.25"
+
+
 def test_json_lines_read_back(tmp_path: Path) -> None:
     write_episodes(tmp_path / "x.jsonl", CELLS, "jsonl")
     lines = (tmp_path / "x.jsonl").read_bytes().splitlines()

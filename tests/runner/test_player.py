@@ -10,7 +10,7 @@ import openfield as of
 from openfield.cell import Cell
 from openfield.errors import AgentTimeout, Cancelled, OpenfieldError, ReplayMismatch, WorldFault
 from openfield.journal.writer import Journal
-from openfield.record import AttemptEnd, EpisodeEnd
+from openfield.record import AttemptEnd, Chunk, EpisodeEnd
 from openfield.registry import AgentSource
 from openfield.runner.plan import make_cells
 from openfield.runner.player import Job, Player, explain, open_rollout
@@ -18,6 +18,21 @@ from support import worlds
 from support.players import BadCloser, BadSaver, Crasher, Learner, Leaver, Wanderer, copycat
 from support.stories import Kept
 from support.worlds import TINY, Scripted, tiny_trials
+
+FLOOD = "x" * (64 << 20)
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise MemoryError
+
+
+class Unprintable:
+    def __rtruediv__(self, other: object) -> object:
+        raise Wordless
+
+    def __repr__(self) -> str:
+        raise Wordless
 
 
 @pytest.fixture
@@ -59,6 +74,23 @@ def test_a_cell_is_played_to_its_end(cell: Cell, path: Path) -> None:
 def test_whoever_fails_is_named(cell: Cell, path: Path, agent: AgentSource, outcome: str, note: str) -> None:
     ended, _ = play(cell, path, agent)
     assert (ended.outcome, ended.note) == (outcome, note)
+
+
+@pytest.mark.parametrize(
+    ("agent", "outcome", "note"),
+    [
+        (lambda turn: 1 / Unprintable(), "agent_error", "the agent raised Wordless: its text raised MemoryError"),
+        (lambda turn: Unprintable(), "agent_protocol", "the agent answered what raises Wordless when it is printed"),
+        (lambda turn: of.Reply(1, of.Belief(0.5, detail=FLOOD)), "agent_protocol", "the reply has 64 MB; 64 MB"),
+    ],
+)
+def test_no_reply_and_no_error_of_an_agent_is_too_much(
+    cell: Cell, path: Path, agent: AgentSource, outcome: str, note: str
+) -> None:
+    ended, kept = play(cell, path, agent)
+    assert ended.outcome == outcome
+    assert ended.note.startswith(f"Turn 0: {note}")
+    assert sum(len(chunk.data) for chunk in kept.of(Chunk)) < 1_000
 
 
 def test_what_close_raises_is_a_warning_and_no_outcome(cell: Cell, path: Path) -> None:

@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 import cyclopts
 
 from openfield.cli.app import HELP_ALL, make_app, name_command
-from openfield.errors import DiskFull, OpenfieldError, UnknownName
+from openfield.console import escape_controls
+from openfield.errors import NO_HANDLES, DiskFull, OpenfieldError, UnknownName, too_many_files
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number"}
@@ -56,7 +57,11 @@ def _obey(words: list[str]) -> int:
     except SystemExit as left:  # what Rich makes of the same
         if not isinstance(left.__context__, BrokenPipeError):
             raise
+    except MemoryError:
+        return _complain("There is not enough memory for this.", 2)
     except OSError as error:
+        if error.errno in NO_HANDLES:
+            return _complain(str(too_many_files()), 2)
         if error.errno not in NO_ROOM:
             raise
         return _complain(f"No room left for {error.filename or 'what is printed'}.", DiskFull.exit_status)
@@ -83,12 +88,12 @@ def _has_directory() -> bool:
 
 
 def _complain(message: str, status: int) -> int:
-    print(f"openfield: {message}", file=sys.stderr)
+    print(f"openfield: {escape_controls(str(message))}", file=sys.stderr)
     return status
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"openfield: {message}", file=sys.stderr)
+    print(f"openfield: {escape_controls(str(message))}", file=sys.stderr)
 
 
 def explain(error: cyclopts.CycloptsError) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from openfield.console import print_json
+from openfield.console import escape_controls, print_json
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.options import MORE, Whole
 
@@ -214,7 +214,7 @@ def convert(source: Path, target: Path, /) -> None:
     done = run(source, target)
     print(f"{target}: {done.rows:,} rows, {target.stat().st_size:,} bytes")
     for note in done.notes:
-        print(f"note: {note}")
+        print(f"note: {escape_controls(note)}")
 
 
 @app.command
@@ -356,13 +356,13 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 
 def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        print(line)
+        print(escape_controls(line))
 
 
 def _exit_with(records: list[dict[str, Any]]) -> None:
     """Print a line on the error stream for each file that failed, and exit with status 2 if there is one."""
     failed = [record["error"] for record in records if "error" in record]
     for line in failed:
-        print(f"openfield: {line}", file=sys.stderr)
+        print(f"openfield: {escape_controls(line)}", file=sys.stderr)
     if failed:
         raise SystemExit(2)

@@ -17,6 +17,7 @@ from openfield.core import Reply, Truth, Turn
 from openfield.errors import DamagedRun
 from openfield.journal.receipt import Receipt
 from openfield.record import (
+    MAX_STEP,
     STEP_ENCODER,
     AgentState,
     AttemptEnd,
@@ -31,6 +32,8 @@ from openfield.record import (
 
 CHUNK_BYTES = 64 * 1024
 """Size of a chunk: with 16 kB a turn costs more, and 256 kB leave the processor's cache."""
+MAX_CHUNK = 4 * MAX_STEP
+"""Bytes of the steps in one chunk: a step may come on top of an almost full one."""
 COSTLY_REPLY = 100_000_000
 """Nanoseconds. A reply that took longer is made durable at once, for a few milliseconds, and not with its chunk."""
 HIDDEN_NANOSECONDS = 200_000_000
@@ -95,8 +98,11 @@ class Recorder:
         except BaseException:
             del buffer[size:]  # no half step stays
             raise
-        self._steps += 1
         self.due = took > COSTLY_REPLY or len(buffer) > CHUNK_BYTES
+        if self.due and len(buffer) - size > MAX_STEP:
+            large, buffer[size:] = len(buffer) - size, b""
+            raise ValueError(f"a step of {large >> 20} MB; {MAX_STEP >> 20} MB are allowed")
+        self._steps += 1
 
     def settle(self, took: int) -> None:
         """Emit the steps so far, because the chunk is full or the last reply was costly."""
@@ -211,6 +217,15 @@ def _compress(steps: bytes) -> bytes:
     return zlib.compress(steps, 1 if len(steps) < LARGE_BYTES else 0)
 
 
+def _decompress(data: bytes) -> bytes:
+    """Return the steps of a chunk; a hostile file may hold one that grows without end."""
+    unpacking = zlib.decompressobj()
+    steps = unpacking.decompress(data, MAX_CHUNK)
+    if not unpacking.eof:
+        raise zlib.error("it is cut short, or too large")
+    return steps
+
+
 def _as_list(steps: bytes | bytearray, count: int) -> bytes:
     """Return encoded steps as one encoded list."""
     return _ARRAY32 + count.to_bytes(4, "big") + steps
@@ -221,7 +236,7 @@ def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[A
     if zlib.crc32(chunk.data) != chunk.crc:
         raise DamagedRun(f"A chunk of the record is damaged ({place}): its checksum does not fit.")
     try:
-        steps = decoder.decode(zlib.decompress(chunk.data))
+        steps = decoder.decode(_decompress(chunk.data))
     except (zlib.error, msgspec.DecodeError, RecursionError) as error:
         raise DamagedRun(f"A chunk of the record is damaged ({place}): {error}.") from None
     if len(steps) != chunk.count:

@@ -5,7 +5,6 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -13,6 +12,7 @@ from typing import Any, get_args
 import msgspec
 
 from openfield.atomic import replacing
+from openfield.csv_files import write_csv
 from openfield.database import Database
 from openfield.errors import UnknownName
 from openfield.journal.reader import CellRecord
@@ -98,10 +98,7 @@ def _write(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct
 
 
 def _write_csv(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(kind.__struct_fields__)
-        table.writerows([_plain(value) for value in msgspec.structs.astuple(row)] for row in rows)
+    write_csv(path, kind.__struct_fields__, (list(map(_plain, msgspec.structs.astuple(row))) for row in rows))
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,8 @@ from openfield.rollout import Heartbeat, nanoseconds
 
 MIN_SECONDS, FACTOR = 10.0, 10.0
 """What is not a reply may take ten times as long as one, and ten seconds at least: models are loaded there."""
+MAX_STATE = 512 << 20
+"""Bytes of a saved state; SQLite takes less than twice as much in one piece."""
 T = TypeVar("T")
 
 
@@ -45,6 +47,8 @@ class Deadline:
         state: object = self(agent.save, "save() raised")
         if not isinstance(state, bytes):
             raise AgentProtocol(f"save() gave {shorten(state)}; it must give bytes.")
+        if len(state) > MAX_STATE:
+            raise AgentProtocol(f"save() gave {len(state) >> 20} MB; {MAX_STATE >> 20} MB are allowed.")
         return state
 
     def close(self, agent: Agent) -> None:

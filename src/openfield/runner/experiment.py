@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from openfield.capabilities import ChecksEnd, ListsTrials
+from openfield.data import read_toml
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import check_extra, find_domain
@@ -97,12 +98,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def read_experiment(path: Path) -> Experiment:
     """Read an experiment file. A message about its content names the file and the key."""
-    try:
-        values = msgspec.toml.decode(path.read_bytes())
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not TOML: {error}.") from None
+    values = read_toml(path)
     with naming(path):
         experiment = make_experiment(values)
         find_domain(experiment.domain)

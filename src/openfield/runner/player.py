@@ -28,6 +28,7 @@ from openfield.errors import (
     OpenfieldError,
     ReplayMismatch,
     WorldFault,
+    describe_error,
 )
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit, Recorder
@@ -222,7 +223,7 @@ def open_rollout(
     except OpenfieldError:
         raise
     except Exception as error:
-        raise WorldFault(f"The world could not be made: {type(error).__name__}: {error}") from error
+        raise WorldFault(f"The world could not be made: {describe_error(error)}") from error
     try:
         return Rollout.resume(world, past, cell.trial.limits, recorder, heartbeat, known)
     except BaseException:
@@ -255,4 +256,4 @@ def explain(error: Exception) -> tuple[str, str]:
             return "world_error", str(error)
         case OpenfieldError():
             return "harness_error", str(error)
-    return "harness_error", f"{type(error).__name__}: {error}"
+    return "harness_error", describe_error(error)

@@ -339,7 +339,7 @@ def test_few_names_are_listed(tmp_path):
 def test_picture_bombs_are_refused(tmp_path, side):
     Image.new("1", (side, side)).save(tmp_path / "0.png")
     (tmp_path / "actions.txt").write_text("0")
-    with pytest.raises(InvalidInput, match=r"0\.png: cannot be read as an image"):
+    with pytest.raises(InvalidInput, match=r"0\.png cannot be read as an image"):
         build_table([open_episode(tmp_path)], RECIPE)
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from openfield.capabilities import ShowsProgress
+from openfield.console import escape_controls
 from openfield.domain import Domain
 from openfield.errors import JournalError
 from openfield.journal.reader import Run
@@ -84,5 +85,5 @@ class _Bars:
 def _describe(episode: EpisodeEnd, domain: Domain[Any]) -> str:
     """Return what to show beside the bar when an episode ended."""
     if isinstance(domain, ShowsProgress):
-        return domain.progress(episode)
+        return escape_controls(domain.progress(episode))
     return "" if episode.performance is None else f"performance {episode.performance:.2f}"

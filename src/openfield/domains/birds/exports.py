@@ -5,7 +5,6 @@ The measures have the numbers of the metrics, in percent, with delays counted fr
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 
 from openfield.atomic import replacing
 from openfield.core import Ask, Belief
+from openfield.csv_files import write_csv
 from openfield.domains.birds.trials import configured
 from openfield.errors import InvalidInput
 from openfield.journal.reader import SCORED, CellRecord, Run
@@ -182,8 +182,6 @@ def _mean(found: list[dict[str, float | None]], name: str) -> float | None:
 
 
 def _write(path: Path, columns: Iterable[str], rows: list[list[Any]]) -> str:
-    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(columns)
-        table.writerows(rows)
+    with replacing(path) as draft:
+        write_csv(draft, columns, rows)
     return f"{len(rows)} rows in {path}"

@@ -6,28 +6,21 @@ Feeds `episodes`: a member's size is known and checked before the first byte is 
 from __future__ import annotations
 
 import re
-import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 
+from openfield.arrays import UNREADABLE, check_unpacked, describe_damage, opening_picture, read_arrays, read_head
 from openfield.errors import InvalidInput
 from openfield.objectives.frames.encode import grey
 from openfield.objectives.tables.histograms import Array
-from openfield.registry import import_extra
 
-MAX_ARRAY = 1 << 29
-"""Bytes an array may unpack to if it is packed unusually tight; anything larger must earn its size."""
 MAX_ROW = 1 << 26
 """Bytes of one frame; a picture of 8,000 x 8,000 pixels has as many."""
-TIGHTEST = 100
-"""How many times smaller than its content a large member may be; recorded frames reach about 20."""
 
 
 def member_names(path: Path) -> list[str]:
@@ -55,7 +48,7 @@ def read_length(path: Path, name: str) -> int:
         InvalidInput: As for `read_stretches`.
     """
     with _opened(path, name) as (file, _):
-        shape, _ = _read_head(file)
+        shape, _, _ = read_head(file)
         return shape[0] if shape else 0
 
 
@@ -80,26 +73,20 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
     try:
         with zipfile.ZipFile(path) as archive:
             info = archive.getinfo(f"{name}.npy")
-            _check_size(path, info)
+            check_unpacked(path, [info])
             with archive.open(info) as file:
                 yield file, info.file_size
     except KeyError:
         raise InvalidInput(f"{path}: no array '{name}'; it has {listed(member_names(path))}.") from None
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, RuntimeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
-        raise InvalidInput(f"{path}: array '{name}' cannot be read ({reason}).") from None
-
-
-def _check_size(path: Path, info: zipfile.ZipInfo) -> None:
-    if info.file_size > MAX_ARRAY and info.file_size > TIGHTEST * max(info.compress_size, 1):
-        raise InvalidInput(
-            f"{path}: array '{info.filename}' would unpack {info.compress_size:,} bytes to {info.file_size:,}; refused."
-        )
+    except UNREADABLE as error:
+        raise InvalidInput(f"{path}: array '{name}' cannot be read ({describe_damage(error)}).") from None
 
 
 def _stretches(path: Path, name: str, file: IO[bytes], size: int, length: int) -> Iterator[Array]:
-    shape, kind = _read_head(file)
-    if kind.hasobject or kind.kind not in "biuf":
+    shape, by_column, kind = read_head(file)
+    if by_column and len(shape) > 1:
+        raise InvalidInput(f"{path}: array '{name}' is stored by columns; save it in C order.")
+    if kind.kind not in "biuf":
         raise InvalidInput(f"{path}: array '{name}' holds {kind}, not numbers.")
     row = int(np.prod(shape[1:], dtype=object)) * kind.itemsize if shape else kind.itemsize
     if row > MAX_ROW:
@@ -112,20 +99,6 @@ def _stretches(path: Path, name: str, file: IO[bytes], size: int, length: int) -
         if len(raw) != rows * row:
             raise InvalidInput(f"{path}: array '{name}' is cut short.")
         yield np.frombuffer(raw, kind).reshape(rows, *shape[1:])
-
-
-def _read_head(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise ValueError(f"format version {version}")
-    try:
-        shape, by_column, kind = readers[version](file)
-    except (SyntaxError, TokenError, RecursionError, MemoryError, TypeError) as error:
-        raise ValueError(f"its head is damaged: {type(error).__name__}") from None
-    if by_column and len(shape) > 1:
-        raise ValueError("stored by columns; save it in C order")
-    return shape, kind
 
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
@@ -154,27 +127,21 @@ def read_actions(folder: Path) -> Array:
     file = array if array.exists() else text
     try:
         if file is array:
-            return np.asarray(np.load(array, allow_pickle=False))
+            return read_arrays(array)["array"]
         return np.array(text.read_text().split(), np.int64)
     except FileNotFoundError:
         raise InvalidInput(f"{folder}: neither actions.npy nor actions.txt in the folder.") from None
-    except (OSError, ValueError, EOFError, OverflowError):
+    except (OSError, ValueError, OverflowError, KeyError, InvalidInput):
         raise InvalidInput(f"{file}: actions cannot be read; one whole number per image is needed.") from None
 
 
 def read_images(files: Sequence[Path], length: int) -> Iterator[Array]:
     """Yield images in grey, so many at a time."""
-    pillow = import_extra("PIL.Image", "ond", "Reading images")
     for at in range(0, len(files), length):
         batch: list[Any] = []
         for file in files[at : at + length]:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", pillow.DecompressionBombWarning)
-                    with pillow.open(file) as image:
-                        batch.append(_in_grey(image))
-            except (OSError, ValueError, pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
-                raise InvalidInput(f"{file}: cannot be read as an image ({error}).") from None
+            with opening_picture(file) as image:
+                batch.append(_in_grey(image))
         if len({frame.shape for frame in batch}) > 1:
             raise InvalidInput(f"{files[at].parent}: the images differ in size.")
         yield np.stack(batch)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from openfield.data import read_toml
 from openfield.errors import InvalidInput
 from openfield.objectives.tables.table import meta_of_name
 
@@ -99,10 +100,8 @@ def read_manifest(path: Path) -> Manifest:
         InvalidInput: It cannot be read, or has unknown keys.
     """
     try:
-        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Manifest)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror or error}.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return msgspec.convert(read_toml(path), Manifest)
+    except msgspec.ValidationError as error:
         raise InvalidInput(f"{path}: not a study manifest ({error}).") from None
 
 

@@ -20,7 +20,7 @@ from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.engine import launch, watchdog, workdir
 from openfield.domains.doom.world import DoomWorld
-from openfield.errors import WorldFault
+from openfield.errors import InvalidInput, WorldFault
 from openfield.record import ENCODER
 from support.doom.engines import own_engines, signal_engines
 from support.doom.worlds import TASKS, chance, open_world, play, trace
@@ -48,6 +48,26 @@ def test_a_broken_wad_is_found_in_a_child_process(tmp_path: Path) -> None:
         launch.check_wad(path)
     assert "NoSuchThing" in str(caught.value)
     assert "Warning" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["link", "open", "file", "foreign"])
+def test_a_folder_that_others_can_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(workdir.tempfile, "gettempdir", lambda: str(tmp_path))
+    place = tmp_path / f"openfield-doom-{os.getuid()}"
+    if kind == "link":
+        (tmp_path / "elsewhere").mkdir()
+        place.symlink_to(tmp_path / "elsewhere")
+    elif kind == "file":
+        place.touch(0o700)
+    else:
+        place.mkdir()
+        place.chmod(0o777 if kind == "open" else 0o700)
+    if kind == "foreign":
+        own = os.getuid()
+        monkeypatch.setattr(workdir.os, "getuid", lambda: own + 1)
+        place.rename(tmp_path / f"openfield-doom-{os.getuid()}")
+    with pytest.raises(InvalidInput, match="only this user"):
+        workdir.user_folder()
 
 
 def test_too_many_commands_are_refused() -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from openfield.data import read_toml
 from openfield.domains.commai.environment import schedulers
 from openfield.domains.commai.environment.environment import BitEnvironment, Environment
 from openfield.domains.commai.environment.grid_world import GridWorld
@@ -99,9 +100,9 @@ def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Schedule
     if not path.is_file():
         raise InvalidInput(f"There is no configuration file {path}.")
     if path.suffix == ".json":
-        return read_original(_decode(path, msgspec.json.decode), str(path)), CommaiSettings()
+        return read_original(_read_json(path), str(path)), CommaiSettings()
     if path.suffix == ".toml":
-        table = _decode(path, msgspec.toml.decode)
+        table = read_toml(path)
         values = table.get("commai", table)
         if not isinstance(values, dict):
             raise InvalidInput(f"{path}: commai must be a table of settings.")
@@ -146,10 +147,10 @@ def run_configuration(path: Path) -> Scheduler:
     return made
 
 
-def _decode(path: Path, decode: Any) -> Any:
+def _read_json(path: Path) -> Any:
     try:
-        return decode(path.read_bytes())
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.json.decode(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}.") from None
 
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Container, Iterator
@@ -17,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from openfield.domains.doom.engine.watchdog import remove_folder
+from openfield.errors import InvalidInput
 
 SHARED = Path("/dev/shm")  # noqa: S108
 PREFIX = "ViZDoom"
@@ -27,9 +29,20 @@ MIN_AGE = 60.0
 
 
 def user_folder() -> Path:
-    """Return the folder that all processes of this user share."""
+    """Return the folder that all processes of this user share.
+
+    Raises:
+        InvalidInput: Another user made a folder or a link of this name, or can write into the folder.
+    """
     folder = Path(tempfile.gettempdir()) / f"openfield-doom-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise InvalidInput(
+            f"{folder} is not a folder that only this user can use: engines would load files from it that others "
+            "wrote. Remove it, or set TMPDIR to a folder of your own."
+        )
     return folder
 
 

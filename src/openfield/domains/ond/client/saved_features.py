@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.arrays import read_arrays
 from openfield.atomic import replacing
 from openfield.errors import AgentProtocol, InvalidInput
 
@@ -157,9 +158,9 @@ def _pack(path: Path, content: Mapping[str, Any], what: str) -> None:
 
 def _unpack(path: Path) -> Any:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return _build(msgspec.json.decode(str(file["tree"])), file)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        file = read_arrays(path)
+        return _build(msgspec.json.decode(str(file["tree"])), file)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 

@@ -21,7 +21,7 @@ from openfield.domains.ond.client.saved_features import AttributeStore, Features
 from openfield.domains.ond.client.workflow import StartedTest
 from openfield.domains.ond.testset.results import read_ids, read_text
 from openfield.domains.ond.testset.test import read_count
-from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, UnknownName
+from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, UnknownName, describe_error
 
 ADAPTATION, ADAPTION = "NoveltyAdaptation", "NoveltyAdaption"
 """The two spellings of one step."""
@@ -289,7 +289,7 @@ class StepPlayer:
             raise
         except Exception as error:
             place = f"Test {self._test}, round {self._toolset.get('round_id', 0)}, {step}"
-            raise AgentCrashed(f"{place}: the agent raised {type(error).__name__}: {error}") from error
+            raise AgentCrashed(f"{place}: the agent raised {describe_error(error)}") from error
         return returned
 
     def _results(self, returned: Any, kind: str) -> Iterator[Mapping[str, str]]:

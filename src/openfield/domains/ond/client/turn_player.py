@@ -26,7 +26,7 @@ from openfield.domains.ond.testset.results import (
     read_table,
 )
 from openfield.domains.ond.testset.test import read_count
-from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError
+from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, describe_error
 
 
 class TurnPlayer:
@@ -122,7 +122,7 @@ class TurnPlayer:
         except OpenfieldError:
             raise
         except Exception as error:
-            raise AgentCrashed(f"{self._where}: the agent raised {type(error).__name__}: {error}") from error
+            raise AgentCrashed(f"{self._where}: the agent raised {describe_error(error)}") from error
 
     def _trade(self, number: int, light: bool | None) -> None:
         """Buy the feedback the agent asks for, until it asks for the next batch."""

@@ -5,7 +5,6 @@ Files or arrays in, named estimates out. Label -1 is unknown, and a confidence i
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.arrays import read_arrays
 from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate, probability
 from openfield.domains.ond.agents.detectors import DETECTORS
 from openfield.errors import InvalidInput
@@ -163,7 +163,7 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
 
 def read_named(path: Path) -> Arrays:
     """Read an .npz file with `pred`, `conf` and `label`."""
-    found = read_arrays(path)
+    found = read_numbers(path)
     if not {"pred", "conf", "label"} <= found.keys():
         raise InvalidInput(f"{path} must hold pred, conf and label; it holds {', '.join(found)}.")
     pred, label = (make_labels(found[name], f"{path}, {name}") for name in ("pred", "label"))
@@ -172,25 +172,15 @@ def read_named(path: Path) -> Arrays:
 
 def read_array(path: Path) -> NDArray[Any]:
     """Read the array of an .npy file."""
-    found = read_arrays(path)
+    found = read_numbers(path)
     if "array" not in found:
         raise InvalidInput(f"{path} holds {', '.join(found)}; an .npy file with one array is wanted.")
     return found["array"]
 
 
-def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
+def read_numbers(path: Path) -> Mapping[str, NDArray[Any]]:
     """Read an .npy file as `array`, or the arrays of an .npz file; every number must be finite."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            found = {"array": loaded}
-        else:
-            with loaded:
-                found = {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'it is cut short'}.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise InvalidInput(f"{path} is no .npy or .npz file of numbers.") from None
+    found = read_arrays(path)
     for name, array in found.items():
         where = path if name == "array" else f"{path}, {name}"
         if array.dtype.kind not in "biuf":

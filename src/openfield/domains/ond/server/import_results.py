@@ -251,7 +251,7 @@ def _used_feedback(state: dict[str, Any]) -> Carry | None:
 def _read(path: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path.name} cannot be read: {error}.") from None
 
 

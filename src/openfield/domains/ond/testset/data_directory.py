@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from numpy.typing import NDArray
 
+from openfield.arrays import read_arrays
 from openfield.domains.ond.testset.test import Test, areas, find_area
 from openfield.errors import InvalidInput
 from openfield.trial import Window, file_digest
@@ -117,10 +117,7 @@ class DataDirectory:
 def load_arrays(root: Path) -> dict[str, NDArray[Any]] | None:
     """Return the images and training samples of a data directory that was built, or None."""
     path = root / ARRAYS_NAME
-    if not path.is_file():
-        return None
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    return read_arrays(path) if path.is_file() else None
 
 
 def is_stem(name: str) -> bool:

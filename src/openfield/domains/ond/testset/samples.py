@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import io
 import math
-import zipfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.arrays import opening_picture, read_arrays
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
 from openfield.registry import import_extra
@@ -85,10 +85,10 @@ def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
 def read_sample_file(path: Path) -> Samples:
     """Read samples from an .npz file with `images` (or `features`) and `labels`, and `texts` if there are any."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            images = file["images"] if "images" in file.files else file["features"]
-            return make_samples(images, file["labels"], file["texts"] if "texts" in file.files else ())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        file = read_arrays(path)
+        images = file["images"] if "images" in file else file["features"]
+        return make_samples(images, file["labels"], file.get("texts", ()))
+    except (ValueError, KeyError, InvalidInput) as error:
         raise InvalidInput(
             f"{path} holds no samples: {error}. It needs `images` or `features`, and `labels`."
         ) from None
@@ -96,12 +96,15 @@ def read_sample_file(path: Path) -> Samples:
 
 def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
     """Return samples from any arrays; bytes are scaled to 0..1, colours are averaged."""
-    array, known = np.asarray(images), np.asarray(labels).astype(np.int64)
+    array, known = np.asarray(images), np.asarray(labels)
+    if known.shape != array.shape[:1] or not len(known):
+        raise InvalidInput(f"Images {array.shape} and labels {known.shape} do not belong together.")
+    known = known.astype(np.int64)
     array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
     if array.ndim == 4:
         array = array.mean(axis=3)
-    if array.ndim not in (2, 3) or known.shape != array.shape[:1] or not len(known):
-        raise InvalidInput(f"Images {array.shape} and labels {known.shape} do not belong together.")
+    if array.ndim not in (2, 3):
+        raise InvalidInput(f"Images have two or three dimensions, not the shape {array.shape}.")
     if not np.isfinite(array).all():
         raise InvalidInput(f"Sample {np.argwhere(~np.isfinite(array))[0][0]} holds values that are no numbers.")
     written = tuple(map(str, np.asarray(texts).tolist()))
@@ -112,17 +115,11 @@ def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
 
 def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
     """Read samples from a folder with one folder of images for each class."""
-    import_extra("PIL", "ond", "Reading images")
-    from PIL import Image
-
     images, labels = [], []
     for label, folder in enumerate(sorted(part for part in path.iterdir() if part.is_dir())):
         for file in sorted(part for part in folder.iterdir() if part.suffix.lower() in SUFFIXES):
-            try:
-                with Image.open(file) as image:
-                    images.append(np.asarray(image.convert("L").resize((size, size)), dtype=np.uint8))
-            except (OSError, ValueError, SyntaxError):
-                raise InvalidInput(f"{file} cannot be read as an image.") from None
+            with opening_picture(file) as image:
+                images.append(np.asarray(image.convert("L").resize((size, size)), dtype=np.uint8))
             labels.append(label)
     if not images:
         raise InvalidInput(f"{path} holds no folders with images ({', '.join(SUFFIXES)}).")

@@ -1,0 +1,112 @@
+"""Read NPY, NPZ and picture files that others made: no pickles, and no more memory than a file can earn.
+
+What a file says of its size is checked before the first byte is unpacked.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.errors import InvalidInput
+from openfield.registry import import_extra
+
+MAX_UNPACKED = 1 << 29
+"""Bytes that a file may unpack to if it is packed unusually tight; anything larger must earn its size."""
+TIGHTEST = 100
+"""How many times smaller than its content a large file may be; recorded frames reach about 20."""
+UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, RuntimeError, MemoryError)
+"""What reading a damaged or hostile archive raises."""
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the array of an NPY file as `array`, or those of an NPZ file by their names.
+
+    Raises:
+        InvalidInput: The file is neither, is damaged, or unpacks to more than is plausible.
+    """
+    try:
+        if not zipfile.is_zipfile(path):
+            with path.open("rb") as file:
+                return {"array": _read_array(file, path.stat().st_size)}
+        with zipfile.ZipFile(path) as archive:
+            check_unpacked(path, archive.infolist())
+            return {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in archive.infolist()}
+    except UNREADABLE as error:
+        raise InvalidInput(f"{path} cannot be read as arrays: {describe_damage(error)}.") from None
+
+
+def describe_damage(error: BaseException) -> str:
+    """Return the first line of what an archive's reader says."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return (reason.splitlines() or [type(error).__name__])[0][:120].rstrip(".")
+
+
+def check_unpacked(path: Path, members: Iterable[zipfile.ZipInfo]) -> None:
+    """Refuse members that would unpack to far more than their file has."""
+    sizes = [(info.file_size, info.compress_size) for info in members]
+    unpacked, packed = (sum(part) for part in zip(*sizes, strict=True)) if sizes else (0, 0)
+    if unpacked > MAX_UNPACKED and unpacked > TIGHTEST * max(packed, 1):
+        raise InvalidInput(f"{path} would unpack {packed:,} bytes to {unpacked:,}; refused.")
+
+
+def read_head(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the head of an NPY file: its shape, whether it is stored by columns, and the type of its values.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"format version {version}")
+    try:
+        shape, by_column, kind = readers[version](file)
+    except (SyntaxError, TokenError, RecursionError, MemoryError, TypeError) as error:
+        raise ValueError(f"its head is damaged: {type(error).__name__}") from None
+    if kind.hasobject:
+        raise ValueError("it holds objects, not numbers")
+    return shape, by_column, kind
+
+
+@contextmanager
+def opening_picture(path: Path) -> Iterator[Any]:
+    """Open a picture with Pillow. One of more than about 90 million pixels is refused.
+
+    Raises:
+        InvalidInput: It cannot be read.
+    """
+    pillow = import_extra("PIL.Image", "ond", "Reading images")
+    bombs = pillow.DecompressionBombError, pillow.DecompressionBombWarning
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pillow.DecompressionBombWarning)
+            with pillow.open(path) as picture:
+                yield picture
+    except (OSError, ValueError, SyntaxError, MemoryError, *bombs) as error:
+        raise InvalidInput(f"{path} cannot be read as an image ({describe_damage(error)}).") from None
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(info) as file:
+        return _read_array(file, info.file_size)
+
+
+def _read_array(file: IO[bytes], size: int) -> NDArray[Any]:
+    """Read an array from a file of so many bytes."""
+    shape, by_column, kind = read_head(file)
+    count = math.prod(shape)
+    if any(length < 0 for length in shape) or count * kind.itemsize > size or (not count and shape[0]):
+        raise ValueError(f"an array of shape {shape} does not fit {size:,} bytes")
+    array = np.frombuffer(bytearray(file.read(count * kind.itemsize)), kind, count)
+    return array.reshape(shape, order="F" if by_column else "C")
