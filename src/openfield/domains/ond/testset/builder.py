@@ -7,6 +7,8 @@ the known ones from 0 on and the unknown one last. A further column names the un
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,10 @@ from openfield.domains.ond.testset import data_directory
 from openfield.domains.ond.testset.samples import Samples, change_images, load_samples
 from openfield.domains.ond.testset.test import NOVEL_CLASS, Test, find_area
 from openfield.errors import InvalidInput
-from openfield.trial import Phase, Trial, derive
+from openfield.trial import Limits, Phase, Trial, derive
 
+VERSION = 2
+"""The version of the domain from which on ids are hashes."""
 NEAREST = 5
 """How many similar classes the row of a video names."""
 Row = tuple[str, ...]
@@ -103,7 +107,7 @@ class Built(msgspec.Struct, frozen=True):
     labels: NDArray[np.int64]
 
 
-def build_trial(domain: Domain[OndSettings], trial: Trial, name: str = "", split: int | None = None) -> Built:
+def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = None) -> Built:
     """Build the test of a trial, with the onset where its phases have it."""
     test = [phase for phase in trial.phases if phase.name == "test"]
     before = sum(phase.episodes for phase in test if not phase.novelty)
@@ -112,21 +116,26 @@ def build_trial(domain: Domain[OndSettings], trial: Trial, name: str = "", split
         for phase in (Phase("test"), trial.phases[-1])
     )
     calm = before // 2 if trial.window is None else trial.window[0] // 2
-    return build_test(settings, changed, trial.seed, name, split, calm)
+    return build_test(settings, changed, trial.seed, split, calm, trial.version)
 
 
 def build_test(
     settings: OndSettings,
     changed: OndSettings,
     seed: int,
-    name: str = "",
     split: int | None = None,
     calm: int | None = None,
+    version: int = VERSION,
 ) -> Built:
     """Build a test from the data that the settings name; from the onset on the world is as `changed` says.
 
-    Tests with the same seed `split` share their known and unknown classes and the training samples. The metadata name
-    `calm` batches that are free of novelty for sure; all that are would tell the onset.
+    Args:
+        settings: The settings before the onset.
+        changed: The settings from the onset on.
+        seed: Chooses the samples.
+        split: Tests with the same one share their known and unknown classes and the training samples.
+        calm: How many batches the metadata call free of novelty; all that are would tell the onset.
+        version: The version of the domain.
     """
     split = seed if split is None else split
     samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
@@ -138,7 +147,9 @@ def build_test(
     rng = drawer.rng = np.random.default_rng(derive(seed, "test"))
     drawer.shuffle()
     first, count = settings.round_size * settings.before, settings.round_size * settings.after
-    ids = _make_ids(first + count, rng)
+    name, ids = f"{settings.protocol}.built.0.{seed}", _draw_ids(first + count, rng)
+    if version > 1:
+        name, ids = _name_test(settings, seed, split, first + count)
     picked = np.empty(first + count, np.int64)
     picked[:first] = drawer.draw_known(first)  # before anything that depends on the novelty: the onset must not show
     novel = np.zeros(first + count, bool)
@@ -155,19 +166,13 @@ def build_test(
         images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
     rows = lay_out(drawer.describe(samples, picked, novel, ids))
     metadata = _metadata(settings) | {"pre_novelty_batches": settings.before // 2 if calm is None else calm}
-    test = Test(name or name_test(settings, 0, seed), settings.area, rows, metadata, images)
+    test = Test(name, settings.area, rows, metadata, images)
     return Built(test, samples.images[training], drawer.number(training))
-
-
-def name_test(settings: OndSettings, number: int, seed: int) -> str:
-    """Return the name of a built test. Clients are told it, so the seed cannot be computed from it."""
-    return f"{settings.protocol}.built.{number:04d}.{derive(seed, 'name')}"
 
 
 def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings, seeds: Sequence[int]) -> list[str]:
     """Write tests as a data directory, with images and training samples in `arrays.npz`, and return their names."""
-    names = [name_test(settings, number, seed) for number, seed in enumerate(seeds)]
-    built = [build_test(settings, changed, seed, name, seeds[0]) for seed, name in zip(seeds, names, strict=True)]
+    built = [build_test(settings, changed, seed, seeds[0]) for seed in seeds]
     return _write_built(Path(folder), settings, built)
 
 
@@ -177,10 +182,12 @@ def _write_built(folder: Path, settings: OndSettings, built: Sequence[Built]) ->
     for one in built:
         data_directory.write_test(place, one.test, header)
     names = [one.test.name for one in built]
-    (place / data_directory.LIST_NAME).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    (place / data_directory.LIST_NAME).write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
+    ids = np.array([key for one in built for key in one.test.ids])
+    order = np.argsort(ids)  # an order that tells nothing
     arrays: Mapping[str, Any] = {
-        "ids": np.array([key for one in built for key in one.test.ids]),
-        "images": np.concatenate([one.test.images for one in built if one.test.images is not None]),
+        "ids": ids[order],
+        "images": np.concatenate([one.test.images for one in built if one.test.images is not None])[order],
         "train_images": built[0].images,
         "train_labels": built[0].labels,
     }
@@ -192,15 +199,31 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
     """Write the tests of some trials as a data directory, unless it exists; published tests never change.
 
     All of them share one split into known and unknown classes, that of the first: the agents of a session learn once.
+
+    Raises:
+        InvalidInput: The directory was made from other trials.
     """
-    if not folder.exists():
-        settings, split = domain.settings_in(trials[0], Phase("test")), trials[0].seed
-        built = [build_trial(domain, one, name_test(settings, n, split), split) for n, one in enumerate(trials)]
-        origins = [data_directory.Origin(trial.seed, trial.scenario, trial.window) for trial in trials]
-        names = _write_built(folder, settings, built)
-        content = msgspec.json.encode(dict(zip(names, origins, strict=True)))
-        (folder / data_directory.ORIGINS_NAME).write_bytes(content)
+    origins = [data_directory.Origin(trial.seed, trial.scenario, trial.window, _mark(trial)) for trial in trials]
+    if folder.exists():
+        made_from = {origin.trial for origin in data_directory.DataDirectory(folder).origins.values()}
+        if made_from - {""} and made_from != {origin.trial for origin in origins}:
+            same = "--trials, --seed, --novelty and --set"
+            raise InvalidInput(
+                f"{folder} was made from other trials. Give the same {same} as then, or another run file."
+            )
+        return folder
+    settings, split = domain.settings_in(trials[0], Phase("test")), trials[0].seed
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.part")  # a crash must not leave half of it
+    names = _write_built(draft, settings, [build_trial(domain, trial, split) for trial in trials])
+    content = msgspec.json.encode(dict(sorted(zip(names, origins, strict=True))))
+    (draft / data_directory.ORIGINS_NAME).write_bytes(content)
+    draft.rename(folder)
     return folder
+
+
+def _mark(trial: Trial) -> str:
+    """Return what tells a trial from others, whatever the version of the domain."""
+    return msgspec.structs.replace(trial, version=0, limits=Limits()).id
 
 
 class _Drawer:
@@ -274,10 +297,17 @@ def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bo
     return flags
 
 
-def _make_ids(count: int, rng: np.random.Generator) -> list[str]:
-    """Return opaque ids, which tell nothing about a sample."""
+def _draw_ids(count: int, rng: np.random.Generator) -> list[str]:
+    """Return the ids of version 1. They tell the order of samples, and what the generator draws next."""
     keys = {f"{number:010x}" for number in rng.integers(0, 1 << 40, 2 * count)}
     return sorted(keys, key=lambda key: key[::-1])[:count]
+
+
+def _name_test(settings: OndSettings, seed: int, split: int, count: int) -> tuple[str, list[str]]:
+    """Return the name of a test and ids of its samples. They are hashes, which tell nothing without the seed."""
+    key = f"{seed}/{split}/{settings.before}/{settings.after}"
+    name, *ids = (hashlib.sha256(f"{key}/{number}".encode()).hexdigest()[:16] for number in range(-1, count))
+    return f"{settings.protocol}.built.{name[:8]}.{name[8:]}", ids
 
 
 def _metadata(settings: OndSettings) -> dict[str, Any]:

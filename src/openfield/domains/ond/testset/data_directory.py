@@ -32,6 +32,8 @@ class Origin(msgspec.Struct, frozen=True):
     seed: int
     scenario: tuple[str, ...] | None
     window: Window | None
+    trial: str = ""
+    """What tells the trial it was built from from others."""
 
 
 class DataDirectory:

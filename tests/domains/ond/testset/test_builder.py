@@ -1,0 +1,86 @@
+"""What the names of built tests and samples tell: nothing; and which data directory belongs to which trials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from openfield.cli import run_command
+from openfield.domains.ond import DOMAIN
+from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.testset.builder import build_test, build_trial, write_trials
+from openfield.domains.ond.testset.data_directory import DataDirectory, load_arrays
+from openfield.errors import InvalidInput
+
+SHORT = OndSettings(training=20, before=3, after=4)
+NEW = msgspec.structs.replace(SHORT, new_classes=True)
+SEED = 7_654_321
+
+
+def small_trials(seed: int = 0, novelty: str = "classes", count: int = 2, **settings: object) -> list:
+    return DOMAIN.trials(count=count, seed=seed, novelty=novelty, training=20, before=3, after=4, **settings)
+
+
+def test_ids_tell_neither_labels_nor_the_order_nor_the_seed() -> None:
+    test, calm = build_test(SHORT, NEW, SEED).test, build_test(SHORT, SHORT, SEED).test
+    assert test.ids == calm.ids, "they do not depend on labels"
+    assert test.labels.tolist() != calm.labels.tolist()
+    assert len(set(test.ids)) == len(test.ids) == 140
+    for key in (str, lambda text: text[::-1]):
+        places = [sorted(test.ids, key=key).index(one) for one in test.ids]
+        assert abs(np.corrcoef(places, range(140))[0, 1]) < 0.3
+    assert not any(str(SEED) in text or f"{SEED:x}" in text for text in (test.name, *test.ids))
+    assert build_test(SHORT, NEW, SEED + 1).test.name != test.name
+
+
+def test_ids_are_not_drawn_from_what_draws_the_samples() -> None:
+    """Version 1 did that: the ids told what its generator drew next, and their order was that of the samples."""
+    old, new = build_test(SHORT, NEW, SEED, version=1).test, build_test(SHORT, NEW, SEED).test
+    assert old.labels.tolist() == new.labels.tolist()
+    assert old.ids == sorted(old.ids, key=lambda text: text[::-1])
+    assert not set(old.ids) & set(new.ids)
+    assert DOMAIN.version == 2
+
+
+def test_twins_and_onsets_cannot_be_told_by_name(tmp_path: Path) -> None:
+    trials = DOMAIN.trials(count=3, training=20, unchanged="all")
+    names = [build_trial(DOMAIN, trial, trials[0].seed).test.name for trial in trials]
+    assert len({trial.seed for trial in trials}) == 3
+    assert len(set(names)) == 6
+    root = write_trials(DOMAIN, trials, tmp_path / "x.data")
+    directory, arrays = DataDirectory(root), load_arrays(root)
+    assert directory.list_file("OND", "image_classification").decode().split() == sorted(names)
+    assert arrays["ids"].tolist() == sorted(arrays["ids"].tolist())
+    for name in names:
+        test, _ = directory.load("OND", "image_classification", name)
+        assert test.images is not None
+        known = build_trial(DOMAIN, trials[names.index(name)], trials[0].seed).test
+        assert np.array_equal(test.images, known.images), "each id still leads to its own image"
+
+
+def test_a_data_directory_belongs_to_its_trials(tmp_path: Path) -> None:
+    folder = write_trials(DOMAIN, small_trials(), tmp_path / "x.data")
+    assert write_trials(DOMAIN, small_trials(), folder) == folder
+    for other in (
+        small_trials(seed=1),
+        small_trials(novelty="rotation:hard"),
+        small_trials(count=3),
+        small_trials(share=0.25),
+    ):
+        with pytest.raises(InvalidInput, match=r"was made from other trials\. Give the same --trials, --seed"):
+            write_trials(DOMAIN, other, folder)
+    (folder / "origins.json").unlink()
+    assert write_trials(DOMAIN, small_trials(seed=1), folder) == folder, "published ones say nothing of trials"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.data"]
+
+
+def test_the_command_refuses_another_seed_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trials(DOMAIN, DOMAIN.trials(), tmp_path / "run.data")
+    for words in (["--seed", "1"], ["--novelty", "blur"]):
+        assert run_command(["serve", "ond", *words, "--port", "0", "-o", str(tmp_path / "run.sqlite")]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert "run.data was made from other trials" in said
