@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from openfield.domain import Domain
     from openfield.metrics.metric import Metric
+    from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
 
 
@@ -46,42 +47,54 @@ class Result:
                 self.cells += read_cells(run)
                 self.facts |= run.facts
 
-    def summary(self, metrics: Sequence[str] | None = None) -> Summary:
-        """Return all numbers with their intervals; by default those of the metrics the domains name."""
+    def summary(self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual") -> Summary:
+        """Return all numbers with their intervals.
+
+        Args:
+            metrics: The metrics; by default those that the domains name.
+            intervals: `usual`, or `conservative`: wider, and valid without a law of the scores.
+        """
+        from openfield.metrics.stats import KINDS_OF_INTERVALS
         from openfield.metrics.summary import summarise
 
-        return summarise(self.cells, self._metrics(metrics))
+        if intervals not in KINDS_OF_INTERVALS:
+            raise UnknownName("kind of intervals", intervals, KINDS_OF_INTERVALS, label="Known")
+        return summarise(self.cells, self._metrics(metrics), intervals)
 
-    def table(self, metrics: Sequence[str] | None = None) -> RenderableType:
+    def table(self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual") -> RenderableType:
         """Return the summary as a table that rich prints: `rich.print(result.table())`."""
         from openfield.console import Escaped
         from openfield.report.terminal import render_summary
 
-        return Escaped(render_summary(self.summary(metrics), self.domains))
+        return Escaped(render_summary(self.summary(metrics, intervals), self.domains))
 
     def numbers(self, metrics: Sequence[str] | None = None) -> Iterator[tuple[CellRecord, dict[str, float | None]]]:
         """Yield every scored cell with its own numbers, before any mean is taken; None if a number is not defined."""
-        from openfield.metrics.summary import list_numbers
+        from openfield.metrics.scenario import group_cells, scenario_of
+        from openfield.metrics.summary import list_numbers, states_beliefs
 
         chosen = self._metrics(metrics)
-        names = [number.name for number in list_numbers(chosen)]
-        for cell in self.cells:
-            if cell.outcome in SCORED:
-                found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
-                yield cell, {name: found.get(name) for name in names}
+        numbers = list_numbers(chosen)
+        scored = [cell for cell in self.cells if cell.outcome in SCORED]
+        telling = {key for key, played in group_cells(scored).items() if states_beliefs(played)}
+        for cell in scored:
+            found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
+            told = (scenario_of(cell), cell.agent) in telling
+            yield cell, {n.name: found.get(n.name) if told or not n.belief else None for n in numbers}
 
     @property
     def cautions(self) -> list[str]:
         """What a reader of the numbers must know: sentences that were recorded while the trials were played."""
         return [text for key, text in self.facts.items() if key.startswith("caution ")]
 
-    def page(self, path: str | Path, metrics: Sequence[str] | None = None) -> Path:
+    def page(self, path: str | Path, metrics: Sequence[str] | None = None, intervals: Intervals = "usual") -> Path:
         """Write the report, one self-contained HTML file, and return its path."""
         from openfield.report.page import render_page, write_page
 
         title = " + ".join(path.stem for path in self.paths)
         facts = {key: value for key, value in self.facts.items() if not key.startswith(("domain ", "session "))}
-        page = render_page(title, self.cells, self.domains, facts, self._metrics(metrics), self.baseline)
+        summary = self.summary(metrics, intervals)
+        page = render_page(title, self.cells, self.domains, facts, summary, self.baseline)
         write_page(Path(path), page)
         return Path(path)
 
@@ -89,7 +102,7 @@ class Result:
     def domains(self) -> dict[str, Domain[Any]]:
         """The domains of the trials, as far as they are installed."""
         found: dict[str, Domain[Any]] = {}
-        for name in {cell.trial.domain for cell in self.cells}:
+        for name in sorted({cell.trial.domain for cell in self.cells}):  # the order of metrics follows
             try:
                 found[name] = find_domain(self.facts.get(f"domain {name}", name))
             except OpenfieldError:

@@ -17,6 +17,7 @@ from openfield.metrics.stats import (
     Estimate,
     beta_quantile,
     beta_share,
+    bound_mean,
     estimate_count,
     estimate_improvement,
     estimate_iqm,
@@ -24,6 +25,7 @@ from openfield.metrics.stats import (
     estimate_paired_improvement,
     estimate_rate,
     interquartile_mean,
+    share_below,
     t_quantile,
 )
 
@@ -37,13 +39,31 @@ class TestText:
         assert str(Estimate(0.62, 0.514, 0.716, 12)) == "0.62 [0.51, 0.72]"
 
     @pytest.mark.parametrize(
-        "estimate", [estimate_mean, estimate_count, estimate_rate, estimate_iqm, lambda v: estimate_improvement(v, v)]
+        "estimate",
+        [
+            estimate_mean,
+            estimate_count,
+            estimate_rate,
+            estimate_iqm,
+            lambda v: estimate_improvement(v, v),
+            lambda v: estimate_paired_improvement(v, v),
+            lambda v: bound_mean(v, (0.0, 1.0)),
+        ],
     )
-    @pytest.mark.parametrize("n", range(5))
-    def test_below_five_trials_nothing_is_defined(self, estimate: Callable[[list[float]], Estimate], n: int) -> None:
+    @pytest.mark.parametrize(
+        ("n", "text"),
+        [(0, "–"), (1, "0.50, 1 trial"), (2, "0.50, 2 trials"), (3, "0.50, 3 trials"), (4, "0.50, 4 trials")],
+    )
+    def test_below_five_trials_there_is_a_value_and_no_interval(
+        self, estimate: Callable[[list[float]], Estimate], n: int, text: str
+    ) -> None:
         found = estimate([0.5] * n)
-        assert str(found) == f"not defined (n={n})"
-        assert (found.mean, found.low, found.high, found.n) == (None, None, None, n)
+        assert str(found) == text
+        assert (found.mean, found.low, found.high, found.n) == (0.5 if n else None, None, None, n)
+
+    def test_shows_a_p_value(self) -> None:
+        assert str(Estimate(0.9, 0.6, 0.98, 7, p=0.0123)) == "0.90 [0.60, 0.98], p=0.012"
+        assert str(Estimate(0.9, None, None, 3, p=0.0001)) == "0.90, 3 trials, p<0.001"
 
     def test_says_when_there_is_no_interval(self) -> None:
         assert str(estimate_count([2.0] * 7)) == "2.00 (all 7 equal)"
@@ -206,10 +226,10 @@ class TestImprovement:
     @pytest.mark.parametrize(
         ("first", "second"),
         [
-            ([5, 6, 7, 8, 9], [1, 2, 3, 4, 4]),
-            ([1, 2, 3, 4, 4], [5, 6, 7, 8, 9]),
-            ([1, 3, 5, 7, 9, 11], [2, 3, 4, 6, 8]),
-            (range(30), range(3, 23)),
+            ([5, 6, 7, 8, 9], [1, 2, 3, 4, 4.5]),
+            ([1, 2, 3, 4, 4.5], [5, 6, 7, 8, 9]),
+            ([1, 3, 5, 7, 9, 11], [2, 3.5, 4, 6, 8]),
+            (range(30), [number + 0.5 for number in range(3, 23)]),
         ],
     )
     def test_limits_equal_the_slow_ones(self, first: Sequence[float], second: Sequence[float]) -> None:
@@ -223,9 +243,90 @@ class TestImprovement:
         assert one.low == pytest.approx(1 - (other.high or 0), abs=1e-9)
 
     def test_paired_counts_trial_by_trial(self) -> None:
-        found = estimate_paired_improvement([0.5, 0.5, 0.5, 0.9, 0.1], [0.4, 0.5, 0.6, 0.8, 0.0])
-        assert found == estimate_rate([1, 0.5, 0, 1, 1])
-        assert found.mean == 0.7
+        found = estimate_paired_improvement([0.5, 0.5, 0.5, 0.9, 0.1], [0.4, 0.6, 0.6, 0.8, 0.0])
+        assert found == estimate_rate([1, 0, 0, 1, 1])
+
+    @pytest.mark.parametrize(("won", "tied", "lost"), [(3, 1, 1), (0, 5, 0), (0, 9, 1), (30, 40, 10)])
+    def test_paired_with_ties_is_jeffreys_interval_for_three_outcomes(self, won: int, tied: int, lost: int) -> None:
+        drawn = np.random.default_rng(0).dirichlet((won + 0.5, tied + 0.5, lost + 0.5), 400_000)
+        low, high = np.quantile(drawn[:, 0] + drawn[:, 1] / 2, (0.025, 0.975))
+        found = estimate_paired_improvement([1.0] * won + [0.5] * tied + [0.0] * lost, [0.5] * (won + tied + lost))
+        assert found.mean == (won + tied / 2) / (won + tied + lost)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=2e-3)
+
+    @pytest.mark.parametrize(("n", "ties"), [(5, 0.3), (10, 0.3), (10, 0.7), (30, 0.5), (30, 0.9)])
+    def test_paired_mean_coverage_with_ties(self, n: int, ties: float) -> None:
+        outcomes = [(won, tied, n - won - tied) for won in range(n + 1) for tied in range(n + 1 - won)]
+        limits = []
+        for won, tied, lost in outcomes:
+            found = estimate_paired_improvement([1.0] * won + [0.5] * tied + [0.0] * lost, [0.5] * n)
+            limits.append((found.low or 0.0, found.high or 0.0))
+        covered = []
+        for share in np.linspace(0.02, 0.98, 25):
+            chances = stats.multinomial.pmf(outcomes, n, ((1 - ties) * share, ties, (1 - ties) * (1 - share)))
+            truth = (1 - ties) * share + ties / 2
+            covered.append(sum(p for p, (a, b) in zip(chances, limits, strict=True) if a <= truth <= b))
+        assert 0.93 <= statistics.fmean(covered) <= 0.97
+
+    def test_ties_between_agents_narrow_the_interval(self) -> None:
+        first, second = [0.0, 0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0]
+        found = estimate_improvement(first, second)
+        slow = slow_limits(0.6, 5, 5)
+        assert slow[0] < (found.low or 0) < (found.high or 1) < slow[1]
+        all_tied = estimate_improvement([1.0] * 5, [1.0] * 5)
+        assert 0.2 < (all_tied.low or 0) < (all_tied.high or 1) < 0.8
+
+
+class TestConservative:
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0, 1))
+    def test_share_below_equals_the_divided_difference(self, values: list[float], point: float) -> None:
+        spread = sorted({round(value, 1) for value in values} | {0.05})
+        want = sum(max(x - point, 0) ** (len(spread) - 1) / math.prod(x - y for y in spread if y != x) for x in spread)
+        want = 1 - want if len(spread) > 1 else float(point >= 0.05)
+        assert share_below(spread, point) == pytest.approx(want, abs=1e-6)
+
+    @pytest.mark.parametrize(("hits", "n"), [(0, 5), (3, 5), (5, 5), (7, 30)])
+    def test_is_clopper_and_pearsons_for_a_rate(self, hits: int, n: int) -> None:
+        found = bound_mean([1.0] * hits + [0.0] * (n - hits), (0.0, 1.0))
+        low = stats.beta.ppf(0.025, hits, n - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(0.975, hits + 1, n - hits) if hits < n else 1.0
+        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+
+    def test_is_the_quantile_of_dirichlet_means(self) -> None:
+        values = [0.1, 0.3, 0.3, 0.6, 0.9, 0.95]
+        weights = np.random.default_rng(0).dirichlet(np.ones(7), 400_000)
+        low = np.quantile(weights @ np.array([0.0, *values]), 0.025)
+        high = np.quantile(weights @ np.array([1.0, *values]), 0.975)
+        found = bound_mean(values, (0.0, 1.0))
+        assert (found.low, found.high) == pytest.approx((low, high), abs=2e-3)
+
+    def test_other_ranges_stretch_it(self) -> None:
+        values = [0.1, 0.3, 0.3, 0.6, 0.9]
+        found, wider = bound_mean(values, (0.0, 1.0)), bound_mean([20 * value - 5 for value in values], (-5.0, 15.0))
+        assert (wider.low, wider.high) == pytest.approx((20 * (found.low or 0) - 5, 20 * (found.high or 0) - 5))
+
+    @pytest.mark.parametrize("bounds", [None, FROM_ZERO, (0.0, 0.5)])
+    def test_without_a_range_there_is_none(self, bounds: tuple[float, float | None] | None) -> None:
+        found = bound_mean([0.1, 0.3, 0.3, 0.6, 0.9], bounds)
+        assert str(found) == "0.44 (no conservative interval)"
+
+    @given(scores)
+    def test_holds_the_mean_and_stays_in_range(self, values: list[float]) -> None:
+        found = bound_mean(values, (0.0, 1.0))
+        assert found.low is not None
+        assert found.high is not None
+        assert 0 <= found.low <= statistics.fmean(values) + 1e-9
+        assert statistics.fmean(values) - 1e-9 <= found.high <= 1
+
+    @pytest.mark.parametrize("n", [5, 10, 30])
+    @pytest.mark.parametrize(("share", "high", "low"), [(0.85, 0.9, 0.1), (0.95, 0.95, 0.0), (0.75, 1.0, 0.0)])
+    def test_covers_all_or_nothing(self, share: float, high: float, low: float, n: int) -> None:
+        truth, covered = share * high + (1 - share) * low, 0.0
+        for hits in range(n + 1):
+            found = bound_mean([high] * hits + [low] * (n - hits), (0.0, 1.0))
+            inside = (found.low or 0) <= truth <= (found.high or 0)
+            covered += inside * float(stats.binom.pmf(hits, n, share))
+        assert covered >= 0.94
 
 
 Rule = Callable[[Sequence[float]], Estimate]

@@ -9,8 +9,9 @@ import pytest
 from openfield.errors import InvalidInput
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, Metric, Number, Summary, summarise
-from openfield.metrics.stats import estimate_iqm, estimate_mean, estimate_paired_improvement
-from openfield.metrics.summary import Failure, list_numbers, measure_trials
+from openfield.metrics.significance import permute_labels
+from openfield.metrics.stats import bound_mean, estimate_iqm, estimate_mean, estimate_paired_improvement
+from openfield.metrics.summary import Failure, list_numbers, measure_trials, score_trials
 from openfield.trial import Phase
 from support.records import make_cell, make_run, make_trial
 
@@ -26,10 +27,18 @@ def play(agent: str, afters: list[float], **fields: Any) -> list[CellRecord]:
 
 def test_estimates_are_over_trials() -> None:
     (group,) = summarise(play("ada", [0.1, 0.2, 0.3, 0.4, 0.6]), BUILT_IN).groups
-    after, iqm = estimate_mean([0.1, 0.2, 0.3, 0.4, 0.6]), estimate_iqm([0.1, 0.2, 0.3, 0.4, 0.6])
-    assert (str(group.estimates["after"]), str(group.iqm)) == (str(after), str(iqm))
+    assert str(group.estimates["after"]) == str(estimate_mean([0.1, 0.2, 0.3, 0.4, 0.6]))
     assert group.trials == 5
     assert "training" not in group.estimates
+
+
+def test_the_interquartile_mean_appears_from_twenty_trials_on() -> None:
+    afters = [number / 20 for number in range(20)]
+    assert summarise(play("ada", afters[1:]), BUILT_IN).groups[0].iqm is None
+    (group,) = summarise(play("ada", afters), BUILT_IN).groups
+    assert str(group.iqm) == str(estimate_iqm(afters))
+    (safe,) = summarise(play("ada", afters), BUILT_IN, "conservative").groups
+    assert "(no conservative interval)" in str(safe.iqm)
 
 
 @pytest.mark.parametrize("outcome", [*FAILURES, "cancelled", "superseded", None])
@@ -75,8 +84,39 @@ def test_a_number_counts_the_trials_in_which_it_is_defined() -> None:
         for seed in range(6)
     ]
     (group,) = summarise(cells, BUILT_IN).groups
-    assert str(group.estimates["delay"]) == "not defined (n=3)"
+    assert str(group.estimates["delay"]) == "0.00, 3 trials"
     assert group.estimates["detected"].mean == 0.5
+
+
+def test_an_agent_that_states_no_belief_has_no_detection_numbers() -> None:
+    cells = [make_cell([0.5], [0.5], [0.5], [0.9], trial=make_trial(seed), id=str(seed)) for seed in range(6)]
+    (group,) = summarise(cells, BUILT_IN).groups  # only in training
+    for name in ("correct", "detected", "alarmed", "alarms", "cdt", "false_positive_trial"):
+        assert str(group.estimates[name]) == "–"
+    told = make_cell([], [0.5], [0.5], [0.1, 0.2], trial=make_trial(7), id="told")
+    (group,) = summarise([*cells, told], BUILT_IN).groups
+    assert (group.estimates["correct"].mean, group.estimates["correct"].n) == (0.0, 7)
+
+
+def test_conservative_intervals_use_the_range_of_each_number() -> None:
+    beliefs = [[0.0] * 2 + [0.0] * delay + [1.0] * (4 - delay) for delay in (0, 1, 1, 2, 3)]
+    trial = [make_trial(seed, phases=(Phase("test", 2), Phase("test", 4, ("swap",)))) for seed in range(5)]
+    cells = [make_cell([], [0.9] * 2, [0.2] * 4, said, trial=trial[n], id=str(n)) for n, said in enumerate(beliefs)]
+    summary = summarise(cells, BUILT_IN, "conservative")
+    found = summary.groups[0].estimates
+    assert summary.intervals == "conservative"
+    assert found["delay"] == bound_mean([0.0, 1.0, 1.0, 2.0, 3.0], (0.0, 4.0))
+    assert found["alarms"] == bound_mean([0.0] * 5, (0.0, 2.0))
+    assert found["correct"] == bound_mean([1.0] * 5, (0.0, 1.0))
+    assert found["change"] == bound_mean([-0.7] * 5, (-1.0, 1.0))
+    assert str(found["first_detection"]) == "4.40 (no conservative interval)"
+
+
+def test_a_count_of_a_world_that_decides_its_own_length_has_no_conservative_interval() -> None:
+    endless = [make_trial(seed, phases=(Phase("test"), Phase("test", 0, ("swap",)))) for seed in range(5)]
+    cells = [make_cell([], [0.9], [0.2], [0.0, 1.0], trial=trial, id=trial.id) for trial in endless]
+    (group,) = summarise(cells, BUILT_IN, "conservative").groups
+    assert str(group.estimates["delay"]) == "0.00 (no conservative interval)"
 
 
 def test_groups_keep_apart_what_differs() -> None:
@@ -104,18 +144,38 @@ def test_agents_on_the_same_trials_are_compared_one_by_one() -> None:
     assert comparison.difference.mean == pytest.approx(0.28)
 
 
+def test_p_values_of_a_scenario_are_corrected_together() -> None:
+    cells = play("ada", [0.8] * 6) + play("bob", [0.5] * 6) + play("eve", [0.5] * 5 + [0.6])
+    cells += play("ada", [0.8] * 6, red_light=True) + play("bob", [0.5] * 6, red_light=True)
+    found = {(c.first, c.second, c.scenario.red_light): c for c in summarise(cells, BUILT_IN).comparisons}
+    assert [(c.p, c.p_holm, c.family) for c in found.values()] == [
+        (2 / 64, 6 / 64, 3),
+        (2 / 64, 6 / 64, 3),
+        (1.0, 1.0, 3),
+        (2 / 64, 2 / 64, 1),
+    ]
+
+
+def test_few_trials_are_compared_without_interval_and_p() -> None:
+    (comparison,) = summarise(play("ada", [0.5, 0.6]) + play("bob", [0.4, 0.7]), BUILT_IN).comparisons
+    assert comparison.paired
+    assert (str(comparison.difference), str(comparison.improvement)) == ("0.00, 2 trials", "0.50, 2 trials")
+    assert (comparison.p, comparison.p_holm, comparison.family) == (None, None, 0)
+
+
 def test_agents_on_other_trials_are_compared_all_against_all() -> None:
     moved = [msgspec.structs.replace(cell, trial=make_trial(100 + n)) for n, cell in enumerate(play("bob", [0.1] * 5))]
     (comparison,) = summarise(play("ada", [0.5] * 6) + moved, BUILT_IN).comparisons
     assert not comparison.paired
     assert comparison.improvement.mean == 1.0
     assert comparison.improvement.n == 5
-    assert str(comparison.difference) == "not defined (n=0)"
+    assert str(comparison.difference) == "–"
+    assert comparison.p == permute_labels([0.5] * 6, [0.1] * 5) == pytest.approx(1 / 462)
 
 
 def test_a_trial_that_never_reached_its_onset_is_not_compared_by_what_came_before() -> None:
     cells = [*play("ada", [0.1] * 5), make_cell([], [0.9], [], outcome="truncated", trial=make_trial(9))]
-    assert summarise(cells, BUILT_IN).groups[0].iqm.n == 5
+    assert list(score_trials(cells).values()) == [0.1] * 5
 
 
 def test_the_order_of_cells_does_not_matter() -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics import BUILT_IN, summarise
 from openfield.report.page import MAX_BYTES, render_page, write_page
 from openfield.report.words import Domains
 from support.records import make_cell, make_run, make_trial
@@ -34,7 +35,7 @@ MAZE = cast(Domains, {"maze": Maze()})
 
 
 def render(cells: list[Any], domains: Domains = MAZE) -> str:
-    return render_page("A test", cells, domains, {"run": "x.sqlite"})
+    return render_page("A test", cells, domains, {"run": "x.sqlite"}, summarise(cells, BUILT_IN))
 
 
 class TestContent:
@@ -49,10 +50,12 @@ class TestContent:
 
     def test_shows_estimates_with_intervals(self) -> None:
         page = render([make_cell([], [0.9], [a], trial=make_trial(s)) for s, a in enumerate([0.1, 0.2, 0.3, 0.4, 0.6])])
-        assert re.search(r"<b>0\.32</b> <span class=\"ci\">\[0\.\d\d, 0\.\d\d\]</span>", page)
+        assert re.search(r"<b>0\.32</b><span class=\"ci\"> \[0\.\d\d, 0\.\d\d\]</span>", page)
 
-    def test_few_trials_are_not_defined(self) -> None:
-        assert "not defined (n=3)" in render(make_run(trials=3))
+    def test_few_trials_have_values_without_intervals(self) -> None:
+        page = render(make_run(trials=3))
+        assert re.search(r"<b>0\.\d\d</b><span class=\"ci\">, 3 trials</span>", page)
+        assert 'class="iv' not in page
 
     def test_failures_come_first(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])
@@ -114,7 +117,7 @@ class TestContent:
             for trial in (make_trial(), make_trial(novelty=(evil,), settings={evil: evil}, domain=evil))
             for outcome in ("done", "agent_error", evil)
         ]
-        page = render_page(evil, cells, {}, {evil: evil})
+        page = render_page(evil, cells, {}, {evil: evil}, summarise(cells, BUILT_IN))
         assert "<script" not in page
         assert page.count("&lt;script&gt;") > 10
 
@@ -152,7 +155,7 @@ class TestForm:
 class TestFile:
     def test_appears_whole(self, tmp_path: Path) -> None:
         path = tmp_path / "new" / "page.html"
-        write_page(path, render_page("A test", make_run(), MAZE, {}))
+        write_page(path, render_page("A test", make_run(), MAZE, {}, summarise(make_run(), BUILT_IN)))
         assert path.read_text(encoding="utf-8").endswith("</html>\n")
         assert [file.name for file in path.parent.iterdir()] == ["page.html"]
 
@@ -164,7 +167,7 @@ class TestFile:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; .ci/run installs it")
 def test_a_browser_renders_it_without_a_network(tmp_path: Path) -> None:
-    write_page(tmp_path / "page.html", render_page("A test", make_run(), MAZE, {}))
+    write_page(tmp_path / "page.html", render_page("A test", make_run(), MAZE, {}, summarise(make_run(), BUILT_IN)))
     offline = ["--proxy-server=127.0.0.1:9", "--disable-background-networking", "--disable-component-update"]
     quiet = [
         "--disable-sync",

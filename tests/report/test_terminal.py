@@ -38,8 +38,29 @@ def test_what_failed_cells_said_is_under_their_count() -> None:
     assert "ada, world_error" not in text
 
 
-def test_few_trials_are_not_defined() -> None:
-    assert "not defined (n=3)" in render(make_run(trials=3))
+def test_few_trials_have_values_without_intervals() -> None:
+    text = render(make_run(trials=3))
+    assert ", 3 trials" in text
+    assert " [0." not in text
+    assert "p=" not in text
+
+
+def test_comparisons_say_what_their_intervals_and_p_values_are() -> None:
+    text = " ".join(render(make_run(["a", "b", "c"])).split())
+    assert "Each interval is for its pair alone; p-values are corrected (Holm over 3 comparisons)." in text
+    assert "p<0.001" in text or "p=0." in text
+
+
+def test_the_delay_always_shows_its_number_of_trials() -> None:
+    cells = [make_cell([], [0.5], [0.5], [0.0, 0.9], trial=make_trial(s), id=str(s)) for s in range(6)]
+    (row,) = [line for line in render(cells).splitlines() if "Delay of detection" in line]
+    assert "0.00 (all 6 equal) n=6" in row
+
+
+def test_a_silent_agent_has_dashes_for_detection() -> None:
+    cells = [make_cell([], [0.5], [0.5], trial=make_trial(s), id=str(s)) for s in range(6)]
+    (row,) = [line for line in render(cells).splitlines() if "Correct detection  " in line]
+    assert row.split("│")[2].strip() == "–"
 
 
 def test_names_are_no_markup() -> None:
@@ -48,7 +69,7 @@ def test_names_are_no_markup() -> None:
 
 def test_many_agents_are_compared_with_the_best() -> None:
     text = render(make_run([f"a{number}" for number in range(7)], trials=5))
-    assert "Of 21 pairs only those with a0 are shown" in text
+    assert "Of 21 pairs only those with a0 are shown, which does better most often." in text
 
 
 def test_without_novelty_there_is_only_a_test() -> None:

@@ -1,27 +1,31 @@
 """Numbers of recorded trials, with 95 % intervals over trials: pure functions of the journal.
 
 Start with `metric`, which says what a metric is, and `performance`, the simplest ones. A metric measures one cell;
-`summary` groups cells by scenario and agent, estimates each number (`stats`) and compares the agents. `metrics.json`
-has the titles and notes of all numbers, `openset` the measures for samples of known and unknown classes.
+`scenario` groups cells by scenario and agent, `summary` estimates each number (`stats`), and `comparison` compares the
+agents. `metrics.json` has the titles and notes of all numbers, `openset` the measures for samples of known and unknown
+classes.
 """
 
 from __future__ import annotations
 
 from openfield.metrics.characterisation import CHARACTERISATION
+from openfield.metrics.comparison import Comparison
 from openfield.metrics.detection import DETECTION, PASSIVE
 from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Kind, Metric, Number
 from openfield.metrics.openset.cells import OPENSET
 from openfield.metrics.performance import ADAPTATION, PERFORMANCE
 from openfield.metrics.programme import BASELINE, PROGRAMME
-from openfield.metrics.stats import Estimate
-from openfield.metrics.summary import AgentResults, Comparison, Scenario, Summary, summarise
+from openfield.metrics.scenario import Scenario
+from openfield.metrics.stats import Estimate, Intervals
+from openfield.metrics.summary import AgentResults, Summary, summarise
 
 __all__ = [
     "BUILT_IN",
     "AgentResults",
     "Comparison",
     "Estimate",
+    "Intervals",
     "Kind",
     "Metric",
     "Number",

@@ -20,6 +20,8 @@ from openfield.metrics.stats import Range
 
 Kind = Literal["mean", "rate", "count"]
 Better = Literal["higher", "lower", ""]
+Period = Literal["before", "after"]
+"""Periods of the test: before the onset, and from the onset on."""
 Measure = Callable[[CellRecord], Mapping[str, float | None]]
 Relate = Callable[[Sequence[CellRecord], str | None], Measure]
 """Makes the measure of each cell from all cells and the name of the baseline agent, if one was asked for."""
@@ -38,6 +40,12 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     better: Better = "higher"
     bounds: Range | None = (0.0, 1.0)
     """The values it must lie between; `stats.FROM_ZERO` if it is never negative, None if there are no bounds."""
+    within: Period | None = None
+    """The period whose episodes a count cannot exceed; a conservative interval needs it."""
+    belief: bool = False
+    """Not defined for an agent that states no belief in a whole scenario."""
+    partial: bool = False
+    """Only some trials have it, which depends on the agent: the number of trials is always printed."""
 
 
 @dataclass(frozen=True)

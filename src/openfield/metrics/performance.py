@@ -6,13 +6,15 @@ before the onset, and the test from the onset on; other metrics and charts are a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
 import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
-from openfield.metrics.metric import built_in
+from openfield.metrics.metric import Period, built_in
+from openfield.trial import Trial
 
 
 class Periods(msgspec.Struct, frozen=True):
@@ -31,6 +33,16 @@ def split_periods(cell: CellRecord) -> Periods:
     onset = next((index for index, episode in enumerate(test) if episode.novel), len(test))
     training = tuple(episode for episode in cell.episodes if episode.phase == "training")
     return Periods(training, test[:onset], test[onset:])
+
+
+def count_episodes(trial: Trial, period: Period) -> int | None:
+    """Return the most episodes a period of a trial can have; None where the world's own rules decide."""
+    test = [phase for phase in trial.phases if phase.name == "test"]
+    if not all(phase.episodes for phase in test):
+        return None
+    total = sum(phase.episodes for phase in test)
+    early = sum(phase.episodes for phase in itertools.takewhile(lambda phase: not phase.novelty, test))
+    return early if period == "before" else total - early
 
 
 def performances(episodes: Iterable[Episode]) -> list[float]:

@@ -5,43 +5,35 @@ It turns the metrics of single trials into what a report shows.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from openfield.errors import InvalidInput
 from openfield.journal.reader import SCORED, CellRecord
+from openfield.metrics.comparison import Comparison, compare_agents
 from openfield.metrics.metric import Metric, Number
-from openfield.metrics.performance import mean, performances, split_periods
+from openfield.metrics.performance import count_episodes, mean, performances, split_periods
+from openfield.metrics.scenario import Key, Scenario, group_cells, sort_cells
 from openfield.metrics.stats import (
-    MIN_TRIALS,
     Estimate,
+    Intervals,
+    Range,
+    bound_mean,
     estimate_count,
-    estimate_improvement,
     estimate_iqm,
     estimate_mean,
-    estimate_paired_improvement,
     estimate_rate,
+    without_interval,
 )
+
+MIN_IQM_TRIALS = 20
+"""The fewest trials with an interquartile mean: below, its middle half is a handful of them."""
+SILENT = Estimate(None, None, None, 0, "the agent states no belief")
 
 Values = dict[str, dict[str, float]]
 """Name of a number -> trial id -> its value there."""
-
-
-class Scenario(msgspec.Struct, frozen=True, order=True):
-    """The conditions of a table: its trials differ only in their seeds."""
-
-    domain: str
-    novelty: tuple[str, ...]
-    red_light: bool
-    settings: str
-    """The settings that differ from the domain's defaults, in words."""
-
-
-Key = tuple[Scenario, str]
-"""A scenario and an agent in it."""
 
 
 class AgentResults(msgspec.Struct, frozen=True):
@@ -54,23 +46,10 @@ class AgentResults(msgspec.Struct, frozen=True):
     outcomes: dict[str, int]
     """The number of cells by outcome, failed ones included."""
     estimates: dict[str, Estimate]
-    """Name of a number -> its estimate; numbers that no trial defines are left out."""
-    iqm: Estimate
-    """The interquartile mean of the test performance, after the onset if there is one."""
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """Two agents in one scenario, by their test performance (after the onset if there is one)."""
-
-    scenario: Scenario
-    first: str
-    second: str
-    paired: bool
-    """Whether the trials are compared one by one, because both agents played them."""
-    difference: Estimate
-    """The first's performance minus the second's, over shared trials; not defined if there are too few."""
-    improvement: Estimate
-    """The probability that the first does better, ties half."""
+    """Name of a number -> its estimate. Numbers that no trial defines are left out; those about beliefs have no value
+    if the agent states none in the whole scenario."""
+    iqm: Estimate | None = None
+    """The interquartile mean of the test performance, after the onset if there is one; from 20 trials on."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -91,37 +70,52 @@ class Summary(msgspec.Struct, frozen=True):
     comparisons: tuple[Comparison, ...]
     outcomes: dict[str, int]
     failures: tuple[Failure, ...] = ()
+    intervals: Intervals = "usual"
+    """The rule of the intervals."""
 
 
-def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary:
+def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric], intervals: Intervals = "usual") -> Summary:
     """Estimate all numbers for each agent in each scenario, and compare the agents of a scenario."""
     known = tuple(cells)
-    numbers = list_numbers(metrics)
     metrics = [metric.among(known) for metric in metrics]
     members = group_cells(known)
-    scores = {key: score_trials(played) for key, played in members.items()}
-    groups = []
-    for (scenario, agent), played in members.items():
-        values = measure_trials(played, metrics)
-        estimates = {n.name: estimate(n, list(values[n.name].values())) for n in numbers if n.name in values}
-        iqm = estimate_iqm(list(scores[scenario, agent].values()))
-        trials = len({cell.trial.id for cell in played if cell.outcome in SCORED})
-        groups.append(AgentResults(agent, scenario, trials, count_outcomes(played), estimates, iqm))
-    return Summary(numbers, tuple(groups), tuple(_compare_all(scores)), count_outcomes(known), list_failures(known))
+    return Summary(
+        list_numbers(metrics),
+        tuple(_summarise_group(key, played, metrics, intervals) for key, played in members.items()),
+        tuple(compare_agents({key: score_trials(played) for key, played in members.items()}, intervals)),
+        count_outcomes(known),
+        list_failures(known),
+        intervals,
+    )
 
 
-def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
-    """Group cells by scenario and agent, sorted, so that sums do not depend on the order of the cells.
+def _summarise_group(
+    key: Key, played: Sequence[CellRecord], metrics: Sequence[Metric], intervals: Intervals
+) -> AgentResults:
+    scenario, agent = key
+    scored = [cell for cell in played if cell.outcome in SCORED]
+    values = {name: list(trials.values()) for name, trials in measure_trials(scored, metrics).items()}
+    telling = states_beliefs(scored)
+    found = {
+        n.name: SILENT if n.belief and not telling else estimate(n, values[n.name], intervals, scored)
+        for n in list_numbers(metrics)
+        if n.name in values
+    }
+    trials = len({cell.trial.id for cell in scored})
+    iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
+    return AgentResults(agent, scenario, trials, count_outcomes(played), found, iqm)
 
-    A trial with only training whose agent other trials start from is left out: it has no scenario of its own.
-    """
-    members: dict[Key, list[CellRecord]] = {}
-    known = _sorted(cells)
-    starts = {cell.trial.after for cell in known}
-    for cell in known:
-        if not (cell.trial.is_training and cell.trial.id in starts):
-            members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
-    return {key: members[key] for key in sorted(members)}
+
+def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | None:
+    if len(scores) < MIN_IQM_TRIALS:
+        return None
+    found = estimate_iqm(scores)
+    return found if intervals == "usual" else without_interval(found)
+
+
+def states_beliefs(cells: Iterable[CellRecord]) -> bool:
+    """Return whether the agent of these cells states a belief in any test episode."""
+    return any(episode.belief is not None for cell in cells for episode in cell.episodes if episode.phase == "test")
 
 
 def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
@@ -137,13 +131,6 @@ def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
     return tuple(numbers.values())
 
 
-def scenario_of(cell: CellRecord) -> Scenario:
-    """Return the scenario of a cell."""
-    trial = cell.trial
-    settings = ", ".join(f"{key}={value}" for key, value in sorted(trial.settings.items()))
-    return Scenario(trial.domain, trial.novelty, trial.red_light, settings)
-
-
 def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
     """Count cells by outcome, `done` and `truncated` first; cells in progress are `unfinished`."""
     counts = Counter(cell.outcome or "unfinished" for cell in cells)
@@ -154,7 +141,7 @@ def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
 def list_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
     """List the failures that kept cells from being scored, by outcome and agent."""
     notes: dict[tuple[str, str], list[str]] = {}
-    for cell in _sorted(cells):
+    for cell in sort_cells(cells):
         if cell.outcome is not None and cell.outcome not in SCORED:
             notes.setdefault((cell.outcome, cell.agent), []).append(cell.note)
     return tuple(Failure(*key, len(said), next(filter(None, said), "")) for key, said in sorted(notes.items()))
@@ -183,8 +170,19 @@ def score_trials(cells: Iterable[CellRecord]) -> dict[str, float]:
     return _averages(scores)
 
 
-def estimate(number: Number, values: Sequence[float]) -> Estimate:
-    """Estimate a number over trials by the rule for its kind."""
+def estimate(
+    number: Number, values: Sequence[float], intervals: Intervals = "usual", cells: Iterable[CellRecord] = ()
+) -> Estimate:
+    """Estimate a number over trials by the rule for its kind.
+
+    Args:
+        number: What is estimated.
+        values: Its values, one for each trial.
+        intervals: The rule of the interval.
+        cells: The cells it is measured in; they say how high a count can be.
+    """
+    if intervals == "conservative":
+        return bound_mean(values, _find_range(number, cells))
     if number.kind == "rate":
         return estimate_rate(values)
     if number.kind == "count":
@@ -192,26 +190,14 @@ def estimate(number: Number, values: Sequence[float]) -> Estimate:
     return estimate_mean(values, number.bounds)
 
 
-def _sorted(cells: Iterable[CellRecord]) -> list[CellRecord]:
-    return sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id))
+def _find_range(number: Number, cells: Iterable[CellRecord]) -> Range | None:
+    """Return the range of a number; that of a count ends with the episodes its trials have."""
+    if number.kind != "count":
+        return number.bounds
+    counts = [count_episodes(cell.trial, number.within) for cell in cells] if number.within else []
+    known = [count for count in counts if count is not None]
+    return (0.0, float(max(known))) if known and len(known) == len(counts) else None
 
 
 def _averages(repeats: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {trial: sum(values) / len(values) for trial, values in repeats.items()}
-
-
-def _compare_all(scores: Mapping[Key, Mapping[str, float]]) -> Iterator[Comparison]:
-    for (scenario, first), (other, second) in itertools.combinations(scores, 2):
-        if scenario == other:
-            ours, theirs = scores[scenario, first], scores[scenario, second]
-            yield Comparison(scenario, first, second, *_compare(ours, theirs))
-
-
-def _compare(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[bool, Estimate, Estimate]:
-    """Return whether trials are compared one by one, the difference, and the probability of doing better."""
-    shared = [trial for trial in ours if trial in theirs]
-    pairs = [ours[trial] for trial in shared], [theirs[trial] for trial in shared]
-    difference = estimate_mean([a - b for a, b in zip(*pairs, strict=True)], (-1.0, 1.0))
-    if len(shared) >= MIN_TRIALS:
-        return True, difference, estimate_paired_improvement(*pairs)
-    return False, difference, estimate_improvement(list(ours.values()), list(theirs.values()))

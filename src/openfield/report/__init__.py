@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.report.export import write_episodes, write_numbers
+    from openfield.report.export import write_episodes, write_estimates, write_numbers
     from openfield.report.film import write_film
     from openfield.report.page import render_page, write_page
     from openfield.report.terminal import render_summary
 
-__all__ = ["render_page", "render_summary", "write_episodes", "write_film", "write_numbers", "write_page"]
+__all__ = [
+    "render_page",
+    "render_summary",
+    "write_episodes",
+    "write_estimates",
+    "write_film",
+    "write_numbers",
+    "write_page",
+]
 
 __getattr__, __dir__ = attach(__name__)

@@ -1,4 +1,4 @@
-"""Write episodes, or the numbers of every cell, as tables for other programs: CSV, JSON lines or Parquet.
+"""Write episodes, the numbers of every cell, or their estimates, as tables: CSV, JSON lines or Parquet.
 
 Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the page.
 """
@@ -16,6 +16,7 @@ from openfield.csv_files import write_csv
 from openfield.database import Database
 from openfield.errors import UnknownName
 from openfield.journal.reader import CellRecord
+from openfield.metrics.summary import Summary
 
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 OF_CELL, OF_TRIAL = ("agent", "repeat", "outcome"), ("domain", "version", "seed", "red_light")
@@ -55,6 +56,24 @@ class Row(CellColumns, frozen=True, kw_only=True):
     ended: str
 
 
+class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table of estimates: one number of an agent in a scenario."""
+
+    agent: str
+    domain: str
+    novelty: str
+    red_light: bool
+    settings: str
+    number: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    p: float | None
+    note: str
+    intervals: str
+
+
 def write_episodes(path: Path, cells: Iterable[CellRecord], form: str) -> int:
     """Write one row per finished episode, whatever the outcome of its cell. Return the number of rows."""
     return _write(path, Row, list(list_rows(cells)), form)
@@ -67,6 +86,20 @@ def write_numbers(path: Path, numbers: Numbers, form: str) -> int:
     columns: list[tuple[str, Any]] = [(name, float | None) for name in names]
     kind = msgspec.defstruct("CellRow", columns, bases=(CellColumns,), frozen=True, kw_only=True)
     return _write(path, kind, [kind(**_describe(cell), **values) for cell, values in found], form)
+
+
+def write_estimates(path: Path, summary: Summary, form: str) -> int:
+    """Write one row for each number of each agent in each scenario, with its interval. Return the number of rows."""
+    return _write(path, EstimateRow, list(_list_estimates(summary)), form)
+
+
+def _list_estimates(summary: Summary) -> Iterator[EstimateRow]:
+    for group in summary.groups:
+        scenario = msgspec.structs.asdict(group.scenario) | {"novelty": "+".join(group.scenario.novelty)}
+        found = group.estimates if group.iqm is None else {**group.estimates, "iqm": group.iqm}
+        for name, estimate in found.items():
+            figures = msgspec.structs.asdict(estimate)
+            yield EstimateRow(agent=group.agent, **scenario, number=name, **figures, intervals=summary.intervals)
 
 
 def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:

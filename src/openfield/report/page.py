@@ -17,8 +17,8 @@ import msgspec
 from openfield.atomic import replacing
 from openfield.capabilities import HasFigures
 from openfield.journal.reader import SCORED, CellRecord
-from openfield.metrics import BUILT_IN, Metric
-from openfield.metrics.summary import Key, Scenario, Summary, group_cells, summarise
+from openfield.metrics.scenario import Key, Scenario, group_cells
+from openfield.metrics.summary import Summary
 from openfield.report import words
 from openfield.report.chart import draw_curves
 from openfield.report.openset import draw_openset
@@ -65,7 +65,7 @@ def render_page(
     cells: Sequence[CellRecord],
     domains: Domains,
     facts: Mapping[str, str],
-    metrics: Sequence[Metric] = BUILT_IN,
+    summary: Summary,
     baseline: str | None = None,
 ) -> str:
     """Return the report on these cells as HTML, with as much detail as fits.
@@ -75,10 +75,9 @@ def render_page(
         cells: The cells of one or more runs.
         domains: The domains that give titles and words for novelties; a missing one is shown by name.
         facts: Further lines of the summary, such as the run file and the date.
-        metrics: The metrics that are shown.
+        summary: The numbers of the cells.
         baseline: The agent that others are compared with, if one was named.
     """
-    summary = summarise(cells, metrics)
     members = group_cells(cells)
     figures = {
         "agents": str(len({cell.agent for cell in cells})),
@@ -88,7 +87,7 @@ def render_page(
     }
     for detail in DETAILS:
         body = _draw_body(summary, members, domains, detail, baseline)
-        page = frame_page(title, figures | dict(facts), body, words.READING)
+        page = frame_page(title, figures | dict(facts), body, words.explain_reading(summary))
         if len(page.encode()) < MAX_BYTES:
             break
     return page

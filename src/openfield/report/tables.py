@@ -9,11 +9,21 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from openfield.journal.reader import SCORED, CellRecord
+from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.stats import Bounds, Estimate, two_sided
-from openfield.metrics.summary import AgentResults, Comparison, Summary, count_outcomes
+from openfield.metrics.summary import AgentResults, Summary, count_outcomes
 from openfield.report.chart import draw_interval
-from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes, shorten_note
+from openfield.report.words import (
+    OUTCOMES,
+    count_failed,
+    count_trials,
+    describe_basis,
+    name_number,
+    say_corrected,
+    say_outcomes,
+    shorten_note,
+)
 
 MAX_NOTES = 12
 
@@ -46,9 +56,12 @@ def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> s
     rows = [
         f"<th scope=row>Trials<small>scored; below, how the cells ended</small></th>{played}",
         *(_draw_number(number, groups) for number in shown),
-        f'<th scope=row>Interquartile mean <span class="better">↑</span><small>{note}</small></th>'
-        + "".join(_draw_cell(group, group.iqm, (0.0, 1.0)) for group in groups),
     ]
+    if any(group.iqm for group in groups):
+        rows.append(
+            f'<th scope=row>Interquartile mean <span class="better">↑</span><small>{note}</small></th>'
+            + "".join(_draw_cell(group, group.iqm, None) for group in groups)
+        )
     return "<h3>Results</h3>" + draw_table(_head(["", *(group.agent for group in groups)]), rows, "wide results")
 
 
@@ -59,10 +72,10 @@ def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:
     rows = (
         f'<th scope=row>{escape(one.first)} <span class="better">against</span> {escape(one.second)}</th>'
         f"<td>{_draw_estimate(one.difference, (-1.0, 1.0))}</td><td>{_draw_estimate(one.improvement, (0.0, 1.0))}</td>"
-        f'<td class="text">{escape(describe_basis(one))}</td>'
+        f'<td class="num">{escape(say_corrected(one))}</td><td class="text">{escape(describe_basis(one))}</td>'
         for one in comparisons
     )
-    titles = ["", "Difference in performance", "Probability of doing better", "Compared over"]
+    titles = ["", "Difference in performance", "Probability of doing better", "p, corrected", "Compared over"]
     return f"<h3>Agents compared</h3>{draw_table(_head(titles), rows)}<p>{escape(note)}</p>"
 
 
@@ -92,24 +105,27 @@ def _draw_number(number: Number, groups: Sequence[AgentResults]) -> str:
     sign = {"higher": "↑", "lower": "↓", "": ""}[number.better]
     better = f' <span class="better" title="{number.better} is better">{sign}</span>' if sign else ""
     title, note = name_number(number, groups[0].scenario)
-    cells = (_draw_cell(group, group.estimates.get(number.name), two_sided(number.bounds)) for group in groups)
+    cells = (_draw_cell(group, group.estimates.get(number.name), number) for group in groups)
     return f"<th scope=row>{escape(title)}{better}<small>{escape(note)}</small></th>{''.join(cells)}"
 
 
-def _draw_cell(group: AgentResults, estimate: Estimate | None, bounds: Bounds | None) -> str:
-    """Draw an estimate, with its own number of trials where that is not the group's."""
+def _draw_cell(group: AgentResults, estimate: Estimate | None, number: Number | None) -> str:
+    """Draw an estimate, of the interquartile mean if no number is given, with its own number of trials if needed."""
     if estimate is None:
         return '<td class="soft">–</td>'
-    fewer = estimate.mean is not None and estimate.n != group.trials
-    return f"<td>{_draw_estimate(estimate, bounds)}{f'<small>in {estimate.n} trials</small>' if fewer else ''}</td>"
+    n = count_trials(estimate, number, group.trials)
+    trials = "" if n is None else f"<small>in {n} trials</small>"
+    return f"<td>{_draw_estimate(estimate, two_sided(number.bounds) if number else (0.0, 1.0))}{trials}</td>"
 
 
 def _draw_estimate(estimate: Estimate, bounds: Bounds | None) -> str:
     """Draw the figures, and the interval as a line if the number has a range."""
     if estimate.mean is None:
         return f'<span class="soft">{escape(str(estimate))}</span>'
-    figure, _, interval = str(estimate).replace("-", "−").partition(" ")
-    text = f'<b>{figure}</b> <span class="ci">{escape(interval)}</span>'
+    figure = f"{estimate.mean:z.2f}"
+    rest = str(estimate).removeprefix(figure)  # an interval, or the number of trials
+    figure, rest = (part.replace("-", "−") for part in (figure, rest))
+    text = f'<b>{figure}</b><span class="ci">{escape(rest)}</span>'
     if bounds is None or estimate.low is None or estimate.high is None:
         return text
     return text + draw_interval(estimate.low, estimate.mean, estimate.high, bounds)

@@ -14,8 +14,11 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from openfield.metrics.comparison import Comparison
+from openfield.metrics.metric import Number
+from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import Estimate
-from openfield.metrics.summary import AgentResults, Comparison, Scenario, Summary
+from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.words import Domains
 
@@ -30,7 +33,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
         parts += [_heading(scenario, domains), _Results(summary, groups)]
         parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
-    return Stack(*parts, Text(words.READING, style="dim"))
+    return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
 
 
 def _failures(summary: Summary) -> Table:
@@ -87,25 +90,26 @@ def _results(summary: Summary, groups: list[AgentResults]) -> Table:
     table.add_row("cells", *(Text(words.say_outcomes(group.outcomes)) for group in groups), style="dim")
     for number in summary.numbers:
         if any(number.name in group.estimates for group in groups):
-            cells = (_estimate(group.estimates.get(number.name), group.trials) for group in groups)
+            cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)
             table.add_row(Text(words.name_number(number, groups[0].scenario)[0]), *cells)
-    table.add_row("Interquartile mean", *(_estimate(group.iqm, group.trials) for group in groups))
+    if any(group.iqm for group in groups):
+        table.add_row("Interquartile mean", *(_estimate(group.iqm, None, group) for group in groups))
     return table
 
 
-def _estimate(estimate: Estimate | None, trials: int) -> Text:
-    """Return the estimate, with its own number of trials where that is not the group's."""
+def _estimate(estimate: Estimate | None, number: Number | None, group: AgentResults) -> Text:
+    """Return the estimate, with its own number of trials if needed."""
     if estimate is None:
         return Text("–", style="dim")
-    fewer = f" n={estimate.n}" if estimate.mean is not None and estimate.n != trials else ""
-    return Text(str(estimate), style="dim" if estimate.mean is None else "").append(fewer, style="dim")
+    n = words.count_trials(estimate, number, group.trials)
+    return Text(str(estimate)).append("" if n is None else f" n={n}", style="dim")
 
 
 def _comparisons(comparisons: list[Comparison]) -> Table:
     table = Table()
-    for title in ("first", "second", "difference", "P(first is better)", "basis"):
+    for title in ("first", "second", "difference", "P(first is better)", "p, corrected", "basis"):
         table.add_column(title)
     for one in comparisons:
-        figures = str(one.difference), str(one.improvement), words.describe_basis(one)
+        figures = str(one.difference), str(one.improvement), words.say_corrected(one), words.describe_basis(one)
         table.add_row(*map(Text, (one.first, one.second, *figures)))
     return table

@@ -12,9 +12,11 @@ from typing import Any
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
+from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
-from openfield.metrics.stats import MIN_TRIALS
-from openfield.metrics.summary import AgentResults, Comparison, Scenario
+from openfield.metrics.scenario import Scenario
+from openfield.metrics.stats import MIN_TRIALS, Estimate, say_p
+from openfield.metrics.summary import AgentResults, Summary
 
 MAX_PAIRS = 15
 MAX_NOTE_LENGTH = 300
@@ -36,10 +38,19 @@ OUTCOMES = {
 }
 """Each outcome as a reader understands it."""
 
+INTERVALS = {
+    "usual": "with 95 % intervals in brackets, which hold for scores with one hump",
+    "conservative": "with conservative 95 % intervals in brackets, which need only a range of the number",
+}
 READING = (
-    f"Numbers are over trials, with 95 % intervals in brackets; below {MIN_TRIALS} trials they are not defined. "
+    f"Numbers are over trials, {{}}; below {MIN_TRIALS} trials there is no interval. "
     "Repeats of a trial are averaged first. Only cells that are done or truncated are scored; all others are counted."
 )
+
+
+def explain_reading(summary: Summary) -> str:
+    """Explain how the numbers of a report are read."""
+    return READING.format(INTERVALS[summary.intervals])
 
 
 def title_domain(scenario: Scenario, domains: Domains) -> str:
@@ -71,21 +82,48 @@ def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
     return number.title.replace(" before the onset", " in the test"), number.note.replace(" before the onset", "")
 
 
+def count_trials(estimate: Estimate, number: Number | None, trials: int) -> int | None:
+    """Return the number of trials that must stand beside an estimate: it is not the group's, or never sure to be."""
+    told = estimate.n < MIN_TRIALS and estimate.low is None
+    partial = number is not None and number.partial
+    return None if estimate.mean is None or told or not (partial or estimate.n != trials) else estimate.n
+
+
 def describe_basis(comparison: Comparison) -> str:
     """Describe the trials a comparison rests on."""
     n = comparison.improvement.n
-    return f"{n} shared trials, one by one" if comparison.paired else f"all against all, at least {n} trials each"
+    return f"{n} shared trial{'s' if n != 1 else ''}" if comparison.paired else f"all against all, {n} trials or more"
 
 
 def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentResults]) -> tuple[list[Comparison], str]:
     """Pick the comparisons of a scenario that a reader can take in, and say what was left out."""
     scenario = groups[0].scenario
     pairs = [one for one in comparisons if one.scenario == scenario]
+    note = _explain_comparisons(pairs)
     if len(pairs) <= MAX_PAIRS:
-        return pairs, ""
-    best = max(groups, key=lambda group: -1.0 if group.iqm.mean is None else group.iqm.mean).agent
-    note = f"Of {len(pairs)} pairs only those with {best} are shown, whose interquartile mean is highest."
-    return [one for one in pairs if best in (one.first, one.second)], note
+        return pairs, note
+    best = max(groups, key=lambda group: _sum_wins(group.agent, pairs)).agent
+    left_out = f"Of {len(pairs)} pairs only those with {best} are shown, which does better most often."
+    return [one for one in pairs if best in (one.first, one.second)], f"{left_out} {note}"
+
+
+def say_corrected(comparison: Comparison) -> str:
+    """Return the corrected p-value of a comparison as text."""
+    return "–" if comparison.p_holm is None else say_p(comparison.p_holm)
+
+
+def _explain_comparisons(pairs: Sequence[Comparison]) -> str:
+    family = max((one.family for one in pairs), default=0)
+    if not pairs:
+        return ""
+    tests = f"; p-values are corrected (Holm over {family} comparison{'s' if family > 1 else ''})" if family else ""
+    return f"Each interval is for its pair alone{tests}."
+
+
+def _sum_wins(agent: str, pairs: Sequence[Comparison]) -> float:
+    """Return how often an agent does better, over all agents it is compared with."""
+    chances = [(one.first, one.improvement.mean or 0.0) for one in pairs if agent in (one.first, one.second)]
+    return sum(chance if first == agent else 1 - chance for first, chance in chances)
 
 
 def count_failed(outcomes: Mapping[str, int]) -> int:

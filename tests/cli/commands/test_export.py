@@ -26,3 +26,16 @@ def test_export_writes_the_same_episodes_in_three_formats(openfield: Any, run: P
 def test_export_of_several_runs_goes_where_it_is_told(openfield: Any, run: Path, tmp_path: Path) -> None:
     copy = shutil.copy(run, tmp_path / "copy.sqlite")
     assert openfield("export", run, copy, "-f", "jsonl", "-o", "all/x.jsonl").out == "100 episodes in all/x.jsonl\n"
+
+
+def test_export_of_estimates_has_one_row_for_each_number_and_agent(openfield: Any, run: Path, tmp_path: Path) -> None:
+    summary = json.loads(openfield("report", run, "--json", "--intervals", "conservative").out)
+    said = openfield("export", run, "--intervals", "conservative")
+    total = sum(len(group["estimates"]) for group in summary["groups"])
+    assert said.out == f"{total} numbers in {tmp_path / 'maze.csv'}\n"
+    with (tmp_path / "maze.csv").open(newline="") as file:
+        rows = {(row["agent"], row["number"]): row for row in csv.DictReader(file)}
+    want = summary["groups"][0]["estimates"]["before"]
+    found = rows["compass", "before"]
+    assert {key: float(found[key]) for key in want} == want
+    assert found["intervals"] == "conservative"

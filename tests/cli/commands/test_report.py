@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.places import MAZE
+from support.places import MAZE, ROOT
+
+KINDS = ("usual", "conservative")
+OLD_FILES = ROOT / "tests" / "data" / "v0.1.0"
 
 
 def test_report_prints_the_numbers_and_writes_the_page(openfield: Any, run: Path, tmp_path: Path) -> None:
@@ -103,3 +110,32 @@ def test_numbers_against_nobody_are_refused(openfield: Any) -> None:
     assert openfield("report", "one.sqlite").status == 0
     said = openfield("report", "one.sqlite", "--metric", "baseline")
     assert (said.status, said.err) == (2, "openfield: Against which agent? Name it with --baseline: compass.\n")
+
+
+def test_conservative_intervals_are_wider_and_named(openfield: Any, run: Path, tmp_path: Path) -> None:
+    usual, safe = (json.loads(openfield("report", run, "--json", "--intervals", kind).out) for kind in KINDS)
+    assert (usual["intervals"], safe["intervals"]) == KINDS
+    widths = [[_width(one["groups"][1]["estimates"]["before"])] for one in (usual, safe)]
+    assert 0 < widths[0][0] < widths[1][0]
+    text = openfield("report", run, "--intervals", "conservative").out
+    assert "conservative 95 % intervals" in text
+    assert "conservative 95 % intervals" in (tmp_path / "maze.html").read_text()
+    refused = openfield("report", run, "--intervals", "narrow")
+    assert refused.status == 2
+    assert "conservative" in refused.err
+
+
+def _width(estimate: dict[str, float]) -> float:
+    return estimate["high"] - estimate["low"]
+
+
+def test_json_is_the_same_bytes_in_every_process(run: Path, tmp_path: Path) -> None:
+    files = [shutil.copy(path, tmp_path) for path in sorted(OLD_FILES.glob("[bc]*.sqlite"))]
+    said = []
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "openfield", "report", "--json", run, *files]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        found = subprocess.run(command, env=environment, capture_output=True, check=True, cwd=tmp_path)
+        said.append(found.stdout)
+    assert said[0] == said[1]
+    assert len({group["scenario"]["domain"] for group in json.loads(said[0])["groups"]}) == 3

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import Metrics, Output
+from openfield.cli.shared.parameters import KindOfIntervals, Metrics, Output
 
 
 def export(
@@ -18,6 +18,7 @@ def export(
     output: Output = None,
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
+    intervals: KindOfIntervals | None = None,
     cell: Annotated[str | None, Parameter(metavar="ID")] = None,
 ) -> None:
     """Write episodes or numbers as a table, or another format of the domain.
@@ -28,6 +29,7 @@ def export(
         output: The file to write [beside the first run file].
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
+        intervals: Write one row for each number of each agent instead, with intervals by this rule.
         cell: The id of a cell, or its beginning, for formats that show one cell.
 
     Example:
@@ -35,7 +37,7 @@ def export(
     """
     from openfield.errors import InvalidInput, UnknownName
     from openfield.registry import load
-    from openfield.report.export import FORMATS, write_episodes, write_numbers
+    from openfield.report.export import FORMATS, write_episodes, write_estimates, write_numbers
     from openfield.result import Result
 
     result = Result(runs, baseline)
@@ -48,9 +50,12 @@ def export(
         return
     if cell is not None:
         raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
+    if intervals is not None:
+        print(f"{write_estimates(target, result.summary(metric, intervals), format_):,} numbers in {target}")
+        return
     if metric:
         print(f"{write_numbers(target, result.numbers(metric), format_):,} cells in {target}")
         return
     if baseline is not None:
-        raise InvalidInput("--baseline has no effect without --metric; leave it out.")
+        raise InvalidInput("--baseline has no effect without --metric or --intervals; leave it out.")
     print(f"{write_episodes(target, result.cells, format_):,} episodes in {target}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import Metrics, Output
+from openfield.cli.shared.parameters import USUAL, Metrics, NumberOptions, Output
 from openfield.cli.shared.results import print_result
 
 
@@ -18,6 +18,7 @@ def report(
     output: Output = None,
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
+    numbers: NumberOptions = USUAL,
     json: bool = False,
 ) -> None:
     """Print the numbers of runs, several as one, and write the report page.
@@ -27,6 +28,7 @@ def report(
         output: The page to write [beside the first run file].
         metric: Show only this metric: a name, `module:NAME` or `file.py:NAME`. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
+        numbers: How numbers are computed.
         json: Print the numbers as JSON, and write a page only if `--output` names one.
 
     Example:
@@ -35,8 +37,8 @@ def report(
     from openfield.result import Result
 
     result = Result(runs, baseline)
-    print_result(result, json, metric)
+    print_result(result, json, metric, numbers)
     if output is not None or not json:
-        page = result.page(output or runs[0].with_suffix(".html"), metric)
+        page = result.page(output or runs[0].with_suffix(".html"), metric, numbers.intervals)
         if not json:
             print(f"\nPage: {page}")

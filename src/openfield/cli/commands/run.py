@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import AGENTS, NO_OPTIONS, ExperimentOptions
+from openfield.cli.shared.parameters import AGENTS, NO_OPTIONS, USUAL, ExperimentOptions, NumberOptions
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.console import print_json
-from openfield.options import CommandChanges, Whole
+from openfield.options import MORE, CommandChanges, Whole
 
 
 def run(
@@ -31,6 +31,7 @@ def run(
     workers: Whole | None = None,
     retry: bool = False,
     json: bool = False,
+    numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = USUAL,
 ) -> None:
     """Evaluate agents. The same command again resumes.
 
@@ -45,6 +46,7 @@ def run(
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
         json: Print the numbers as JSON.
+        numbers: How numbers are computed.
 
     Example:
         openfield run birds -a planner -a mine.py:Agent --novelty gravity
@@ -53,10 +55,12 @@ def run(
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(domain, own, options, retry, json)
+    _run_experiment(domain, own, options, retry, json, numbers)
 
 
-def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool, as_json: bool) -> None:
+def _run_experiment(
+    domain: str, own: dict[str, Any], options: Any, retry: bool, as_json: bool, numbers: NumberOptions
+) -> None:
     """Run an experiment and print what came of it.
 
     Args:
@@ -65,6 +69,7 @@ def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool,
         options: Options of the domain.
         retry: Whether cells that an agent failed are played again.
         as_json: Whether the numbers are printed as JSON.
+        numbers: How numbers are computed.
     """
     import msgspec
 
@@ -90,7 +95,7 @@ def _run_experiment(domain: str, own: dict[str, Any], options: Any, retry: bool,
         plan = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
     path = experiment.path
     result = play_plan(plan, path, experiment.workers, retry, as_json)
-    print_result(result, as_json)
+    print_result(result, as_json, numbers=numbers)
     for finish in changes.finish:
         finish(result)
     if not as_json:

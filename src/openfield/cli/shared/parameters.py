@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -22,6 +22,21 @@ Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=
 """Settings of a domain, one with each `--set`."""
 Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multiple=False, metavar="NAME")]
 """Metrics, one with each `--metric`."""
+
+KindOfIntervals = Literal["usual", "conservative"]
+"""The rule of the intervals."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class NumberOptions:
+    """How numbers are computed."""
+
+    intervals: KindOfIntervals = "usual"
+    """The rule of the intervals. Conservative ones are wider and also hold for all-or-nothing scores [usual]."""
+
+
+USUAL = NumberOptions()
 
 
 @Parameter(name="*", group=TRIALS)

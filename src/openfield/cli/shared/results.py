@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from openfield.cli.shared.parameters import USUAL, NumberOptions
 from openfield.console import print_json
 
 if TYPE_CHECKING:
@@ -31,16 +32,25 @@ def play_plan(plan: Plan, path: Path, workers: int, retry: bool = False, as_json
     return Result([path])
 
 
-def print_result(result: Result, as_json: bool, metrics: list[str] | None = None) -> None:
-    """Print the numbers of a result, as a table or as JSON."""
+def print_result(
+    result: Result, as_json: bool, metrics: list[str] | None = None, numbers: NumberOptions = USUAL
+) -> None:
+    """Print the numbers of a result.
+
+    Args:
+        result: The run files.
+        as_json: Whether to print JSON instead of tables.
+        metrics: The metrics; by default those that the domains name.
+        numbers: How numbers are computed.
+    """
     if as_json:
-        print_json(result.summary(metrics))
+        print_json(result.summary(metrics, numbers.intervals))
         return
     from rich.console import Console
 
     from openfield.journal.reader import SCORED
 
-    Console().print(result.table(metrics))
+    Console().print(result.table(metrics, numbers.intervals))
     for caution in result.cautions:
         print(caution)
     changing = [cell for cell in result.cells if cell.trial.is_changed and cell.outcome in SCORED]

@@ -6,7 +6,7 @@ Facts of tests -> numbers. A number that cannot be computed is None.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -96,25 +96,13 @@ def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[st
     novel = [test for test in known if test.onset is not None]
     quotient = functools.partial(estimate_mean, bounds=FROM_ZERO)
     return {
-        "M1": _over_tests(estimate_count, _present(test.missed for test in novel)),
-        "M2": _over_tests(estimate_rate, [float(test.missed is not None) for test in novel]),
-        "M2.1": _over_tests(
-            estimate_rate, [float(test.detection is not None and test.missed is None) for test in novel]
-        ),
-        "M4" if given else "M3": _over_tests(
-            quotient, _present(ratio(test.last, test.baseline_before) for test in novel)
-        ),
-        "M5": _over_tests(estimate_mean, _present(map(_share_of_both, novel))),
-        "M6": _over_tests(quotient, _present(ratio(test.last, test.baseline_last) for test in novel)),
+        "M1": estimate_count(_present(test.missed for test in novel)),
+        "M2": estimate_rate([float(test.missed is not None) for test in novel]),
+        "M2.1": estimate_rate([float(test.detection is not None and test.missed is None) for test in novel]),
+        "M4" if given else "M3": quotient(_present(ratio(test.last, test.baseline_before) for test in novel)),
+        "M5": estimate_mean(_present(map(_share_of_both, novel))),
+        "M6": quotient(_present(ratio(test.last, test.baseline_last) for test in novel)),
     }
-
-
-def _over_tests(estimate: Callable[[Sequence[float]], Estimate], values: Sequence[float]) -> Estimate:
-    """Estimate over tests; if they are too few for an interval, give the mean alone, as the programme defines it."""
-    found = estimate(values)
-    if found.mean is not None or not values:
-        return found
-    return Estimate(sum(values) / len(values), None, None, len(values), f"n={len(values)}: too few for an interval")
 
 
 def _share_of_both(test: TestFacts) -> float | None:

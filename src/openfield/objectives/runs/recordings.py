@@ -18,7 +18,7 @@ from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
-from openfield.metrics.summary import scenario_of
+from openfield.metrics.scenario import scenario_of
 from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
 from openfield.record import Step, action_key, observation_key

@@ -1,0 +1,52 @@
+"""A scenario is the conditions of a table: a domain, a novelty, the red light, settings.
+
+Cells -> groups of one agent in one scenario, which `summary` turns into estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from openfield.journal.reader import CellRecord
+
+
+class Scenario(msgspec.Struct, frozen=True, order=True):
+    """The conditions of a table: its trials differ only in their seeds, in their onset and in whether they change."""
+
+    domain: str
+    novelty: tuple[str, ...]
+    red_light: bool
+    settings: str
+    """The settings that differ from the domain's defaults, in words."""
+
+
+Key = tuple[Scenario, str]
+"""A scenario and an agent in it."""
+
+
+def scenario_of(cell: CellRecord) -> Scenario:
+    """Return the scenario of a cell."""
+    trial = cell.trial
+    settings = ", ".join(f"{key}={value}" for key, value in sorted(trial.settings.items()))
+    return Scenario(trial.domain, trial.novelty, trial.red_light, settings)
+
+
+def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
+    """Group cells by scenario and agent, sorted, so that sums do not depend on the order of the cells.
+
+    A trial with only training whose agent other trials start from is left out: it has no scenario of its own.
+    """
+    members: dict[Key, list[CellRecord]] = {}
+    known = sort_cells(cells)
+    starts = {cell.trial.after for cell in known}
+    for cell in known:
+        if not (cell.trial.is_training and cell.trial.id in starts):
+            members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
+    return {key: members[key] for key in sorted(members)}
+
+
+def sort_cells(cells: Iterable[CellRecord]) -> list[CellRecord]:
+    """Return cells in an order that does not depend on how they were played."""
+    return sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id))
