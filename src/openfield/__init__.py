@@ -45,12 +45,13 @@ if TYPE_CHECKING:
     from openfield.registry import find_agent, find_domain
     from openfield.result import Result
     from openfield.rollout import Rollout, drive
+    from openfield.runner.isolation.settings import isolate
     from openfield.settings import Settings
     from openfield.spaces import Box, Choice, Discrete, Fields, Space
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
-__all__ = ["Result", "find_agent", "find_domain", "resume", "run", "trials"]
+__all__ = ["Result", "find_agent", "find_domain", "isolate", "resume", "run", "trials"]
 __all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
 __all__ += ["Box", "Choice", "Discrete", "Fields", "Space"]

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
-from openfield.registry import AgentSource, find_domain, use_domain
+from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.executors import refuse_unguarded
-from openfield.runner.plan import make_plan
+from openfield.runner.plan import Agents, make_plan
 from openfield.runner.run import Watch, read_plan, run_plan
 from openfield.trial import Trial
 
@@ -28,7 +28,7 @@ def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Tr
 
 
 def run(
-    agents: AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource],
+    agents: Agents,
     trials: Trial | Iterable[Trial],
     journal: str | Path,
     workers: int = 0,
@@ -39,7 +39,8 @@ def run(
     """Evaluate agents on trials and return the result; calling it again resumes.
 
     Args:
-        agents: Functions, classes, factories, names or commands; a mapping gives them names of your choice.
+        agents: Functions, classes, factories, names or commands; a mapping gives them names of your choice, and
+            `isolate` plays them in isolated processes.
         trials: What they are evaluated on.
         journal: The run file. What it already holds is not done again.
         workers: How many processes play cells; 0 plays them here, one after the other.

@@ -15,6 +15,7 @@ from openfield.agents import legacy as wire
 from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import Run
 from openfield.rollout import Rollout
+from openfield.runner.processes import Guard
 from openfield.serving.dispatch import SingleDispatcher
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.trial import Limits
@@ -159,7 +160,11 @@ def test_a_program_that_ends_because_the_run_is_stopped_did_not_fail() -> None:
         rollout = SimpleNamespace(over=False, stopping=True, turns=5)
         limits = SimpleNamespace(reply_seconds=None)
         remote = SimpleNamespace(rollout=rollout, fault=None, taken=False, left=asyncio.Event(), spec=limits)
-        await wire._watch(SingleDispatcher(remote), program)  # type: ignore[arg-type]
+        guard = Guard()
+        try:
+            await wire._watch(SingleDispatcher(remote), program, guard)  # type: ignore[arg-type]
+        finally:
+            guard.end()
 
     with pytest.raises(Cancelled):
         asyncio.run(work())

@@ -48,7 +48,7 @@ def test_rare_options_need_help_all() -> None:
     assert "More options: --help-all" in short
     assert "--reply-seconds" not in short
     assert "--reply-seconds SECONDS" in long
-    assert 10 <= len(re.findall(r"^  -", short, re.MULTILINE)) <= 12
+    assert 10 <= len(re.findall(r"^  -", short, re.MULTILINE)) <= 13
     assert "--gtshoot-ints" not in HELP.print_text("serve", "birds", "--help")
     assert "--gtshoot-ints" in HELP.print_text("serve", "birds", "--help-all")
 

@@ -12,9 +12,11 @@ import asyncio
 import errno
 import socket
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from openfield.agents.process import split_command
@@ -22,7 +24,8 @@ from openfield.cell import Cell
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
 from openfield.rollout import Rollout
-from openfield.runner.processes import Guard
+from openfield.runner.isolation.forwarder import forwarding
+from openfield.runner.processes import Confinement
 from openfield.serving.dispatch import SingleDispatcher, find_wire
 from openfield.serving.listen import check_port
 from openfield.serving.remote import RemoteRollout
@@ -36,9 +39,13 @@ PORT_SECONDS, PORT_TRIES = 0.2, 150
 """How long a cell waits for a port that another program has: half a minute. It waits for another cell to its end."""
 
 
-def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str) -> str:
-    """Let a program play a rollout over the domain's wire, and return the outcome."""
-    return asyncio.run(_play(RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
+def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str, guard: Confinement) -> str:
+    """Let a program play a rollout over the domain's wire, and return the outcome. The guard is ended with it."""
+    remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed)
+    try:
+        return asyncio.run(_play(remote, domain, cell, command, guard))
+    finally:
+        guard.end()
 
 
 def is_watched(command: str) -> bool:
@@ -50,7 +57,7 @@ def is_watched(command: str) -> bool:
     return bool(_place(command)[2])
 
 
-async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command: str) -> str:
+async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command: str, guard: Confinement) -> str:
     host, wanted, command = _place(command)
     wire, dispatcher, asked = find_wire(domain), SingleDispatcher(remote), time.monotonic_ns()
     if wanted is None:
@@ -61,7 +68,9 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
         try:
             if not command:
                 return await _wait(dispatcher)
-            return await _run(_say(command, host, port, wire, cell), dispatcher, wire, server)
+            program = await _start(command, host, port, wire, cell, guard)
+            async with forwarding(await asyncio.to_thread(guard.take_port), host, port):
+                return await _run(program, guard, dispatcher, wire, server)
         finally:
             await _see_off(server)
             dispatcher.close()
@@ -80,28 +89,43 @@ async def start_server(
     return server, port.result()
 
 
-def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]:
-    """Return the words that start the program and tell it where the wire is."""
+def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> tuple[list[str], list[Path]]:
+    """Return the words that start the program and tell it where the wire is, and folders with files made for it."""
     words = [word.replace("{host}", host).replace("{port}", str(port)) for word in split_command(f"wire:{command}")]
-    if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
-        return list(wire.command(words, cell))
-    return words
+    if not hasattr(wire, "command"):
+        return words, []
+    told = list(wire.command(words, cell))  # a protocol that is configured otherwise than by host and port
+    folders = [Path(word.rpartition("=")[2]).parent for word in told if word not in words]
+    return told, [*folders, *(link.resolve() for folder in folders for link in folder.iterdir() if link.is_symlink())]
 
 
-async def _run(words: list[str], dispatcher: SingleDispatcher, wire: Any, server: asyncio.Task[None]) -> str:
-    """Start a program, wait until it has played, and end it."""
-    guard = Guard()
+async def _start(command: str, host: str, port: int, wire: Any, cell: Cell, guard: Confinement) -> Process:
+    """Start a program.
+
+    Args:
+        command: What the user wrote behind `wire:`.
+        host: Where the wire listens.
+        port: On which port.
+        wire: The wire.
+        cell: What is played.
+        guard: What surrounds the program.
+    """
+    words, folders = _say(command, host, port, wire, cell)
     try:
-        program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
+        wrapped = guard.wrap(words, port, folders)
+        program = await asyncio.create_subprocess_exec(*wrapped, **guard.options())
     except OSError as error:
-        guard.end()
         raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
-    except asyncio.CancelledError:  # it was just being started, and was ended again
-        guard.end()
-        raise
     guard.watch(program.pid)
+    return program
+
+
+async def _run(
+    program: Process, guard: Confinement, dispatcher: SingleDispatcher, wire: Any, server: asyncio.Task[None]
+) -> str:
+    """Wait until a program has played, and end it."""
     try:
-        outcome = await _watch(dispatcher, program)
+        outcome = await _watch(dispatcher, program, guard)
         if hasattr(wire, "finished"):  # a protocol that goes on after the last turn: the model is to be saved
             await _first(wire.finished(), program.wait())
         return outcome
@@ -206,7 +230,7 @@ async def _wait_for_port(port: int) -> None:
     raise InvalidInput(f"Port {port}, where the program looks for the world, is taken by another program.")
 
 
-async def _watch(dispatcher: SingleDispatcher, program: asyncio.subprocess.Process) -> str:
+async def _watch(dispatcher: SingleDispatcher, program: Process, guard: Confinement) -> str:
     """Wait until the trial is over, the agent fails, or the program ends too early."""
     ended = asyncio.create_task(program.wait())
     turns, since, patience = dispatcher.current.rollout.turns, time.monotonic(), dispatcher.current.spec.reply_seconds
@@ -219,7 +243,8 @@ async def _watch(dispatcher: SingleDispatcher, program: asyncio.subprocess.Proce
                 await asyncio.wait_for(remote.left.wait(), FAREWELL_SECONDS)
         _heed(remote)  # a program may end because it was told so
         if ended in done and not remote.rollout.over and remote.fault is None:
-            raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
+            how = f"The program ended (status {program.returncode}) before the trial was over."
+            raise AgentGone(guard.reason or f"{how} {guard.last_words()}".strip())
         if remote.rollout.turns != turns:
             turns, since = remote.rollout.turns, time.monotonic()
         elif patience is not None and time.monotonic() - since > patience:
@@ -237,7 +262,7 @@ async def _first(*things: Coroutine[Any, Any, Any]) -> None:
         task.cancel()
 
 
-async def _end(program: asyncio.subprocess.Process, guard: Guard) -> None:
+async def _end(program: Process, guard: Confinement) -> None:
     """Give the program a moment to end by itself, then end it and all processes it started."""
     with suppress(TimeoutError):
         await asyncio.wait_for(program.wait(), FAREWELL_SECONDS)

@@ -11,12 +11,13 @@ import shlex
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, TypeVar
 
 from openfield.core import AgentFactory, Ask, Reply, Spec, Turn
 from openfield.errors import AgentGone, AgentProtocol, AgentTimeout, InvalidInput
-from openfield.runner.processes import Guard
+from openfield.runner.processes import Confinement, Guard
 from openfield.serving import jsonlines
 from openfield.serving.jsonlines import FromAgent
 
@@ -24,10 +25,10 @@ M = TypeVar("M", bound=FromAgent)
 FAREWELL_SECONDS = 2.0
 
 
-def process_agent(command: str) -> AgentFactory:
-    """Return a factory that starts the command anew for every cell."""
+def process_agent(command: str, confine: Callable[[], Confinement] = Guard) -> AgentFactory:
+    """Return a factory that starts the command anew for every cell, each time confined anew."""
     words = split_command(f"process:{command}")
-    return lambda spec, seed: Program(words, spec, seed)
+    return lambda spec, seed: Program(words, spec, seed, confine())
 
 
 def split_command(source: str) -> list[str]:
@@ -45,16 +46,16 @@ def split_command(source: str) -> list[str]:
 class Program:
     """A program that is running, as an agent."""
 
-    def __init__(self, words: list[str], spec: Spec, seed: int) -> None:
+    def __init__(self, words: list[str], spec: Spec, seed: int, guard: Confinement) -> None:
         self._patience = spec.reply_seconds
         self._lines = jsonlines.LineDecoder()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
-        self._guard = Guard()
+        self._guard = guard
         pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - the user's own command
-                words, stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0, start_new_session=True
-            )
+            command = guard.wrap(words)
+            options = {**guard.options(), "stdin": pipe, "stdout": pipe, "stderr": self._errors}
+            self._process = subprocess.Popen(command, bufsize=0, **options)  # noqa: S603 - the user's own command
         except OSError as error:
             self._errors.close()
             self._guard.end()
@@ -153,6 +154,8 @@ class Program:
             self._process.wait(FAREWELL_SECONDS)
         self._errors.seek(0)
         words = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        if self._guard.reason:
+            return AgentGone(self._guard.reason)
         return AgentGone(f"The program ended (status {self._process.poll()}){': ' + words[-1] if words else '.'}")
 
     @staticmethod

@@ -25,10 +25,8 @@ from openfield.journal.reader import OUR_FAILURES
 from openfield.journal.recorder import Emit
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.runner.player import Job, Player
-from openfield.runner.processes import end_with_parent, undisturbed
+from openfield.runner.processes import ONE_THREAD, end_with_parent, undisturbed
 
-ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
 GRACE_SECONDS = 0.5
 """How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
 POLL_SECONDS = 0.1

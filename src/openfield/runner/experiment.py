@@ -18,6 +18,7 @@ from openfield.data import read_toml
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import check_extra, find_domain
+from openfield.runner.isolation.settings import Isolation
 from openfield.runner.sealing import read_trials, seal
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, with_limits
@@ -62,6 +63,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A run file whose trials are played again."""
     redlight: bool = False
     workers: Annotated[int, msgspec.Meta(ge=0)] = 2
+    isolate: bool | Isolation = False
+    """Whether agents play in isolated processes, or what they may see and use there."""
     output: str | None = None
     settings: dict[str, Any] = {}
     limits: dict[str, Any] = {}
@@ -161,7 +164,7 @@ def _reason(error: msgspec.ValidationError) -> str:
     """Return what is wrong with a value in words: `'trials' must be a whole number, 1 or more`."""
     found = _MISMATCH.match(str(error))
     if found is None:
-        return str(error).removeprefix("Object ")
+        return str(error).removeprefix("Object ").removesuffix(" - at `$.isolate`")
     kinds = " or ".join(KINDS.get(kind, kind) for kind in found["kinds"].split(" | "))
     bound = f", {BOUNDS[found['sign']].format(found['bound'].removesuffix('.0'))}" if found["sign"] else ""
     other = f", not {KINDS.get(found['other'], found['other'])}" if found["other"] else ""

@@ -25,10 +25,17 @@ from openfield.registry import (
     find_domain,
     name_control,
 )
+from openfield.runner.isolation.agent import check_isolated
+from openfield.runner.isolation.bubblewrap import settle
+from openfield.runner.isolation.settings import IsolatedAgents, Isolation
 from openfield.trial import Trial
 
 MAX_NAME = 200
 """Characters of a name that an agent gives itself over a wire. It is in every table, page and file about the agent."""
+
+
+Agents = AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource] | IsolatedAgents
+"""One agent, several, or several by name; isolated ones come from `isolate`."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,8 @@ class Plan:
     domains: Mapping[str, Domain[Any]]
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the run file keeps of how the plan was made."""
+    isolation: Isolation | None = None
+    """What isolated agents may see and use; None plays them in the processes of openfield."""
 
     @property
     def sources(self) -> dict[str, str | None]:
@@ -48,7 +57,7 @@ class Plan:
 
 
 def make_plan(
-    agents: AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource],
+    agents: Agents,
     trials: Trial | Iterable[Trial],
     repeats: int = 1,
 ) -> Plan:
@@ -59,23 +68,42 @@ def make_plan(
         trials: What they are evaluated on.
         repeats: How often each agent plays each trial.
     """
-    named = name_agents([agents] if isinstance(agents, str) or callable(agents) else agents)
+    isolation = agents.isolation if isinstance(agents, IsolatedAgents) else None
+    plain = agents.agents if isinstance(agents, IsolatedAgents) else agents
+    named = name_agents([plain] if isinstance(plain, str) or callable(plain) else plain)
     cells = make_cells(named, [trials] if isinstance(trials, Trial) else trials, repeats)
     if not cells:
         raise InvalidInput("There is no trial to run.")
-    return check_plan(cells, named)
+    return check_plan(cells, named, isolation)
 
 
-def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> Plan:
+def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource], isolation: Isolation | None = None) -> Plan:
     """Return a plan whose domains, extras and agents are all there."""
     cells = tuple(cells)
     domains = {name: find_domain(name) for name in sorted({cell.trial.domain for cell in cells})}
     for domain in domains.values():
         check_extra(domain)
     agents = {name: _name_control(source, domains.values()) for name, source in agents.items()}
+    if isolation is not None:
+        isolation = settle(isolation)
+        agents = {name: _name_isolated(name, source) for name, source in agents.items()}
     for name, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
-        check_agent(agents[agent], domains[name])
-    return Plan(cells, agents, domains)
+        if isolation is None:
+            check_agent(agents[agent], domains[name])
+        else:
+            check_isolated(str(agents[agent]), domains[name], isolation)
+    return Plan(cells, agents, domains, isolation=isolation)
+
+
+def _name_isolated(name: str, source: AgentSource) -> str:
+    """Return the source of an agent as text, which another process needs."""
+    text = agent_text(source)
+    if text is None:
+        raise InvalidInput(
+            f"The agent '{name}' cannot be isolated, because another process cannot import it. "
+            "Define it at the top of a module, or name it as 'package.module:name' or 'file.py:name'."
+        )
+    return text
 
 
 def _name_control(source: AgentSource, domains: Iterable[Domain[Any]]) -> AgentSource:

@@ -36,6 +36,10 @@ from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import NEVER, Heartbeat, Rollout, drive
 from openfield.runner.deadline import Deadline
+from openfield.runner.isolation.agent import isolate_agent
+from openfield.runner.isolation.sandbox import Sandbox
+from openfield.runner.isolation.settings import Isolation
+from openfield.runner.processes import Guard
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -52,6 +56,8 @@ class Job(msgspec.Struct, frozen=True):
     """How many steps of this attempt are recorded."""
     start: tuple[Cell, int] | None = None
     """The cell and attempt whose agent this one goes on with."""
+    isolation: Isolation | None = None
+    """What the agent may see and use in a process of its own; None lets it play in the worker's."""
 
 
 class Player:
@@ -114,7 +120,7 @@ class Player:
         if isinstance(job.agent, str) and job.agent.startswith("wire:"):
             return self._play_program(job, domain, recorder, job.agent.removeprefix("wire:"))
         ask = Deadline(self._heartbeat, trial.limits.reply_seconds)
-        agent = make_agent(job, self._find_agent(job.agent, domain), domain, ask)
+        agent = make_agent(job, self._find_agent(job, domain, afterwards), domain, ask)
         afterwards.callback(ask.close, agent)
         rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._heartbeat)
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
@@ -126,11 +132,20 @@ class Player:
         """Let a program that speaks the domain's wire play the cell."""
         heartbeat = None if load(f"{WIRE_AGENTS}:is_watched")(command) else self._heartbeat
         rollout = self._open(job, domain, recorder, known=0, heartbeat=heartbeat)
-        outcome: str = load(f"{WIRE_AGENTS}:drive_program")(rollout, domain, job.cell, command)
+        guard = Guard() if job.isolation is None else Sandbox(job.isolation, job.run)
+        outcome: str = load(f"{WIRE_AGENTS}:drive_program")(rollout, domain, job.cell, command, guard)
         return outcome
 
-    def _find_agent(self, source: AgentSource, domain: Domain[Any]) -> AgentFactory:
-        """Return the factory of an agent, which is looked for once in each process."""
+    def _find_agent(self, job: Job, domain: Domain[Any], afterwards: ExitStack) -> AgentFactory:
+        """Return the factory of an agent. One that is not isolated is looked for once in each process.
+
+        An oracle is never isolated: it is part of the domain, and it is shown the world itself.
+        """
+        source = job.agent
+        if job.isolation is not None and source not in list_oracles(domain):
+            factory = isolate_agent(str(source), job.domain, job.isolation, job.run)
+            afterwards.callback(getattr(factory, "close", lambda: None))
+            return factory
         if not isinstance(source, str):
             return find_agent(source, domain)
         key = source, domain.name

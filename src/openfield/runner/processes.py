@@ -8,12 +8,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any, Protocol
 
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
 GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
 """Reads a process group, and ends it when its standard input is closed."""
 
@@ -44,11 +49,52 @@ def _wait_and_end() -> None:
     os._exit(1)
 
 
+class Confinement(Protocol):
+    """What surrounds a program that is an agent: it may limit the program, and it ends all that the program started."""
+
+    @property
+    def reason(self) -> str:
+        """Why the program was ended from here; empty if it was not."""
+        ...
+
+    def wrap(self, words: list[str], port: int = 0, grant: Iterable[Path] = ()) -> list[str]:
+        """Return the command that starts the program.
+
+        Args:
+            words: The user's command.
+            port: The port of the server that the program speaks to; 0 if it speaks to none.
+            grant: Folders that the program must be able to write to.
+        """
+        ...
+
+    def options(self) -> dict[str, Any]:
+        """Return the further arguments of `subprocess.Popen`."""
+        ...
+
+    def watch(self, pid: int) -> None:
+        """Take note of the process that was started."""
+        ...
+
+    def take_port(self) -> socket.socket | None:
+        """Return the socket on which the program looks for its server, if that is not the server's own."""
+        ...
+
+    def last_words(self) -> str:
+        """Return the last line that the program printed, if it was not printed to the terminal."""
+        ...
+
+    def end(self) -> None:
+        """End the program and all it started. It may be called again."""
+        ...
+
+
 class Guard:
     """A shell that ends a program and all it started when it is told so, or when this process is gone, however it went.
 
     A program cannot be made to look after its parent, and one that was killed can say nothing to it.
     """
+
+    reason = ""
 
     def __init__(self) -> None:
         """Start the shell before there is anything to guard: from then on a line is all it takes."""
@@ -57,6 +103,21 @@ class Guard:
         self._shell = subprocess.Popen(  # noqa: S603
             words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, bufsize=0, start_new_session=True
         )
+
+    def wrap(self, words: list[str], port: int = 0, grant: Iterable[Path] = ()) -> list[str]:
+        """Return the command as it is."""
+        return words
+
+    def options(self) -> dict[str, Any]:
+        """Return what makes the program lead a process group."""
+        return {"start_new_session": True}
+
+    def take_port(self) -> None:
+        """Return None: the program reaches its server."""
+
+    def last_words(self) -> str:
+        """Return nothing: the program prints to the terminal."""
+        return ""
 
     def watch(self, group: int) -> None:
         """Tell the guard which process group to end."""
@@ -67,7 +128,8 @@ class Guard:
 
     def end(self) -> None:
         """End the process group, if the guard knows one, and the guard itself."""
-        if self._group is not None:
+        group, self._group = self._group, None  # which may soon be the number of another one
+        if group is not None:
             with suppress(ProcessLookupError):
-                os.killpg(self._group, signal.SIGKILL)
+                os.killpg(group, signal.SIGKILL)
         self._shell.communicate()

@@ -8,8 +8,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
+
+import msgspec
 
 from openfield.cell import Cell
 from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch, RunBusy
@@ -18,10 +22,13 @@ from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import domain_source, find_domain
 from openfield.runner.executors import Executor, Inline, Processes
+from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
 from openfield.runner.player import Job
 
 Watch = Callable[[Entry], None]
+ISOLATION = "isolation"
+"""The fact of a run file that says how its agents are isolated."""
 
 
 def run_plan(
@@ -37,12 +44,20 @@ def run_plan(
         watch: Called with every entry of the record, to show progress.
     """
     with Journal(journal) as record:
-        record.enter(plan.cells, plan.sources, {**facts_of(plan.cells), **plan.facts})
+        _check_isolation(record.path, plan.isolation)
+        facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
+        record.enter(plan.cells, plan.sources, facts)
         CellScheduler(record, plan, retry, watch).run(workers)
 
 
-def read_plan(journal: str | Path, retry: bool = False) -> Plan:
-    """Return the plan of a run file, to go on with it. The file is all it needs."""
+def read_plan(journal: str | Path, retry: bool = False, isolation: Mapping[str, Any] | None = None) -> Plan:
+    """Return the plan of a run file, to go on with it. The file is all it needs.
+
+    Args:
+        journal: The run file.
+        retry: Play cells again that an agent failed.
+        isolation: What changes in what its isolated agents may see and use, as keys of `Isolation`.
+    """
     with Run(journal) as run:
         facts, sources = run.facts, run.agents
         records = run.cells(with_episodes=False)
@@ -53,8 +68,35 @@ def read_plan(journal: str | Path, retry: bool = False) -> Plan:
     left = [cell for cell, record in zip(cells, records, strict=True) if _is_left(record.outcome, retry)]
     for name in {cell.agent for cell in left} - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
-    check_plan(left, agents)
-    return Plan(tuple(cells), agents, domains)
+    kept = _read_isolation(facts)
+    if kept is None and isolation:
+        raise InvalidInput(f"{journal} was begun without --isolate. Leave it out, or use another run file.")
+    if kept is not None:
+        changes = {key: value for key, value in (isolation or {}).items() if key != "isolate"}
+        kept = make_isolation(**{**msgspec.to_builtins(kept), **changes})
+    checked = check_plan(left, agents, kept)
+    return replace(checked, cells=tuple(cells), domains=domains)
+
+
+def _read_isolation(facts: Mapping[str, str]) -> Isolation | None:
+    """Return how the agents of a run file are isolated; None if they are not."""
+    return msgspec.json.decode(facts[ISOLATION], type=Isolation) if ISOLATION in facts else None
+
+
+def _isolation_facts(isolation: Isolation | None) -> dict[str, str]:
+    return {} if isolation is None else {ISOLATION: msgspec.json.encode(isolation).decode()}
+
+
+def _check_isolation(path: Path, isolation: Isolation | None) -> None:
+    """Check that a run goes on as it was begun: what its numbers are worth is said of it as a whole."""
+    with Run(path) as run:
+        facts = run.facts
+    kept = _read_isolation(facts)
+    if facts and (kept is None) is not (isolation is None):
+        begun, now = ("without", "Leave it out") if kept is None else ("with", "Add it")
+        raise InvalidInput(f"{path} was begun {begun} --isolate. {now}, or use another run file.")
+    if kept is not None and isolation is not None and kept.bubblewrap and not isolation.bubblewrap:
+        raise InvalidInput(f"{path} was begun inside bubblewrap, which does not work here. Use another run file.")
 
 
 class CellScheduler:
@@ -62,7 +104,7 @@ class CellScheduler:
 
     def __init__(self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None) -> None:
         self._journal = journal
-        self._agents = plan.agents
+        self._agents, self._isolation = plan.agents, plan.isolation
         self._watch = watch
         self._retry = retry
         self._cells = {cell.id: cell for cell in plan.cells}
@@ -138,7 +180,8 @@ class CellScheduler:
             return
         start = None if before is None else (before, self._read(before.id)[0].attempt)
         source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
-        executor.start(Job(cell, attempt, self._agents[cell.agent], source or cell.trial.domain, path, steps, start))
+        agent, domain = self._agents[cell.agent], source or cell.trial.domain
+        executor.start(Job(cell, attempt, agent, domain, path, steps, start, self._isolation))
 
     def _emit(self, *entries: Entry) -> None:
         self._journal.add(*entries)

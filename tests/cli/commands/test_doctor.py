@@ -1,13 +1,25 @@
-"""`openfield doctor`: every extra is named."""
+"""`openfield doctor`: every extra is named, and whether agents can be isolated."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import pytest
+
+from openfield.runner.isolation import bubblewrap
+
 
 def test_doctor_names_every_extra(openfield: Any) -> None:
     parts = json.loads(openfield("doctor", "--json").out)["extras"]
     assert {"data", "gym"} <= parts.keys()
     assert not {"all", "dev"} & parts.keys()
-    assert {line.split()[0] for line in openfield("doctor").out.splitlines()[3:] if line.strip()} == parts.keys()
+    named = {line.split()[0] for line in openfield("doctor").out.splitlines()[3:] if line.strip()}
+    assert named == parts.keys() | {"isolation"}
+
+
+def test_doctor_says_whether_agents_can_be_isolated(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "find_obstacle", lambda: "")
+    assert json.loads(openfield("doctor", "--json").out)["isolation"] == {"bubblewrap": True, "obstacle": ""}
+    monkeypatch.setattr(bubblewrap, "find_obstacle", lambda: "bwrap: No permission")
+    assert "isolation  bwrap: No permission" in openfield("doctor").out

@@ -12,7 +12,7 @@ _BUNDLES = ("all", "dev")
 
 
 def doctor(*, json: bool = False) -> None:
-    """Say which optional parts are installed, and how to install the others.
+    """Say which optional parts are installed, how to install the others, and whether agents can be isolated.
 
     Args:
         json: Print as JSON.
@@ -22,11 +22,13 @@ def doctor(*, json: bool = False) -> None:
     """
     from openfield import __version__
     from openfield.installation import install_line
+    from openfield.runner.isolation.bubblewrap import find_obstacle
 
-    broken = _broken_plugins()
+    broken, obstacle = _broken_plugins(), find_obstacle()
     parts = {extra: {name: _version(name) for name in names} for extra, names in _extras().items()}
     if json:
-        print_json({"openfield": __version__, "extras": parts, "broken_plugins": broken})
+        isolation = {"bubblewrap": not obstacle, "obstacle": obstacle}
+        print_json({"openfield": __version__, "extras": parts, "isolation": isolation, "broken_plugins": broken})
         return
     print(f"openfield {__version__}\n")
     rows = []
@@ -34,6 +36,7 @@ def doctor(*, json: bool = False) -> None:
         missing = [name for name, found in packages.items() if found is None]
         state = "missing " + ", ".join(missing) if missing else "there"
         rows.append((extra, state, install_line(extra) if missing else ""))
+    rows.append(("isolation", obstacle or "there", ""))
     print_table(("extra", "state", "to install it"), rows)
     for line in broken:
         print(f"\n{line}")

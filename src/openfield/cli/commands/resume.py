@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from openfield.cli.shared.parameters import NO_ISOLATION, IsolationOptions
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
-from openfield.options import Whole
+from openfield.options import Whole, given
 
 
-def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool = False) -> None:
+def resume(
+    run: Path,
+    /,
+    *,
+    workers: Whole = 2,
+    retry: bool = False,
+    json: bool = False,
+    isolation: IsolationOptions = NO_ISOLATION,
+) -> None:
     """Go on with a run that was stopped.
 
     Args:
@@ -16,13 +25,14 @@ def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool 
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
         json: Print the numbers as JSON.
+        isolation: What changes in how agents are isolated.
 
     Example:
         openfield resume runs/birds.sqlite
     """
     from openfield.runner.run import read_plan
 
-    plan = read_plan(run, retry)
+    plan = read_plan(run, retry, given(isolation))
     result = play_plan(plan, run, workers, retry, json)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

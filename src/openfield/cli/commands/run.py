@@ -12,7 +12,15 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import AGENTS, NO_OPTIONS, USUAL, ExperimentOptions, NumberOptions
+from openfield.cli.shared.parameters import (
+    AGENTS,
+    NO_ISOLATION,
+    NO_OPTIONS,
+    USUAL,
+    ExperimentOptions,
+    IsolationOptions,
+    NumberOptions,
+)
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.console import print_json
 from openfield.options import MORE, CommandChanges, Whole
@@ -26,6 +34,7 @@ def run(
     agent: Annotated[
         list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False, metavar="AGENT", group=AGENTS)
     ] = None,
+    isolation: IsolationOptions = NO_ISOLATION,
     experiment: ExperimentOptions = NO_OPTIONS,
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
@@ -39,8 +48,9 @@ def run(
         domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`). Its options:
             openfield run DOMAIN --help
         options: Options of the domain.
-        agent: A name, `module:Class`, `file.py:Class`, `process:COMMAND` or `wire:COMMAND` [random]. Repeat it for
-            further agents. `NAME=AGENT` gives one a name.
+        agent: A name, `module:Class`, `file.py:Class`, `process:COMMAND` or `wire:COMMAND` [random]; `NAME=AGENT`
+            names it. Repeat it.
+        isolation: Whether agents are isolated.
         experiment: What is played.
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
@@ -55,11 +65,17 @@ def run(
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(domain, own, options, retry, json, numbers)
+    _run_experiment(domain, own, options, isolation, retry, json, numbers)
 
 
 def _run_experiment(
-    domain: str, own: dict[str, Any], options: Any, retry: bool, as_json: bool, numbers: NumberOptions
+    domain: str,
+    own: dict[str, Any],
+    options: Any,
+    isolation: IsolationOptions,
+    retry: bool,
+    as_json: bool,
+    numbers: NumberOptions,
 ) -> None:
     """Run an experiment and print what came of it.
 
@@ -67,6 +83,7 @@ def _run_experiment(
         domain: A domain, or an experiment file.
         own: Options of the command, as keys of an experiment.
         options: Options of the domain.
+        isolation: Whether agents are isolated.
         retry: Whether cells that an agent failed are played again.
         as_json: Whether the numbers are printed as JSON.
         numbers: How numbers are computed.
@@ -76,21 +93,25 @@ def _run_experiment(
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, naming, read_experiment
-    from openfield.runner.plan import add_controls, make_plan
+    from openfield.runner.isolation.settings import Isolation, isolate
+    from openfield.runner.plan import Agents, add_controls, make_plan
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
     file = Path(domain) if domain.endswith(".toml") else None
-    start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
+    start: dict[str, Any] = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     changes = prepare(find_domain(start["domain"]), "run", options)
     if changes.instead is not None:
         print_json(changes.instead(own))
         return
+    own["isolate"] = isolation.add_to(start.get("isolate", False))
     experiment = make_experiment(_merge(start, changes, own))
     changed = changes.experiment or own.keys() & {"novelty", "settings"}  # then the file is not what is wrong
     with nullcontext() if file is None or changed else naming(file):
-        agents = changes.agents if changes.agents and "agents" not in own else experiment.agents
-        agents = add_controls(agents) if experiment.controls else agents
+        named = changes.agents if changes.agents and "agents" not in own else experiment.agents
+        agents: Agents = add_controls(named) if experiment.controls else named
+        if isinstance(experiment.isolate, Isolation):
+            agents = isolate(agents, **msgspec.to_builtins(experiment.isolate))
         trials, facts = experiment.make_trials()
         plan = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
     path = experiment.path

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from openfield.options import MORE, CommandChanges, Count, Whole
+from openfield.errors import InvalidInput
+from openfield.options import MORE, CommandChanges, Count, Whole, given
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -37,6 +39,37 @@ class NumberOptions:
 
 
 USUAL = NumberOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class IsolationOptions:
+    """Whether agents are isolated, and what they may see and use then."""
+
+    isolate: Annotated[bool, Parameter(group=AGENTS)] = False
+    """Play every agent in a closed process of its own."""
+    memory: Annotated[str | None, Parameter(group=MORE, metavar="SIZE")] = None
+    """Memory of an isolated agent with all its processes [2GB]."""
+    grant: Annotated[list[str] | None, Parameter(group=MORE, consume_multiple=False, metavar="PATH")] = None
+    """A file or folder that isolated agents may read; `PATH:rw` may be written. Repeat it for further ones."""
+    env: Annotated[list[str] | None, Parameter(group=MORE, consume_multiple=False, metavar="NAME")] = None
+    """An environment variable that isolated agents are given. Repeat it for further ones."""
+    gpu: Annotated[bool, Parameter(group=MORE)] = False
+    """Let isolated agents use the graphics cards."""
+    network: Annotated[bool, Parameter(group=MORE)] = False
+    """Let isolated agents use the network."""
+
+    def add_to(self, before: bool | Mapping[str, Any]) -> bool | dict[str, Any]:
+        """Return the key `isolate` of an experiment with these options."""
+        told = {name: value for name, value in given(self).items() if name != "isolate"}
+        if before is False and not self.isolate:
+            if told:
+                raise InvalidInput(f"--{next(iter(told))} is for isolated agents. Add --isolate.")
+            return False
+        return {**({} if isinstance(before, bool) else before), **told}
+
+
+NO_ISOLATION = IsolationOptions()
 
 
 @Parameter(name="*", group=TRIALS)

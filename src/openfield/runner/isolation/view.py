@@ -1,0 +1,250 @@
+"""Decide what an isolated program sees of the file system: Python, packages, its own folder, and what is granted.
+
+Its own folder is shown without hidden files, and without run files at any depth: they hold the truth.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import openfield
+from openfield.errors import InvalidInput
+
+RUN_FILES = ".sqlite"
+"""In the names of run files, of their logs, and of folders beside them."""
+MAX_ENTRIES = 500
+"""A folder with more entries is shown as a whole and its run files are covered. Every entry is a mount of its own."""
+MAX_FILES = 200_000
+MAX_LINKS = 40
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+CONFIGURATION = (
+    *("alternatives", "ca-certificates", "fonts", "group", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"),
+    *("localtime", "nsswitch.conf", "passwd", "resolv.conf", "ssl"),
+)
+"""What programs read in /etc to find libraries, names, fonts, certificates and the time."""
+PACKAGES = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class View:
+    """What one program sees beside the system's programs and libraries."""
+
+    folders: tuple[Path, ...] = ()
+    """Its own folders, without hidden files and run files."""
+    packages: tuple[Path, ...] = ()
+    """Python and installed packages, as they are."""
+    files: tuple[tuple[Path, bool], ...] = ()
+    """Granted files and folders, and whether each may be written."""
+    modules: tuple[Path, ...] = ()
+    """Where Python must look for modules beside where it always does."""
+    run: Path | None = None
+    """The run file, which may have any name."""
+
+    def __or__(self, other: View) -> View:
+        """Return a view that shows what either shows."""
+        return View(
+            self.folders + other.folders,
+            self.packages + other.packages,
+            self.files + other.files,
+            self.modules + other.modules,
+            self.run or other.run,
+        )
+
+    def mounts(self) -> list[str]:
+        """Return the arguments that make bubblewrap show all this, folders before what is inside them."""
+        words, packages = list[str](), _outermost_first(self.packages)
+        for folder in _outermost_first(self.folders):
+            words += self._show(folder) if not any(each in (folder, *folder.parents) for each in packages) else []
+        for package in packages:
+            words += ["--ro-bind-try", str(package), str(package)]
+        free = {path for path, writable in self.files if writable}
+        for path, writable in sorted(set(self.files)):
+            if not writable and any(each in free for each in (path, *path.parents)):
+                continue
+            bind = "--bind-try" if writable else "--ro-bind-try"
+            words += [bind, str(path), str(path)]
+            words += self._show(path, bind) if path.is_dir() else []
+        made = {path for word, path in pairwise(words) if word == "--tmpfs"}
+        made -= set(map(str, free))
+        return words + [word for path in sorted(made) for word in ("--remount-ro", path)]
+
+    def _show(self, folder: Path, granted: str = "") -> list[str]:
+        """Return the arguments that show a folder and, anew, each folder in it that has run files.
+
+        A folder that is shown anew does not show what is made in it later.
+        """
+        words, count = list[str](), 0
+        for place, folders, files in os.walk(folder):
+            count += len(files)
+            if count > MAX_FILES:
+                raise InvalidInput(
+                    f"{folder} has more than {MAX_FILES:,} files to look through for run files. "
+                    "Put an agent to be isolated into a folder of its own."
+                )
+            here, own = Path(place), place == str(folder) and not granted
+            hidden = {name for name in folders if self._is_run_folder(here / name)}
+            hidden |= {name for name in files if self._is_run_file(here / name)}
+            hidden |= {name for name in (*folders, *files) if own and name.startswith(".")}
+            if own or hidden:
+                words += _show_anew(here, hidden, granted or "--ro-bind-try", own)
+            folders[:] = [name for name in folders if name not in hidden]
+        return words
+
+    def _is_run_file(self, path: Path) -> bool:
+        """Return whether a path is a run file or a log of one."""
+        if RUN_FILES in path.name:
+            return True
+        return self.run is not None and path.name.startswith(self.run.name) and _is_same(path.parent, self.run.parent)
+
+    def _is_run_folder(self, path: Path) -> bool:
+        """Return whether a folder belongs to a run file, or holds the run and nothing that is to be seen."""
+        if RUN_FILES in path.name:
+            return True
+        if self.run is None or not _is_same(path, self.run.parent):
+            return False
+        needed = [each.resolve() for each in (*self.folders, *self.packages, *(file for file, _ in self.files))]
+        return not any(path.resolve() in (each, *each.parents) for each in needed)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _show_anew(folder: Path, hidden: set[str], bind: str, own: bool) -> list[str]:
+    """Return the arguments that show a folder without some of its entries; its links lead only to what is shown."""
+    entries = sorted(folder.iterdir())
+    if len(entries) > MAX_ENTRIES:
+        words = [bind, str(folder), str(folder)] if own else []
+        return words + [word for name in hidden for word in _cover(folder / name)]
+    words = ["--tmpfs", str(folder)]
+    for entry in entries:
+        if entry.is_symlink():
+            words += ["--symlink", os.readlink(entry), str(entry)]
+        elif entry.name not in hidden:
+            words += [bind, str(entry), str(entry)]
+    return words
+
+
+def _cover(path: Path) -> list[str]:
+    if path.is_symlink():
+        return []
+    return ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
+
+
+def _outermost_first(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths that exist, each once, and none of the system's own."""
+    return sorted({path for path in paths if path.exists() and not _is_system(path)})
+
+
+def _is_system(path: Path) -> bool:
+    return any(Path(system) in (path, *path.parents) for system in SYSTEM)
+
+
+def system_mounts(network: bool, gpu: bool) -> list[str]:
+    """Return the arguments that show the system's programs and libraries, and no more of it than they need."""
+    words: list[str] = []
+    for name in SYSTEM:
+        link = os.readlink(name) if os.path.islink(name) else ""
+        words += ["--symlink", link, name] if link else ["--ro-bind-try", name, name]
+    for name in CONFIGURATION:
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"] if network or name != "resolv.conf" else []
+    words += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--dir", "/tmp"]  # noqa: S108
+    words += ["--ro-bind-try", "/sys/devices/system/cpu", "/sys/devices/system/cpu"]
+    if gpu:
+        devices = [*Path("/dev").glob("nvidia*"), Path("/dev/dri"), Path("/dev/kfd")]
+        words += [word for each in devices for word in ("--dev-bind-try", str(each), str(each))]
+        words += ["--ro-bind-try", "/sys", "/sys"]
+    return words
+
+
+def view_of_python(*sources: str) -> View:
+    """Return what a Python process like this one sees that imports some sources.
+
+    Args:
+        sources: Agents and domains as `name`, `module:attribute` or `file.py:attribute`.
+    """
+    here, own = Path.cwd(), [place for source in sources for place in _folders_of(source)]
+    paths = [Path(entry).absolute() for entry in sys.path if entry and Path(entry).exists()]
+    paths = [path for path in paths if path != here or path in own]
+    packages = [path for path in paths if path.name in PACKAGES or path.is_file()]
+    prefixes = list_installations(Path(sys.executable))
+    others = [path for path in [*paths, *own] if not any(prefix in path.parents for prefix in prefixes)]
+    folders = [Path(openfield.__file__).parents[1], *(path for path in others if path not in packages)]
+    return View(tuple(folders), (*prefixes, *packages), modules=tuple(others))
+
+
+def _folders_of(source: str) -> list[Path]:
+    """Return the folders that a source is imported from; none for an installed name. Nothing is imported here."""
+    place, sign, _ = source.partition(":")
+    if place.endswith(".py"):
+        return [Path(place).resolve().parent]
+    top = place.partition(".")[0]
+    if not sign or not top:
+        return []
+    found = importlib.machinery.PathFinder.find_spec(top, [*sys.path, str(Path.cwd())])
+    if found is None:
+        with suppress(ImportError, ValueError):
+            found = importlib.util.find_spec(top)
+    if found is None:
+        return []
+    places = found.submodule_search_locations or ([found.origin] if found.has_location and found.origin else [])
+    return [Path(each).absolute().parent for each in places]
+
+
+def view_of_command(words: list[str]) -> tuple[View, list[str]]:
+    """Return what the program of a command sees, and the command as it is typed in another folder.
+
+    Its own folder is that of the first file the command names; further files and folders in it are granted.
+
+    Raises:
+        FileNotFoundError: There is no such program.
+    """
+    program = shutil.which(words[0])
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
+    path, told, named = Path(program).absolute(), [str(Path(program).absolute())], list[Path]()
+    for word in words[1:]:
+        option, sign, value = word.rpartition("=")
+        exists = bool(value) and Path(value).exists()
+        named += [Path(value).absolute()] if exists else []
+        told.append(f"{option}{sign}{Path(value).absolute()}" if exists else word)
+    own = [each for each in named if each.is_file()][:1] + follow_links(path)
+    folders = [each.resolve().parent for each in own] + [each.parent for each in own]
+    places = tuple(place for before, word in pairwise(words) if before == "-m" for place in _folders_of(f"{word}:"))
+    python = view_of_python() if Path(sys.prefix) in list_installations(path) else View()  # with its packages
+    seen = View((*folders, *places), tuple(list_installations(path)), tuple((each, False) for each in named), places)
+    return seen | replace(python, modules=()), told
+
+
+def list_installations(path: Path) -> list[Path]:
+    """Return the installations of Python that a program, or a link that leads to it, belongs to."""
+    prefixes = [each.parent.parent for each in follow_links(path)]
+    if path == Path(sys.executable):
+        prefixes += [Path(sys.prefix), Path(sys.base_prefix)]
+    return [each for each in prefixes if _is_installation(each)]
+
+
+def _is_installation(folder: Path) -> bool:
+    marks = "pyvenv.cfg", "shims", "lib/python3*"  # shims are those of pyenv and asdf
+    return folder not in (Path("/"), Path.home()) and any(any(folder.glob(mark)) for mark in marks)
+
+
+def follow_links(path: Path) -> list[Path]:
+    """Return a path and, if it is a link, all paths that it leads to."""
+    paths = [path]
+    while paths[-1].is_symlink() and len(paths) < MAX_LINKS:
+        paths.append(Path(os.path.normpath(paths[-1].parent / os.readlink(paths[-1]))))
+    return paths
