@@ -15,7 +15,7 @@ import msgspec
 
 from openfield.capabilities import HasDetectionRule
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
-from openfield.journal.reader import SCORED, CellRecord, Run
+from openfield.journal.reader import CellRecord, Run
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import find_domain
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from openfield.domain import Domain
+    from openfield.metrics.failures import Policy
     from openfield.metrics.metric import Metric
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
@@ -47,35 +48,51 @@ class Result:
                 self.cells += read_cells(run)
                 self.facts |= run.facts
 
-    def summary(self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual") -> Summary:
+    def summary(
+        self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual", failures: Policy = "count"
+    ) -> Summary:
         """Return all numbers with their intervals.
 
         Args:
             metrics: The metrics; by default those that the domains name.
             intervals: `usual`, or `conservative`: wider, and valid without a law of the scores.
+            failures: `count` trials that an agent failed, or `exclude` them.
         """
         from openfield.metrics.stats import KINDS_OF_INTERVALS
         from openfield.metrics.summary import summarise
 
         if intervals not in KINDS_OF_INTERVALS:
             raise UnknownName("kind of intervals", intervals, KINDS_OF_INTERVALS, label="Known")
-        return summarise(self.cells, self._metrics(metrics), intervals)
+        cells = self.counted(failures)
+        return summarise(cells, self._metrics(metrics, cells), intervals, failures)
 
-    def table(self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual") -> RenderableType:
+    def counted(self, failures: Policy = "count") -> list[CellRecord]:
+        """Return the cells as they count: what agents failed to play is filled in, or left out."""
+        from openfield.metrics.failures import POLICIES, apply_policy
+
+        if failures not in POLICIES:
+            raise UnknownName("policy about failures", failures, POLICIES, label="Known")
+        return apply_policy(self.cells, failures)
+
+    def table(
+        self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual", failures: Policy = "count"
+    ) -> RenderableType:
         """Return the summary as a table that rich prints: `rich.print(result.table())`."""
         from openfield.console import Escaped
         from openfield.report.terminal import render_summary
 
-        return Escaped(render_summary(self.summary(metrics, intervals), self.domains))
+        return Escaped(render_summary(self.summary(metrics, intervals, failures), self.domains))
 
-    def numbers(self, metrics: Sequence[str] | None = None) -> Iterator[tuple[CellRecord, dict[str, float | None]]]:
-        """Yield every scored cell with its own numbers, before any mean is taken; None if a number is not defined."""
+    def numbers(
+        self, metrics: Sequence[str] | None = None, failures: Policy = "count"
+    ) -> Iterator[tuple[CellRecord, dict[str, float | None]]]:
+        """Yield every cell that counts with its own numbers, before any mean is taken; None if one is not defined."""
         from openfield.metrics.scenario import group_cells, scenario_of
         from openfield.metrics.summary import list_numbers, states_beliefs
 
-        chosen = self._metrics(metrics)
+        scored = [cell for cell in self.counted(failures) if cell.is_scored]
+        chosen = self._metrics(metrics, scored)
         numbers = list_numbers(chosen)
-        scored = [cell for cell in self.cells if cell.outcome in SCORED]
         telling = {key for key, played in group_cells(scored).items() if states_beliefs(played)}
         for cell in scored:
             found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
@@ -87,14 +104,20 @@ class Result:
         """What a reader of the numbers must know: sentences that were recorded while the trials were played."""
         return [text for key, text in self.facts.items() if key.startswith("caution ")]
 
-    def page(self, path: str | Path, metrics: Sequence[str] | None = None, intervals: Intervals = "usual") -> Path:
+    def page(
+        self,
+        path: str | Path,
+        metrics: Sequence[str] | None = None,
+        intervals: Intervals = "usual",
+        failures: Policy = "count",
+    ) -> Path:
         """Write the report, one self-contained HTML file, and return its path."""
         from openfield.report.page import render_page, write_page
 
         title = " + ".join(path.stem for path in self.paths)
         facts = {key: value for key, value in self.facts.items() if not key.startswith(("domain ", "session "))}
-        summary = self.summary(metrics, intervals)
-        page = render_page(title, self.cells, self.domains, facts, summary, self.baseline)
+        summary = self.summary(metrics, intervals, failures)
+        page = render_page(title, self.counted(failures), self.domains, facts, summary, self.baseline)
         write_page(Path(path), page)
         return Path(path)
 
@@ -109,7 +132,7 @@ class Result:
                 continue  # the reader of the run file has warned already
         return found
 
-    def _metrics(self, wanted: Sequence[str] | None) -> list[Metric]:
+    def _metrics(self, wanted: Sequence[str] | None, cells: Sequence[CellRecord]) -> list[Metric]:
         named = dict.fromkeys(name for domain in self.domains.values() for name in domain.metrics)
         found = find_metrics(wanted or named)
         if self.baseline is not None or any(found[name].relate for name in wanted or ()):
@@ -119,7 +142,7 @@ class Result:
             chosen = installed_metrics()
         elif self.baseline is not None and not wanted:  # who names a baseline wants the numbers against it
             chosen += [metric for metric in installed_metrics() if metric.relate]
-        return [metric.among(self.cells, self.baseline) for metric in chosen]
+        return [metric.among(cells, self.baseline) for metric in chosen]
 
     def _check_baseline(self) -> None:
         """Raise an error if the baseline is none of the agents."""

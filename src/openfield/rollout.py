@@ -108,6 +108,7 @@ class Rollout:
         self._episode = _Episode()
         self._hesitations = self._hesitated_at = 0  # how many in a row, and before which turn the last of them was
         self._stopping = self._late = self._failed = False
+        self._limit = ""  # the limit that ended the trial: a note tells it from an agent that was free to leave
         self._pause_at = limits.episode_turns or NEVER
         self._started = self._shown = time.monotonic_ns()
         self._begin()
@@ -201,7 +202,7 @@ class Rollout:
         """Record how the trial ended, and close the world."""
         try:
             if self._book is not None:
-                self._book.end(outcome, note, (time.monotonic_ns() - self._started) / 1e9)
+                self._book.end(outcome, note or self._limit, (time.monotonic_ns() - self._started) / 1e9)
         finally:  # also where nothing can be written any more
             self.world.close()
 
@@ -343,6 +344,8 @@ class Rollout:
             raise Cancelled("Stopped on request.")
         if self.turn.last is None and not self._truth.episode_over:
             self.over, self.outcome = True, "truncated"
+            limit = "trial_seconds" if self._late else "episode_turns"
+            self._limit = f"Cut off by a limit on the agent: {limit} is {getattr(self._limits, limit)}."
             if self.turns > self._episode.first:
                 self._end_episode(self.turn, self._truth, "truncated")
 

@@ -54,6 +54,8 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """`terminated` or `truncated`."""
     detail: Any = None
     """What the domain has to say of it: the task played, the score."""
+    failed: bool = False
+    """Whether the agent failed to play it, or to end it within its limits; `metrics.failures` fills such ones in."""
 
 
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +76,13 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     episodes: tuple[Episode, ...] = ()
     control: bool = False
     """Whether the agent is a control, which must fail and is in no comparison."""
+    counts: bool | None = None
+    """Whether it counts in the numbers, by a policy about failures (`metrics.failures`); None: by its outcome."""
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it counts in the numbers."""
+        return self.outcome in SCORED if self.counts is None else self.counts
 
     @property
     def cell(self) -> Cell:

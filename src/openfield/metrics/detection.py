@@ -61,7 +61,7 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     return {
         "correct": None if detected is None else float(detected and not alarms),
         "detected": None if detected is None else float(detected),
-        "delay": delay,
+        "delay": len(periods.after) or None if delay is None and cell.counts else delay,
         "alarmed": None if alarms is None else float(alarms > 0),
         "alarms": alarms,
     }
@@ -90,5 +90,5 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
     }
 
 
-DETECTION = built_in("detection", measure_detection)
+DETECTION = built_in("detection", measure_detection, counts_failures=True)
 PASSIVE = built_in("passive", measure_passive)

@@ -47,6 +47,13 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial: bool = False
     """Only some trials have it, which depends on the agent: the number of trials is always printed."""
 
+    @property
+    def worst(self) -> float | None:
+        """The worst value it can have; None if it has none."""
+        if self.bounds is None or not self.better:
+            return None
+        return self.bounds[0] if self.better == "higher" else self.bounds[1]
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -59,9 +66,13 @@ class Metric:
     """Measures a cell. A number that is missing or None is not defined in that trial."""
     relate: Relate | None = None
     """Makes the measure if it needs cells of other agents too."""
+    counts_failures: bool = False
+    """Whether the measure knows failed episodes. Else a trial that its agent failed has the worst of every number."""
 
     def take(self, cell: CellRecord) -> dict[str, float | None]:
         """Return the numbers of a cell; raise if the measure fails or gives a number it does not declare."""
+        if cell.counts and not self.counts_failures:
+            return {number.name: number.worst for number in self.numbers}
         place = f"The metric '{self.name}' fails at cell {cell.id}"
         try:
             found = dict(self.measure(cell))
@@ -85,10 +96,10 @@ class _Description(msgspec.Struct, frozen=True):
     numbers: tuple[Number, ...]
 
 
-def built_in(name: str, measure: Measure, relate: Relate | None = None) -> Metric:
+def built_in(name: str, measure: Measure, relate: Relate | None = None, counts_failures: bool = False) -> Metric:
     """Return a metric whose note and numbers are described in `metrics.json`."""
     description = _read_descriptions()[name]
-    return Metric(name, description.note, description.numbers, measure, relate)
+    return Metric(name, description.note, description.numbers, measure, relate, counts_failures)
 
 
 def undefined(metric: Metric) -> dict[str, float | None]:

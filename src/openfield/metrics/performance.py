@@ -17,6 +17,10 @@ from openfield.metrics.metric import Period, built_in
 from openfield.trial import Trial
 
 
+WORST_CHANGE = -1.0
+"""The change in a trial that an agent failed: as bad before the change as after it, it would look like none."""
+
+
 class Periods(msgspec.Struct, frozen=True):
     """The episodes of a cell by period. A training episode is one even if its world is novel."""
 
@@ -84,7 +88,7 @@ def measure_adaptation(cell: CellRecord) -> dict[str, float | None]:
     return {
         "before": before,
         "after": after,
-        "change": None if before is None or after is None else after - before,
+        "change": None if before is None or after is None else after - before if not cell.counts else WORST_CHANGE,
         "asymptotic": mean(last_third(curve)),
         "area": normalised_area(curve),
     }
@@ -97,5 +101,5 @@ def normalised_area(curve: list[float]) -> float | None:
     return (math.fsum(curve) - (curve[0] + curve[-1]) / 2) / (len(curve) - 1)
 
 
-PERFORMANCE = built_in("performance", measure_performance)
-ADAPTATION = built_in("adaptation", measure_adaptation)
+PERFORMANCE = built_in("performance", measure_performance, counts_failures=True)
+ADAPTATION = built_in("adaptation", measure_adaptation, counts_failures=True)

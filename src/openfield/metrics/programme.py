@@ -10,7 +10,7 @@ import functools
 from collections.abc import Sequence
 
 from openfield.errors import OpenfieldError
-from openfield.journal.reader import SCORED, CellRecord
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Measure, built_in, undefined
 from openfield.metrics.performance import last_third, mean, performances, ratio, split_periods
 from openfield.registry import find_domain
@@ -28,13 +28,18 @@ def measure_programme(cell: CellRecord) -> dict[str, float | None]:
         "first_detection": float((len(test) if first is None else first) + 1),
         "cdt": float(correct),
         "false_positive_trial": float(first is not None and not correct),
-        "m1": float(first - len(parts.before)) if correct and first is not None else None,
+        "m1": float(first - len(parts.before)) if correct and first is not None else _missed(cell, len(parts.after)),
     }
+
+
+def _missed(cell: CellRecord, episodes: int) -> float | None:
+    """Return the episodes missed without a correct detection: all if the agent failed, else the trial is left out."""
+    return float(episodes) if cell.counts else None
 
 
 def relate_to_baseline(cells: Sequence[CellRecord], wanted: str | None) -> Measure:
     """Return the measure of cells among others, against the wanted agent or each domain's own baseline."""
-    scored = [cell for cell in cells if cell.outcome in SCORED]
+    scored = [cell for cell in cells if cell.is_scored]
     names = {domain: wanted or _own_baseline(domain) for domain in {cell.trial.domain for cell in scored}}
     played = [cell for cell in scored if cell.agent == names[cell.trial.domain]]
     bases = {(cell.trial.id, cell.repeat): cell for cell in reversed(played)}
@@ -84,5 +89,5 @@ def _loss(cell: CellRecord, normal: float | None) -> float | None:
     return None if kept is None else 1.0 - kept
 
 
-PROGRAMME = built_in("programme", measure_programme)
-BASELINE = built_in("baseline", relate_to_baseline((), None), relate_to_baseline)
+PROGRAMME = built_in("programme", measure_programme, counts_failures=True)
+BASELINE = built_in("baseline", relate_to_baseline((), None), relate_to_baseline, counts_failures=True)

@@ -13,6 +13,7 @@ import msgspec
 from openfield.errors import InvalidInput
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import Comparison, compare_agents
+from openfield.metrics.failures import Policy, apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.performance import count_episodes, mean, performances, split_periods
 from openfield.metrics.scenario import Key, Scenario, group_cells, sort_cells
@@ -48,6 +49,8 @@ class AgentResults(msgspec.Struct, frozen=True):
     estimates: dict[str, Estimate]
     """Name of a number -> its estimate. Numbers that no trial defines are left out; those about beliefs have no value
     if the agent states none in the whole scenario."""
+    completed: dict[str, Estimate] = {}
+    """The same over completed trials only, where failed ones make a difference."""
     iqm: Estimate | None = None
     """The interquartile mean of the test performance, after the onset if there is one; from 20 trials on."""
 
@@ -72,11 +75,25 @@ class Summary(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
     intervals: Intervals = "usual"
     """The rule of the intervals."""
+    policy: Policy = "count"
+    """Whether trials that an agent failed count or are left out."""
 
 
-def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric], intervals: Intervals = "usual") -> Summary:
-    """Estimate all numbers for each agent in each scenario, and compare the agents of a scenario."""
-    known = tuple(cells)
+def summarise(
+    cells: Iterable[CellRecord],
+    metrics: Sequence[Metric],
+    intervals: Intervals = "usual",
+    policy: Policy = "count",
+) -> Summary:
+    """Estimate all numbers for each agent in each scenario, and compare the agents of a scenario.
+
+    Args:
+        cells: The cells as they were recorded.
+        metrics: What is measured.
+        intervals: The rule of the intervals.
+        policy: Whether trials that an agent failed count or are left out.
+    """
+    known = apply_policy(cells, policy)
     metrics = [metric.among(known) for metric in metrics]
     members = group_cells(known)
     return Summary(
@@ -86,6 +103,7 @@ def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric], intervals:
         count_outcomes(known),
         list_failures(known),
         intervals,
+        policy,
     )
 
 
@@ -93,17 +111,26 @@ def _summarise_group(
     key: Key, played: Sequence[CellRecord], metrics: Sequence[Metric], intervals: Intervals
 ) -> AgentResults:
     scenario, agent = key
-    scored = [cell for cell in played if cell.outcome in SCORED]
+    scored = [cell for cell in played if cell.is_scored]
+    completed = [cell for cell in scored if not has_failed(cell)]
+    found, others = (estimate_numbers(some, metrics, intervals) for some in (scored, completed))
+    beside = {name: other for name, other in others.items() if other != found.get(name)}
+    trials = len({cell.trial.id for cell in scored})
+    iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
+    return AgentResults(agent, scenario, trials, count_outcomes(played), found, beside, iqm)
+
+
+def estimate_numbers(
+    scored: Sequence[CellRecord], metrics: Sequence[Metric], intervals: Intervals
+) -> dict[str, Estimate]:
+    """Estimate all numbers that trials of these cells define."""
     values = {name: list(trials.values()) for name, trials in measure_trials(scored, metrics).items()}
     telling = states_beliefs(scored)
-    found = {
+    return {
         n.name: SILENT if n.belief and not telling else estimate(n, values[n.name], intervals, scored)
         for n in list_numbers(metrics)
         if n.name in values
     }
-    trials = len({cell.trial.id for cell in scored})
-    iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
-    return AgentResults(agent, scenario, trials, count_outcomes(played), found, iqm)
 
 
 def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | None:
@@ -151,7 +178,7 @@ def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Va
     """Measure each scored trial; repeats of a trial are averaged, because they are not independent."""
     found: dict[str, dict[str, list[float]]] = {}
     for cell in cells:
-        if cell.outcome in SCORED:
+        if cell.is_scored:
             measured = {name: value for metric in metrics for name, value in metric.take(cell).items()}
             for name, value in measured.items():
                 if value is not None:
@@ -165,7 +192,7 @@ def score_trials(cells: Iterable[CellRecord]) -> dict[str, float]:
     for cell in cells:
         periods = split_periods(cell)
         score = mean(performances(periods.after or (() if cell.trial.novelty else periods.before)))
-        if cell.outcome in SCORED and score is not None:
+        if cell.is_scored and score is not None:
             scores.setdefault(cell.trial.id, []).append(score)
     return _averages(scores)
 

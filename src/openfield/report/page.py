@@ -16,7 +16,7 @@ import msgspec
 
 from openfield.atomic import replacing
 from openfield.capabilities import HasFigures
-from openfield.journal.reader import SCORED, CellRecord
+from openfield.journal.reader import CellRecord
 from openfield.metrics.scenario import Key, Scenario, group_cells
 from openfield.metrics.summary import Summary
 from openfield.report import words
@@ -122,7 +122,7 @@ def _draw_body(
     yield _say_omissions(len(scenarios), detail)
     for scenario, groups in scenarios[: detail.scenarios]:
         played = {
-            group.agent: [cell for cell in members[scenario, group.agent] if cell.outcome in SCORED and cell.episodes]
+            group.agent: [cell for cell in members[scenario, group.agent] if cell.is_scored and cell.episodes]
             for group in groups
         }
         charts = draw_curves(played, detail.faint, detail.single) if detail.charts else ""

@@ -16,6 +16,7 @@ from openfield.metrics.summary import AgentResults, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import (
     OUTCOMES,
+    POLICIES,
     count_failed,
     count_trials,
     describe_basis,
@@ -40,8 +41,8 @@ def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
     )
     failed, total = count_failed(summary.outcomes), len(cells)
     return (
-        f'<section class="alert"><h2>{failed} of {total} cells could not be scored</h2>'
-        "<p>They are counted here and are in none of the numbers below.</p>"
+        f'<section class="alert"><h2>{failed} of {total} cells were not played to their end</h2>'
+        f"<p>{escape(POLICIES[summary.policy])}</p>"
         f"{draw_table(_head(['Outcome', *agents, 'All']), rows)}{_draw_notes(cells)}</section>"
     )
 
@@ -105,16 +106,22 @@ def _draw_number(number: Number, groups: Sequence[AgentResults]) -> str:
     sign = {"higher": "↑", "lower": "↓", "": ""}[number.better]
     better = f' <span class="better" title="{number.better} is better">{sign}</span>' if sign else ""
     title, note = name_number(number, groups[0].scenario)
-    cells = (_draw_cell(group, group.estimates.get(number.name), number) for group in groups)
+    cells = (
+        _draw_cell(group, group.estimates.get(number.name), number, group.completed.get(number.name))
+        for group in groups
+    )
     return f"<th scope=row>{escape(title)}{better}<small>{escape(note)}</small></th>{''.join(cells)}"
 
 
-def _draw_cell(group: AgentResults, estimate: Estimate | None, number: Number | None) -> str:
+def _draw_cell(
+    group: AgentResults, estimate: Estimate | None, number: Number | None, completed: Estimate | None = None
+) -> str:
     """Draw an estimate, of the interquartile mean if no number is given, with its own number of trials if needed."""
     if estimate is None:
         return '<td class="soft">–</td>'
     n = count_trials(estimate, number, group.trials)
     trials = "" if n is None else f"<small>in {n} trials</small>"
+    trials += "" if completed is None else f"<small>of completed trials {escape(str(completed))}</small>"
     return f"<td>{_draw_estimate(estimate, two_sided(number.bounds) if number else (0.0, 1.0))}{trials}</td>"
 
 

@@ -38,7 +38,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
 
 def _failures(summary: Summary) -> Table:
     """Return how cells ended; the scored outcomes are there for comparison."""
-    table = Table(title="Not every cell could be scored", title_justify="left", title_style="bold red")
+    table = Table(title="Not every cell was played to its end", title_justify="left", title_style="bold red")
     table.add_column("outcome")
     table.add_column("cells", justify="right")
     table.add_column("meaning")
@@ -92,6 +92,9 @@ def _results(summary: Summary, groups: list[AgentResults]) -> Table:
         if any(number.name in group.estimates for group in groups):
             cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)
             table.add_row(Text(words.name_number(number, groups[0].scenario)[0]), *cells)
+        if any(number.name in group.completed for group in groups):
+            beside = (_estimate(group.completed.get(number.name), number, group) for group in groups)
+            table.add_row("  of completed trials", *beside, style="dim")
     if any(group.iqm for group in groups):
         table.add_row("Interquartile mean", *(_estimate(group.iqm, None, group) for group in groups))
     return table

@@ -25,7 +25,7 @@ Domains = Mapping[str, Domain[Any]]
 
 OUTCOMES = {
     "done": "played to the end",
-    "truncated": "ended by a limit, scored as far as it got",
+    "truncated": "ended by a limit, or left where its protocol allows it",
     "agent_error": "the agent raised an error",
     "agent_timeout": "the agent took too long",
     "agent_protocol": "the agent gave an answer that is not valid",
@@ -44,13 +44,18 @@ INTERVALS = {
 }
 READING = (
     f"Numbers are over trials, {{}}; below {MIN_TRIALS} trials there is no interval. "
-    "Repeats of a trial are averaged first. Only cells that are done or truncated are scored; all others are counted."
+    "Repeats of a trial are averaged first. {}"
 )
+POLICIES = {
+    "count": "Every trial that an agent started counts: an episode it failed to play has performance 0, is an alarm "
+    "before the change and a miss from it on. Faults of openfield or of a world count neither way.",
+    "exclude": "Trials that an agent failed are excluded (--failures exclude), which can make an agent look better.",
+}
 
 
 def explain_reading(summary: Summary) -> str:
     """Explain how the numbers of a report are read."""
-    return READING.format(INTERVALS[summary.intervals])
+    return READING.format(INTERVALS[summary.intervals], POLICIES[summary.policy])
 
 
 def title_domain(scenario: Scenario, domains: Domains) -> str:

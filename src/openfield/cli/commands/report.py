@@ -39,6 +39,6 @@ def report(
     result = Result(runs, baseline)
     print_result(result, json, metric, numbers)
     if output is not None or not json:
-        page = result.page(output or runs[0].with_suffix(".html"), metric, numbers.intervals)
+        page = result.page(output or runs[0].with_suffix(".html"), metric, numbers.intervals, numbers.failures)
         if not json:
             print(f"\nPage: {page}")

@@ -36,6 +36,8 @@ class NumberOptions:
 
     intervals: KindOfIntervals = "usual"
     """The rule of the intervals. Conservative ones are wider and also hold for all-or-nothing scores [usual]."""
+    failures: Literal["count", "exclude"] = "count"
+    """Count trials that an agent failed, as 0 where it failed, or exclude them [count]."""
 
 
 USUAL = NumberOptions()

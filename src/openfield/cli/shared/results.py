@@ -44,13 +44,13 @@ def print_result(
         numbers: How numbers are computed.
     """
     if as_json:
-        print_json(result.summary(metrics, numbers.intervals))
+        print_json(result.summary(metrics, numbers.intervals, numbers.failures))
         return
     from rich.console import Console
 
     from openfield.journal.reader import SCORED
 
-    Console().print(result.table(metrics, numbers.intervals))
+    Console().print(result.table(metrics, numbers.intervals, numbers.failures))
     for caution in result.cautions:
         print(caution)
     changing = [cell for cell in result.cells if cell.trial.is_changed and cell.outcome in SCORED]

@@ -1,0 +1,90 @@
+"""Count everyone who started: fill in the episodes that an agent failed to play, so that failing never pays.
+
+Cells -> cells, before anything is measured. An episode that an agent failed to play has performance 0, is an alarm as
+long as the world has not changed, and a miss from the change on. Faults of the harness or of a world count neither way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, get_args
+
+from msgspec.structs import replace
+
+from openfield.journal.reader import CellRecord, Episode
+from openfield.trial import Phase
+
+Policy = Literal["count", "exclude"]
+"""Whether failed cells count with their missing episodes filled in, or only the trials that were completed do."""
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+MAX_FILLED = 100_000
+"""Episodes that are filled in at most, where steps are counted and single episodes may be short."""
+USUAL_EPISODES = 20
+"""Episodes that stand for a test counted in steps of which none was played."""
+
+
+def has_failed(cell: CellRecord) -> bool:
+    """Return whether the agent failed, or was cut off by one of its limits. One that was free to leave has not."""
+    outcome = cell.outcome or ""
+    return outcome.startswith("agent_") or (outcome == "truncated" and bool(cell.note))
+
+
+def apply_policy(cells: Iterable[CellRecord], policy: Policy) -> list[CellRecord]:
+    """Return the cells as a policy counts them: failed ones with all their episodes, or not at all."""
+    failed = _fill if policy == "count" else _leave_out
+    return [failed(cell) if has_failed(cell) else cell for cell in cells]
+
+
+def _leave_out(cell: CellRecord) -> CellRecord:
+    return replace(cell, counts=False)
+
+
+def _fill(cell: CellRecord) -> CellRecord:
+    """Return a cell with all its episodes: those that were played, and those that its agent failed to play."""
+    played = list(cell.episodes)
+    if cell.outcome == "truncated" and played:  # the last one is what the limit cut off
+        played[-1] = _fail(played[-1], any(episode.novel for episode in played))
+    changed = any(episode.novel for episode in played)
+    missing = _missing_by_steps(cell, played) if _counts_steps(cell) else _missing_by_episodes(cell, played)
+    for phase in itertools.islice(missing, MAX_FILLED):
+        novel = bool(phase.novelty)
+        empty = Episode(
+            number=len(played),
+            phase=phase.name,
+            novel=novel,
+            turns=0,
+            performance=0.0,
+            belief=None,
+            detected=False,
+            ended="truncated",
+        )
+        changed = changed or novel
+        played.append(_fail(empty, changed))
+    return replace(cell, episodes=tuple(played), counts=True)
+
+
+def _fail(episode: Episode, changed: bool) -> Episode:
+    """Return an episode that its agent failed: an alarm before the change, a miss from it on."""
+    return replace(episode, performance=0.0, detected=not changed, failed=True)
+
+
+def _counts_steps(cell: CellRecord) -> bool:
+    return any(phase.steps for phase in cell.trial.phases)
+
+
+def _missing_by_episodes(cell: CellRecord, played: Sequence[Episode]) -> Iterator[Phase]:
+    """Yield the phase of each episode that was not played; where their number is not known, as many as were played."""
+    yield from [phase for phase in cell.trial.phases for _ in range(phase.episodes)][len(played) :]
+    if not cell.trial.phases[-1].episodes:
+        yield from itertools.repeat(cell.trial.phases[-1], max(len(played), 1))
+
+
+def _missing_by_steps(cell: CellRecord, played: Sequence[Episode]) -> Iterator[Phase]:
+    """Yield the phase of each episode that the steps left would have had room for, at the pace of those played."""
+    length, taken = cell.trial.test_length, sum(episode.turns for episode in played)
+    before = sum(phase.steps for phase in itertools.takewhile(lambda phase: not phase.novelty, cell.trial.phases))
+    pace = max(taken / len(played) if played else length / USUAL_EPISODES, 1.0)
+    for number in range(math.ceil((length - taken) / pace)):
+        yield cell.trial.phases[-1 if taken + number * pace >= before else 0]

@@ -1,0 +1,143 @@
+"""Failing never pays: what an agent failed to play counts against it in every row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from openfield.journal.reader import CellRecord
+from openfield.metrics import BUILT_IN
+from openfield.metrics.failures import apply_policy, has_failed
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.summary import list_numbers, summarise
+from openfield.trial import Phase
+from support.records import make_cell
+
+SCRIPT = (Phase("training", 1), Phase("test", 2), Phase("test", 3, ("swap",)))
+
+
+def stop(played: int, outcome: str = "agent_error", note: str = "it broke", **fields: Any) -> CellRecord:
+    """Return a cell that would have been perfect, and ended after so many of its six episodes."""
+    whole = make_cell([1.0], [1.0] * 2, [1.0] * 3, [0.0, 0.0, 0.0, 0.9, 0.9, 0.9])
+    trial = replace(whole.trial, phases=SCRIPT, **fields)
+    return replace(whole, trial=trial, outcome=outcome, note=note, episodes=whole.episodes[:played])
+
+
+def fill(cell: CellRecord) -> CellRecord:
+    (filled,) = apply_policy([cell], "count")
+    return filled
+
+
+def shown(cell: CellRecord) -> list[tuple[str, bool, float | None, bool, bool]]:
+    return [(one.phase, one.novel, one.performance, one.detected, one.failed) for one in cell.episodes]
+
+
+def test_missing_episodes_are_alarms_before_the_change_and_misses_after_it() -> None:
+    assert shown(fill(stop(2)))[2:] == [
+        ("test", False, 0.0, True, True),
+        ("test", True, 0.0, False, True),
+        ("test", True, 0.0, False, True),
+        ("test", True, 0.0, False, True),
+    ]
+
+
+def test_in_an_unchanged_trial_every_missing_episode_is_an_alarm() -> None:
+    calm = replace(stop(1), trial=replace(stop(1).trial, phases=(Phase("test", 3),), scenario=("swap",)), episodes=())
+    assert [one.detected for one in fill(calm).episodes] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("outcome", "note", "failed"),
+    [
+        ("agent_error", "", True),
+        ("agent_timeout", "No answer in time.", True),
+        ("truncated", "Cut off by a limit on the agent: episode_turns is 9.", True),
+        ("truncated", "", False),  # its protocol let it leave
+        ("done", "", False),
+        ("world_error", "the world broke", False),
+        ("harness_error", "we broke", False),
+        ("cancelled", "", False),
+    ],
+)
+def test_only_an_agent_fails(outcome: str, note: str, failed: bool) -> None:
+    cell = stop(3, outcome, note)
+    assert has_failed(cell) is failed
+    assert (fill(cell) is not cell) is failed
+
+
+def test_faults_of_ours_count_neither_way() -> None:
+    for policy in ("count", "exclude"):
+        assert not apply_policy([stop(3, "world_error")], policy)[0].is_scored
+
+
+def test_the_episode_that_a_limit_cut_off_is_a_failed_one() -> None:
+    filled = fill(stop(4, "truncated", "Cut off by a limit on the agent: trial_seconds is 3.0."))
+    assert [one.failed for one in filled.episodes] == [False, False, False, True, True, True]
+    assert filled.episodes[3].performance == 0.0
+
+
+def test_where_steps_are_counted_the_rest_has_the_pace_of_what_was_played() -> None:
+    episodes = tuple(replace(one, turns=50, phase="test", novel=False) for one in stop(2).episodes)
+    phases = (Phase("test", steps=300), Phase("test", 0, ("swap",), 200))
+    cell = replace(stop(2), trial=replace(stop(2).trial, phases=phases, window=(100, 400)), episodes=episodes)
+    rest = fill(cell).episodes[2:]
+    assert [one.novel for one in rest] == [False] * 4 + [True] * 4
+    assert [one.detected for one in rest] == [True] * 4 + [False] * 4
+    assert len(fill(replace(cell, episodes=())).episodes) == 20
+
+
+def worst_of(number: Number, values: list[float]) -> float:
+    return max(values) if number.better == "lower" else min(values)
+
+
+@pytest.mark.parametrize("metric", BUILT_IN, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("played", range(6))
+def test_quitting_never_pays_in_any_row(metric: Metric, played: int) -> None:
+    """An agent that does badly and goes on is at least as good as the same one that stops."""
+    whole = bad_cell()
+    stopped = replace(whole, outcome="agent_error", note="it broke", episodes=whole.episodes[:played])
+    going_on, quitting = (metric.among([cell]).take(fill(cell)) for cell in (whole, stopped))
+    for number in metric.numbers:
+        ours, theirs = going_on.get(number.name), quitting.get(number.name)
+        if number.better and ours is not None:
+            assert theirs is not None, f"{number.name} is left out, so failing could improve its mean"
+            assert worst_of(number, [ours, theirs]) == theirs, number.name
+
+
+def bad_cell() -> CellRecord:
+    """Return a cell of an agent that does worse and worse, cries wolf, and misses the change at first."""
+    cell = make_cell([0.9], [0.8, 0.6], [0.3, 0.1, 0.0], [0.0, 0.0, 0.9, 0.1, 0.9, 0.9])
+    return replace(cell, trial=replace(cell.trial, phases=SCRIPT))
+
+
+def test_numbers_of_completed_trials_stand_beside() -> None:
+    cells = [many(number, "agent_error" if number % 2 else "done") for number in range(10)]
+    metrics = [metric for metric in BUILT_IN if metric.name in ("performance", "detection")]
+    (group,) = summarise(cells, metrics).groups
+    assert group.trials == 10
+    assert group.estimates["after"].mean == pytest.approx(0.5)
+    assert group.completed["after"].mean == pytest.approx(1.0)
+    assert (group.estimates["after"].n, group.completed["after"].n) == (10, 5)
+    (excluded,) = summarise(cells, metrics, policy="exclude").groups
+    assert excluded.estimates["after"] == group.completed["after"]
+    assert excluded.completed == {}
+    assert summarise(cells, metrics, policy="exclude").policy == "exclude"
+
+
+def many(number: int, outcome: str) -> CellRecord:
+    cell = stop(6 if outcome == "done" else 3, outcome, "" if outcome == "done" else "it broke", seed=number)
+    return replace(cell, id=f"cell{number}")
+
+
+def test_a_metric_of_others_has_its_worst_number_in_a_failed_trial() -> None:
+    numbers = (
+        Number(name="high", title="", note=""),
+        Number(name="low", title="", note="", better="lower"),
+        Number(name="open", title="", note="", better="lower", bounds=(0.0, None)),
+    )
+    metric = Metric("mine", "", numbers, lambda cell: {"high": 0.7, "low": 0.2, "open": 3.0})
+    assert metric.take(stop(6, "done", "")) == {"high": 0.7, "low": 0.2, "open": 3.0}
+    assert metric.take(fill(stop(3))) == {"high": 0.0, "low": 1.0, "open": None}
+    assert [number.name for number in list_numbers([metric])] == ["high", "low", "open"]
