@@ -15,8 +15,6 @@ from openfield.metrics.summary import Failure, list_numbers, measure_trials, sco
 from openfield.trial import Phase
 from support.records import make_cell, make_run, make_trial
 
-FAILURES = ["agent_error", "agent_timeout", "agent_protocol", "agent_gone", "world_error", "harness_error"]
-
 
 def play(agent: str, afters: list[float], **fields: Any) -> list[CellRecord]:
     return [
@@ -41,8 +39,8 @@ def test_the_interquartile_mean_appears_from_twenty_trials_on() -> None:
     assert "(no conservative interval)" in str(safe.iqm)
 
 
-@pytest.mark.parametrize("outcome", [*FAILURES, "cancelled", "superseded", None])
-def test_failed_cells_are_counted_and_never_scored(outcome: str | None) -> None:
+@pytest.mark.parametrize("outcome", [*OUR_FAILURES, "cancelled", "superseded", None])
+def test_cells_that_no_agent_failed_are_counted_and_never_scored(outcome: str | None) -> None:
     good = play("ada", [0.1, 0.2, 0.3, 0.4, 0.6])
     bad = make_cell([], [0.0], [0.0], outcome=outcome, trial=make_trial(99), id="bad")
     (alone,), (group,) = summarise(good, BUILT_IN).groups, summarise([*good, bad], BUILT_IN).groups

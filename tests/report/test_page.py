@@ -59,8 +59,8 @@ class TestContent:
 
     def test_failures_come_first(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])
-        assert "1 of 21 cells could not be scored" in page
-        assert page.index("could not be scored") < page.index("Episode by episode") < page.index("Results")
+        assert "1 of 21 cells were not played to their end" in page
+        assert page.index("not played to their end") < page.index("Episode by episode") < page.index("Results")
         assert "it broke" in page
 
     def test_without_failures_there_is_no_alarm(self) -> None:

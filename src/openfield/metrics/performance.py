@@ -16,7 +16,6 @@ from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.metric import Period, built_in
 from openfield.trial import Trial
 
-
 WORST_CHANGE = -1.0
 """The change in a trial that an agent failed: as bad before the change as after it, it would look like none."""
 
