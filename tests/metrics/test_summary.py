@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.journal.reader import CellRecord
+from openfield.journal.reader import OUR_FAILURES, CellRecord
 from openfield.metrics import BUILT_IN, Metric, Number, Summary, summarise
 from openfield.metrics.significance import permute_labels
 from openfield.metrics.stats import bound_mean, estimate_iqm, estimate_mean, estimate_paired_improvement
