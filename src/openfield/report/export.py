@@ -72,6 +72,7 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     p: float | None
     note: str
     intervals: str
+    failures: str
 
 
 def write_episodes(path: Path, cells: Iterable[CellRecord], form: str) -> int:
@@ -99,7 +100,14 @@ def _list_estimates(summary: Summary) -> Iterator[EstimateRow]:
         found = group.estimates if group.iqm is None else {**group.estimates, "iqm": group.iqm}
         for name, estimate in found.items():
             figures = msgspec.structs.asdict(estimate)
-            yield EstimateRow(agent=group.agent, **scenario, number=name, **figures, intervals=summary.intervals)
+            yield EstimateRow(
+                agent=group.agent,
+                **scenario,
+                number=name,
+                **figures,
+                intervals=summary.intervals,
+                failures=summary.policy,
+            )
 
 
 def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:

@@ -94,8 +94,8 @@ def test_a_failing_agent_is_counted_and_tried_again_only_when_asked(openfield: A
     (tmp_path / "failing.py").write_text(FAILING.format(broken=True))
     words = ("run", MAZE, "--agent", "failing.py:Failing", *SMALL, "-o", "x.sqlite")
     said = openfield(*words)
-    assert said.status == 1  # nothing was scored: a script must notice
-    assert "Not every cell could be scored" in said.out
+    assert said.status == 1  # no cell was played to its end: a script must notice
+    assert "Not every cell was played to its end" in said.out
     assert (
         said.out.index("agent_error") < said.out.index("ZeroDivisionError") < said.out.index("Numbers are over trials")
     )

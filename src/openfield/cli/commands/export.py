@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import KindOfIntervals, Metrics, Output
+from openfield.cli.shared.parameters import KindOfFailures, KindOfIntervals, Metrics, Output
 
 
 def export(
@@ -19,6 +19,7 @@ def export(
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
     intervals: KindOfIntervals | None = None,
+    failures: KindOfFailures = "count",
     cell: Annotated[str | None, Parameter(metavar="ID")] = None,
 ) -> None:
     """Write episodes or numbers as a table, or another format of the domain.
@@ -30,6 +31,7 @@ def export(
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
         intervals: Write one row for each number of each agent instead, with intervals by this rule.
+        failures: Count trials that an agent failed, as 0 where it failed, or exclude them [count].
         cell: The id of a cell, or its beginning, for formats that show one cell.
 
     Example:
@@ -51,10 +53,10 @@ def export(
     if cell is not None:
         raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
     if intervals is not None:
-        print(f"{write_estimates(target, result.summary(metric, intervals), format_):,} numbers in {target}")
+        print(f"{write_estimates(target, result.summary(metric, intervals, failures), format_):,} numbers in {target}")
         return
     if metric:
-        print(f"{write_numbers(target, result.numbers(metric), format_):,} cells in {target}")
+        print(f"{write_numbers(target, result.numbers(metric, failures), format_):,} cells in {target}")
         return
     if baseline is not None:
         raise InvalidInput("--baseline has no effect without --metric or --intervals; leave it out.")

@@ -27,6 +27,8 @@ Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multipl
 
 KindOfIntervals = Literal["usual", "conservative"]
 """The rule of the intervals."""
+KindOfFailures = Literal["count", "exclude"]
+"""What becomes of trials that an agent failed."""
 
 
 @Parameter(name="*")
@@ -36,7 +38,7 @@ class NumberOptions:
 
     intervals: KindOfIntervals = "usual"
     """The rule of the intervals. Conservative ones are wider and also hold for all-or-nothing scores [usual]."""
-    failures: Literal["count", "exclude"] = "count"
+    failures: KindOfFailures = "count"
     """Count trials that an agent failed, as 0 where it failed, or exclude them [count]."""
 
 
