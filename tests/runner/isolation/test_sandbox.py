@@ -54,13 +54,20 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield request.param
 
 
-def play(path: Path, agent: Any, workers: int = 0, limits: Limits | None = None, **allowed: Any) -> CellRecord:
-    """Play one trial, and return what is recorded of it."""
-    of.run(isolate(agent, **allowed), tiny_trials(1, limits), path, workers=workers)
+def play_all(
+    path: Path, agents: Any, workers: int = 0, limits: Limits | None = None, **allowed: Any
+) -> dict[str, CellRecord]:
+    """Play one trial with each agent, and return what is recorded of each."""
+    of.run(isolate(agents, **allowed), tiny_trials(1, limits), path, workers=workers)
     with Run(path) as run:
         assert run.verify() == []
-        (cell,) = run.cells()
-        return cell
+        return {cell.agent: cell for cell in run.cells()}
+
+
+def play(path: Path, agent: Any, **allowed: Any) -> CellRecord:
+    """Play one trial, and return what is recorded of it."""
+    (cell,) = play_all(path, agent, **allowed).values()
+    return cell
 
 
 def found(path: Path) -> Any:
@@ -87,12 +94,11 @@ def home(tmp_path: Path) -> Path:
 # What is recorded.
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_isolated_agents_leave_the_record_that_others_leave(tmp_path: Path, workers: int, way: str) -> None:
+def test_isolated_agents_leave_the_record_that_others_leave(tmp_path: Path, way: str) -> None:
     agents = [Learner, Redriven, Stateless, copycat, numpy_believer]
     trials = tiny_trials(1, padding=3_000)
     of.run(agents, trials, tmp_path / "plain.sqlite")
-    of.run(isolate(agents), trials, tmp_path / "isolated.sqlite", workers=workers)
+    of.run(isolate(agents), trials, tmp_path / "isolated.sqlite", workers=2 * (way == "bubblewrap"))
     assert story(tmp_path / "plain.sqlite") == story(tmp_path / "isolated.sqlite")
 
 
@@ -151,12 +157,12 @@ def _settled() -> Isolation:
     return bubblewrap.settle(Isolation())
 
 
-@pytest.mark.parametrize("agent", [Crasher, players.Leaver, players.BadSaver])
-def test_what_an_agent_raises_is_recorded_as_ever(tmp_path: Path, agent: Any, way: str) -> None:
-    of.run([agent], tiny_trials(), tmp_path / "plain.sqlite", workers=1)
-    cell = play(tmp_path / "isolated.sqlite", [agent], workers=1)
+def test_what_an_agent_raises_is_recorded_as_ever(tmp_path: Path, way: str) -> None:
+    agents = [Crasher, players.Leaver, players.BadSaver]
+    of.run(agents, tiny_trials(), tmp_path / "plain.sqlite", workers=1)
+    cells = play_all(tmp_path / "isolated.sqlite", agents)
     assert attempts(tmp_path / "isolated.sqlite") == attempts(tmp_path / "plain.sqlite")
-    assert cell.outcome == "agent_error"
+    assert {cell.outcome for cell in cells.values()} == {"agent_error"}
 
 
 @in_bubblewrap
@@ -196,6 +202,19 @@ def test_without_bubblewrap_an_agent_inherits_nothing(path: Path, monkeypatch: p
     assert not any(name == str(path) for name in seen["files"])
     with Run(path) as run:
         assert "it was taken away" in run.facts["isolation"]
+
+
+@in_bubblewrap
+def test_the_control_that_looks_for_the_truth_finds_nothing(path: Path, maze: of.Domain[Any]) -> None:
+    trials = of.trials(maze, 1, training=1, before=1, after=1)[:1]
+    of.run(isolate({"peeker": "control:peeker"}), trials, path)
+    assert found(path) == {"found": []}
+
+
+@in_bubblewrap
+def test_an_oracle_is_shown_the_world(path: Path) -> None:
+    result = of.run(isolate(["oracle"]), of.trials("commai", 1, max_steps=50)[:1], path)
+    assert [cell.outcome for cell in result.cells] == ["done"]
 
 
 @in_bubblewrap
@@ -340,29 +359,29 @@ def test_files_have_a_greatest_size(path: Path, way: str) -> None:
     assert (cell.outcome, "File too large" in cell.note) == ("agent_error", True)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("agent", [intruders.Hanger, Swallower])
-def test_an_agent_that_hangs_is_ended(path: Path, agent: Any, workers: int, way: str) -> None:
-    cell = play(path, [agent], workers, Limits(reply_seconds=2.0))
-    assert cell.outcome == "agent_timeout"
-    assert cell.steps == (intruders.CALL if agent is intruders.Hanger else players.FATAL_CALL)
+def test_an_agent_that_hangs_is_ended(path: Path, way: str) -> None:
+    agents, limits = [intruders.Hanger, Swallower], Limits(reply_seconds=2.0)
+    cells = play_all(path, agents, int(way == "bubblewrap"), limits)
+    assert {name: (cell.outcome, cell.steps) for name, cell in cells.items()} == {
+        "Hanger": ("agent_timeout", intruders.CALL),
+        "Swallower": ("agent_timeout", players.FATAL_CALL),
+    }
 
 
-@pytest.mark.parametrize(
-    ("agent", "outcome", "note"),
-    [
-        (intruders.Shouter, "done", ""),
-        (intruders.Forker, "done", ""),
-        (intruders.Talker, "agent_protocol", "a message of"),
-        (intruders.Liar, "agent_protocol", ""),
-        (intruders.Leaver, "agent_error", "The agent ended the process it ran in (exit status 7)."),
-        (players.Suicide, "agent_error", "The agent ended the process it ran in (signal SIGKILL)."),
-    ],
-)
-def test_an_agent_that_misbehaves_harms_only_itself(path: Path, agent: Any, outcome: str, note: str, way: str) -> None:
-    cell = play(path, [agent])
-    assert cell.outcome == outcome
-    assert note in cell.note
+def test_an_agent_that_misbehaves_harms_only_itself(path: Path, way: str) -> None:
+    bad = (intruders.Shouter, intruders.Forker, intruders.Talker, intruders.Liar, intruders.Leaver, players.Suicide)
+    cells = play_all(path, bad)
+    assert {name: cell.outcome for name, cell in cells.items()} == {
+        "Shouter": "done",
+        "Forker": "done",
+        "Talker": "agent_protocol",
+        "Liar": "agent_protocol",
+        "Leaver": "agent_error",
+        "Suicide": "agent_error",
+    }
+    assert "a message of 17," in cells["Talker"].note
+    assert cells["Leaver"].note == "The agent ended the process it ran in (exit status 7)."
+    assert cells["Suicide"].note == "The agent ended the process it ran in (signal SIGKILL)."
 
 
 # Programs.
