@@ -23,8 +23,9 @@ from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
+    from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
-    from openfield.serving.wire import Wire
+    from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.commai.agents.learner_agent"
 TASK = (
@@ -141,6 +142,15 @@ class CommaiDomain(Domain[CommaiSettings]):
         from openfield.domains.commai.wire.server import PairWire
 
         return PairWire()
+
+    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
+        """Serve many learners at once: all on one port, or each on a port of its own."""
+        from openfield.domains.commai.wire.server import MAX_LEARNERS, PairWire
+        from openfield.serving.dispatch import TrialDispatcher
+
+        ports = serving.options
+        wire = PairWire(ports or 1, 1 if ports else MAX_LEARNERS, serving.agent)
+        return wire, TrialDispatcher(journal, self, trials, serving.agent, serving.token)
 
     def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
         """Play these replies over the wire, for the conformance kit."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.options import MORE, CommandChanges, Port, Seconds, Whole, given
@@ -121,11 +122,11 @@ class CommaiPlayOptions(CommaiOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommaiServeOptions(CommaiOptions):
+class CommaiRemoteOptions(CommaiOptions):
     """Options of commands that remote learners connect to.
 
     Example:
-        openfield serve commai tasks.json --learner-port 5556
+        openfield run commai tasks.json --learner-port 5556
     """
 
     learner_port: Port | None = None
@@ -145,7 +146,23 @@ class CommaiServeOptions(CommaiOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommaiRunOptions(CommaiPlayOptions, CommaiServeOptions):
+class CommaiServeOptions(CommaiRemoteOptions):
+    """Options of `serve`.
+
+    Example:
+        openfield serve commai tasks.json --learners 3
+    """
+
+    learners: Annotated[int | None, Parameter(metavar="NUMBER", validator=Number(gte=1, lte=256))] = None
+    """How many learners get a port of their own, from the first port upwards [all share one port]."""
+
+    def prepare(self) -> CommandChanges:
+        """Return the changes with the ports that learners get."""
+        return replace(super().prepare(), serving=self.learners)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommaiRunOptions(CommaiPlayOptions, CommaiRemoteOptions):
     """Options of `run`.
 
     Example:

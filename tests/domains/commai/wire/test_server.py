@@ -6,7 +6,8 @@ import socket
 import struct
 import sys
 import threading
-from contextlib import ExitStack, suppress
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import openfield as of
 from openfield.core import Reply, Turn
 from openfield.domains.commai import DOMAIN
+from openfield.domains.commai.options import CommaiServeOptions
 from openfield.domains.commai.wire import server as wire
 from openfield.domains.commai.wire.server import (
     GREETING,
@@ -31,6 +33,7 @@ from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.runner.experiment import limit
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
+from openfield.serving.wire import Serving
 from support.places import SUPPORT
 
 PEER = SUPPORT / "commai" / "peer.py"
@@ -308,3 +311,153 @@ def test_cannot_listen_twice(tmp_path):
     with pytest.raises(InvalidInput, match=r"Cannot listen on .* Another port: --port 0"):
         PairListener("127.0.0.1", listener.port)
     listener.close()
+
+
+class Echo:
+    """A learner that answers each symbol with itself, a step at a time."""
+
+    def __init__(self, port, token=b""):
+        self._peer = call(port, encode_frame(b"hello" + token))
+        self._connection, self._heard = wire.Connection(), []
+        self.steps = 0
+
+    def step(self):
+        """Answers a turn once it is shown; returns whether there was one."""
+        with suppress(ConnectionError):
+            while len(self._heard) < 2 and (data := self.hear()):
+                self._heard += self._connection.feed(data)
+            if len(self._heard) >= 2:
+                (_, [symbol]), self._heard = self._heard[:2], self._heard[2:]
+                self._peer.sendall(encode_frame(symbol))
+                self.steps += 1
+                return True
+        self.close()
+        return False
+
+    def hear(self):
+        return b"" if self._peer.fileno() < 0 else self._peer.recv(4096)
+
+    def close(self):
+        self._peer.close()
+
+
+def step_all(learners):
+    return [learner.step() for learner in learners]
+
+
+@contextmanager
+def serving(path, *options, count=1):
+    """Serves CommAI as the command does; gives the port."""
+    changes = CommaiServeOptions(learners=int(options[0]) if options else None).prepare()
+    trials = of.trials("commai", count, tasks="micro4", max_steps=40, unchanged=0)
+    opened, ended = Future(), Future()
+
+    async def serve():
+        with Journal(path) as journal:
+            pair, dispatcher = DOMAIN.open_dispatcher(journal, trials, Serving("remote", None, changes.serving))
+            server = asyncio.create_task(serve_domain(pair, dispatcher, "127.0.0.1", 0, opened.set_result))
+            await asyncio.wrap_future(ended)
+            server.cancel()
+            await asyncio.gather(server, return_exceptions=True)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    try:
+        yield opened.result(60)
+    finally:
+        ended.set_result(None)
+        thread.join()
+
+
+def outcomes(path):
+    with Run(path) as run:
+        return sorted((cell.agent, cell.outcome) for cell in run.cells())
+
+
+def test_many_learners_play_at_once_on_one_port(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with serving(path) as port:
+        learners = []
+        for _ in range(12):
+            learners.append(Echo(port))
+            assert learners[-1].step(), "it plays while the others wait for their next symbol"
+        while any(step_all(learners)):
+            pass
+        assert {learner.steps for learner in learners} == {41}
+    names = ["remote", *(f"remote.{place}" for place in range(2, 13))]
+    assert outcomes(path) == sorted((name, "done") for name in names)
+
+
+def test_learners_with_a_port_each_are_told_apart_by_it(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with serving(path, "3", count=2) as port:
+        for _ in range(2):
+            learners = [Echo(port + place) for place in (2, 0, 1)]
+            while any(step_all(learners)):
+                pass
+    assert outcomes(path) == [
+        (name, "done") for name in ("remote", "remote", "remote.2", "remote.2", "remote.3", "remote.3")
+    ]
+
+
+def test_a_learner_that_comes_back_goes_on_while_others_play(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with serving(path) as port:
+        first, second = Echo(port), Echo(port)
+        for _ in range(5):
+            assert first.step()
+            assert second.step()
+        first.close()
+        again = Echo(port)
+        while again.step():
+            pass
+        assert again.steps == 36
+        while second.step():
+            pass
+    assert outcomes(path) == [("remote", "done"), ("remote.2", "done")]
+    with Run(path) as run:
+        assert {cell.attempt for cell in run.cells()} == {1}
+
+
+def play_out(learner):
+    while learner.step():
+        pass
+    return learner.steps
+
+
+def test_a_learner_that_has_trials_left_gets_them_though_another_has_none(tmp_path):
+    path = tmp_path / "run.sqlite"
+    with serving(path, count=2) as port:
+        first, second = Echo(port), Echo(port)
+        assert all(step_all([first, second]))
+        assert play_out(first) == 41
+        assert play_out(Echo(port)) == 41, "the second trial of the first learner"
+        assert play_out(second) == 41
+        assert play_out(Echo(port)) == 41, "the second trial of the second learner"
+        assert play_out(Echo(port)) == 0, "all trials are played"
+    assert outcomes(path) == [("remote", "done")] * 2 + [("remote.2", "done")] * 2
+
+
+def test_a_learner_that_says_nothing_for_an_hour_is_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(wire, "FORGET_SECONDS", 0.3)
+    monkeypatch.setattr(wire, "POLL_SECONDS", 0.1)
+    path = tmp_path / "run.sqlite"
+    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=40, unchanged=0), {"reply_seconds": None})
+    monkeypatch.setattr(of, "trials", lambda *_, **__: trials)
+    with serving(path) as port:
+        silent = Echo(port)
+        assert silent.step()
+        while silent.hear():
+            pass
+        silent.close()
+        again = Echo(port)
+        while again.step():
+            pass
+        assert again.steps == 40
+    assert outcomes(path) == [("remote", "done")]
+
+
+def test_a_message_larger_than_any_learners_is_refused():
+    frames = b"".join(encode_frame(b"x" * 60_000, more=True) for _ in range(2))
+    with pytest.raises(AgentProtocol, match="a message of more than 65536 bytes"):
+        list(wire.Connection().feed(GREETING + READY + frames))

@@ -16,14 +16,15 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.environment.task import BYTES
-from openfield.errors import AgentFault, AgentProtocol, AgentTimeout
-from openfield.serving.listen import refusing_place
+from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, InvalidInput
+from openfield.serving.listen import FORGET_SECONDS, refusing_place
 
 if TYPE_CHECKING:
     from openfield.serving.remote import RemoteRollout
@@ -66,6 +67,8 @@ class Connection:
             self._parts.append(body)
             if len(self._parts) > MAX_FRAMES:
                 raise AgentProtocol(f"a message of more than {MAX_FRAMES} frames")
+            if sum(map(len, self._parts)) > MAX_FRAME_BYTES:
+                raise AgentProtocol(f"a message of more than {MAX_FRAME_BYTES} bytes")
             if not flags & _MORE:
                 message, self._parts = self._parts, []
                 yield message
@@ -157,6 +160,10 @@ UNREAD_SECONDS = 5.0
 """Seconds a learner may answer without reading, once nothing more can be sent to it."""
 MAX_PEERS = 256
 """Connected programs that may wait in silence. If there are more, the first one is disconnected."""
+MAX_LEARNERS = 256
+"""Learners that may play at the same time."""
+PORT_TRIES = 20
+"""How often a row of free ports is looked for."""
 _BITS = (b"0", b"1")
 _BYTES = tuple(symbol.encode() for symbol in BYTES)
 
@@ -226,34 +233,130 @@ async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
         writer.close()
 
 
+class Learner:
+    """One of the learners of a port: the name it is recorded under, and the trial it has not finished."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self.session: str | None = None
+        self.plays = False
+
+
 class PairWire:
-    """Serves learners one after the other on one port. A new `hello` goes on with an unfinished trial."""
+    """Serves learners. A new `hello` goes on with an unfinished trial.
+
+    Learners of the original say no name. Those that play at the same time on one port become agents of their own by the
+    order in which they come; on ports of their own they are told apart by the port.
+    """
 
     port = 5556
 
+    def __init__(self, ports: int = 1, at_once: int = 1, agent: str = "remote") -> None:
+        """Make a wire.
+
+        Args:
+            ports: How many ports there are, one above the other.
+            at_once: How many learners may play on a port at the same time.
+            agent: The name of the first learner; a number is appended for the others.
+        """
+        self._ports, self._at_once, self._agent = ports, at_once, agent
+        self._threads, self._joining = ThreadPoolExecutor(ports * (at_once + 1), "learner"), asyncio.Lock()
+
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until cancelled."""
-        listener, session = PairListener(host, port), None
+        listeners = open_listeners(host, port, self._ports)
         try:
-            ready(listener.port)
-            while (handshake := await asyncio.to_thread(listener.wait_for_handshake)) is not None:
-                session = await self._play(dispatcher, listener, handshake, session)
+            first, last = listeners[0].port, listeners[-1].port
+            if self._ports > 1:
+                self.offer = f"{self._ports} learners on {host}:{first} to {last}, each on its own port"
+            ready(first)
+            names = [self._name(place) for place in range(1, self._ports + 1)]
+            each = zip(names, listeners, strict=True)
+            await asyncio.gather(*(self._serve_port(dispatcher, [Learner(name)], port) for name, port in each))
         finally:
-            listener.close()  # here, not in another thread: a second cancellation would skip it
+            for listener in listeners:
+                listener.close()  # here, not in another thread: a second cancellation would skip it
+            self._threads.shutdown(wait=False)
+
+    def _name(self, place: int) -> str | None:
+        return None if place == 1 else f"{self._agent}.{place}"
+
+    async def _serve_port(self, dispatcher: Dispatcher, learners: list[Learner], listener: PairListener) -> None:
+        """Let each learner that says hello on a port play, at once if there is room."""
+        loop, playing = asyncio.get_running_loop(), set[asyncio.Task[str | None]]()
+        try:
+            while (handshake := await loop.run_in_executor(self._threads, listener.wait_for_handshake)) is not None:
+                full = len(playing) >= self._at_once
+                if playing and (full or listener.has_hung_up(handshake.peer)):  # it may be the one that comes again
+                    patience = None if full else UNREAD_SECONDS
+                    await asyncio.wait(playing, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                playing.add(begun := loop.create_task(self._play(dispatcher, learners, listener, handshake)))
+                begun.add_done_callback(playing.discard)
+        finally:
+            for task in playing:
+                task.cancel()
+            await asyncio.gather(*playing, return_exceptions=True)
 
     async def _play(
-        self, dispatcher: Dispatcher, listener: PairListener, handshake: Handshake, session: str | None
+        self, dispatcher: Dispatcher, learners: list[Learner], listener: PairListener, handshake: Handshake
     ) -> str | None:
         """Play a trial as far as the learner goes; return the session if the trial is not finished."""
+        loop = asyncio.get_running_loop()
         try:
-            remote = await dispatcher.join(token=hello_token(handshake.first), session=session)
-            with remote:
-                await asyncio.to_thread(listener.converse, handshake, remote)
+            async with self._joining:
+                learner, remote = await self._join(dispatcher, learners, hello_token(handshake.first))
+            try:
+                with remote:
+                    await loop.run_in_executor(self._threads, listener.converse, handshake, remote)
+            finally:
+                learner.plays = False
+                learner.session = None if remote.rollout.over or remote.fault else remote.session
         except AgentFault:
             return None  # recorded with the remote; a refused learner hears nothing, as in the original
         finally:
             listener.drop(handshake.peer)
-        return None if remote.rollout.over else remote.session
+        return learner.session
+
+    async def _join(
+        self, dispatcher: Dispatcher, learners: list[Learner], token: str | None
+    ) -> tuple[Learner, RemoteRollout]:
+        """Return the learner that a newcomer is: one with an unfinished trial, one with trials left, or a new one.
+
+        Only a newcomer that plays at the same time as others can be new.
+        """
+        free = sorted((each for each in learners if not each.plays), key=lambda each: each.session is None)
+        if any(each.plays for each in learners) and self._at_once > 1:
+            free.append(Learner(self._name(len(learners) + 1)))
+        for learner in free:
+            learner.plays = True
+            try:
+                remote = await dispatcher.join(learner.name, token, learner.session)
+            except AgentFault:
+                learner.plays = False
+                if learner is free[-1]:
+                    raise
+            else:
+                if learner not in learners:
+                    learners.append(learner)
+                return learner, remote
+        raise AgentFault("Another learner plays on this port.")
+
+
+def open_listeners(host: str, port: int, count: int) -> list[PairListener]:
+    """Open ports, one above the other; for port 0 from any port on that has enough free ones above it."""
+    for _ in range(PORT_TRIES):
+        opened: list[PairListener] = []
+        try:
+            for _ in range(count):
+                opened.append(PairListener(host, opened[-1].port + 1 if opened else port))
+        except (InvalidInput, OverflowError):
+            for listener in opened:
+                listener.close()
+            if port:
+                raise
+        else:
+            return opened
+    raise InvalidInput(f"There are no {count} free ports in a row. Choose the first one: --port NUMBER.")
 
 
 class Peer:
@@ -297,7 +400,8 @@ class PairListener:
         with refusing_place(host, port):
             self._listener = socket.create_server((place, port))
         self.port: int = self._listener.getsockname()[1]
-        self._peers: dict[int, Peer] = {}
+        self._peers: dict[int, Peer] = {}  # those that wait in silence
+        self._playing: dict[int, Peer] = {}
         self._stopping = threading.Event()
 
     def wait_for_handshake(self) -> Handshake | None:
@@ -307,8 +411,17 @@ class PairListener:
                 if number == self._listener.fileno():
                     self._admit()
                 elif number in self._peers and (handshake := self._listen(self._peers[number])) is not None:
+                    self._playing[number] = self._peers.pop(number)
                     return handshake
         return None
+
+    def has_hung_up(self, newcomer: Peer) -> bool:
+        """Return whether a learner that played before a newcomer has closed its side of the connection."""
+        poll = select.poll()
+        for number, peer in list(self._playing.items()):
+            if peer is not newcomer:
+                poll.register(number, select.POLLRDHUP)
+        return bool(poll.poll(0))
 
     def converse(self, handshake: Handshake, remote: RemoteRollout) -> None:
         """Play until the trial is over, the learner is gone or breaks a rule, or `close` is called."""
@@ -333,7 +446,8 @@ class PairListener:
 
     def drop(self, peer: Peer) -> None:
         """Close the connection to a peer; another thread that is sending there stops."""
-        self._peers.pop(peer.socket.fileno(), None)
+        for peers in (self._peers, self._playing):
+            peers.pop(peer.socket.fileno(), None)
         with suppress(OSError):
             peer.socket.shutdown(socket.SHUT_RDWR)
         peer.socket.close()
@@ -341,7 +455,7 @@ class PairListener:
     def close(self) -> None:
         """Let all blocking calls return, and close all connections."""
         self._stopping.set()
-        for peer in list(self._peers.values()):
+        for peer in [*self._peers.values(), *self._playing.values()]:
             self.drop(peer)
         self._listener.close()
 
@@ -384,15 +498,17 @@ class PairListener:
         return Handshake(peer, messages[0], messages[1:]) if messages else None
 
     def _receive(self, sock: socket.socket, seconds: float | None) -> bytes:
-        """Return the next bytes of the learner."""
-        end = None if seconds is None else time.monotonic() + seconds
+        """Return the next bytes of the learner; one that says nothing for an hour has left."""
+        end = time.monotonic() + (FORGET_SECONDS if seconds is None else seconds)
         while True:
             try:
                 data = sock.recv(4096)
             except BlockingIOError:
                 if self._stopping.is_set():
                     raise EOFError from None
-                if end is not None and time.monotonic() > end:
+                if time.monotonic() > end:
+                    if seconds is None:
+                        raise EOFError from None
                     raise AgentTimeout(f"the learner sent no symbol within {seconds:g} s") from None
                 continue
             if not data:
