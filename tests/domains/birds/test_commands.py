@@ -143,7 +143,8 @@ def test_a_trial_that_nothing_ends_is_refused_and_one_with_any_limit_ends(say):
 
 @pytest.mark.parametrize("place", ["no/such.xml", ".", "x" * 300])
 def test_a_configuration_that_is_not_there_gives_way_to_the_default_and_one_line_says_so(say, place):
-    small = ("--set", "before=1", "--set", "after=1", "--trials", 1, "--workers", 0, "--agent", "random")
+    lengths = ("--set", "before=1", "--set", "after=1")
+    small = (*lengths, "--set", "unchanged=0", "--trials", 1, "--workers", 0, "--agent", "random")
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         status, said = say("run", "birds", "--config", place, *small, "-o", "run.sqlite")
@@ -159,7 +160,7 @@ def test_a_server_says_so_too_and_serves(tmp_path):
         line = server.stdout.readline()
         server.terminate()
         _, errors = server.communicate(timeout=60)
-    assert line.startswith("Serving 5 trials of birds on 127.0.0.1:")
+    assert line.startswith("Serving 7 trials of birds on 127.0.0.1:")
     assert errors == "openfield: There is no configuration at no.xml; the default trials are played instead.\n"
 
 

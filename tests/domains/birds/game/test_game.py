@@ -349,7 +349,7 @@ def test_the_same_shots_give_the_same_bits_in_another_process():
     assert other == shots_of_a_level()
 
 
-@pytest.mark.parametrize(("module", "use"), [("Box2D", lambda: Game(level(FAR))), ("PIL", drawing._load_pillow)])
+@pytest.mark.parametrize(("module", "use"), [("Box2D", lambda: Game(level(FAR))), ("PIL.Image", drawing._load_pillow)])
 def test_a_missing_part_is_named_with_the_line_that_installs_it(monkeypatch, module, use):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=re.escape(install_line("birds"))):
