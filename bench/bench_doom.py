@@ -99,7 +99,7 @@ def turnover() -> None:
 def maps() -> None:
     """The usual ones, and those with the most things in them."""
     for novelty in ("203:hard", "201:hard"):
-        trial = ARENA.trials(1, novelty=novelty, training=0, episodes=3000, unchanged=0)[0]
+        trial = ARENA.trials(1, novelty=novelty, training=0, episodes=3000, before=900, unchanged=0)[0]
         started = time.process_time()
         script = TrialScript(ARENA, trial)
         build_wad("arena", script.layouts, script.settings)
