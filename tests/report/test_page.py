@@ -44,6 +44,11 @@ class TestContent:
         assert "A small maze" in page
         assert "Left and right change places." in page
 
+    def test_says_where_detection_can_be_had_by_counting(self) -> None:
+        said = '<p class="terms">The onset is fixed or published: detection can be had by counting.</p>'
+        assert said in render(make_run())
+        assert "by counting" not in render(make_run(window=(1, 3)))
+
     def test_names_what_no_domain_can_describe(self) -> None:
         assert "Swap." in render(make_run(), {})
         assert "Fog." in render(make_run(novelty=("fog",)))

@@ -7,6 +7,7 @@ from rich.console import Console
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
 from openfield.report.terminal import render_summary
+from openfield.trial import Phase
 from support.records import make_cell, make_run, make_trial
 
 
@@ -76,6 +77,24 @@ def test_without_novelty_there_is_only_a_test() -> None:
     text = render([make_cell([], [0.9], [], trial=make_trial(s, novelty=())) for s in range(5)])
     assert "Performance in the test" in text
     assert "before the onset" not in text
+
+
+COUNTABLE = "the onset is fixed or published: detection can be had by counting"
+
+
+def test_a_line_says_where_detection_can_be_had_by_counting() -> None:
+    assert f"\nagents are not told\n{COUNTABLE}\n" in "\n".join(map(str.rstrip, render(make_run()).splitlines()))
+    assert COUNTABLE not in render(make_run(window=(1, 3)))
+    assert COUNTABLE not in render(make_run(red_light=True))
+    assert COUNTABLE not in render(make_run(novelty=()))
+    blind, known = make_run(["ada"], window=(1, 3)), make_run(["bob"])
+    assert f"{COUNTABLE} (bob)" in render([*blind, *known])
+
+
+def test_unchanged_trials_are_no_reason_for_that_line_nor_against_it() -> None:
+    twins = make_run(phases=(Phase("test", 6),), scenario=("swap",))
+    assert COUNTABLE in render([*make_run(), *twins])
+    assert COUNTABLE not in render([*make_run(window=(1, 3)), *twins])
 
 
 def test_agents_for_whom_a_terminal_is_too_narrow_get_a_further_table() -> None:

@@ -31,6 +31,7 @@ from openfield.metrics.stats import (
 
 MIN_IQM_TRIALS = 20
 """The fewest trials with an interquartile mean: below, its middle half is a handful of them."""
+COUNTABLE = "the onset is fixed or published: detection can be had by counting"
 SILENT = Estimate(None, None, None, 0, "the agent states no belief")
 
 Values = dict[str, dict[str, float]]
@@ -53,6 +54,8 @@ class AgentResults(msgspec.Struct, frozen=True):
     """The same over completed trials only, where failed ones make a difference."""
     iqm: Estimate | None = None
     """The interquartile mean of the test performance, after the onset if there is one; from 20 trials on."""
+    note: str = ""
+    """What a reader must know of its trials."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -117,7 +120,8 @@ def _summarise_group(
     beside = {name: other for name, other in others.items() if other != found.get(name)}
     trials = len({cell.trial.id for cell in scored})
     iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
-    return AgentResults(agent, scenario, trials, count_outcomes(played), found, beside, iqm)
+    note = COUNTABLE if not scenario.red_light and is_countable(played) else ""
+    return AgentResults(agent, scenario, trials, count_outcomes(played), found, beside, iqm, note)
 
 
 def estimate_numbers(
@@ -138,6 +142,11 @@ def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | N
         return None
     found = estimate_iqm(scores)
     return found if intervals == "usual" else without_interval(found)
+
+
+def is_countable(cells: Iterable[CellRecord]) -> bool:
+    """Return whether the world changes at a known place in all trials in which it changes."""
+    return {cell.trial.window for cell in cells if cell.trial.is_changed} == {None}
 
 
 def states_beliefs(cells: Iterable[CellRecord]) -> bool:

@@ -18,7 +18,7 @@ from openfield.atomic import replacing
 from openfield.capabilities import HasFigures
 from openfield.journal.reader import CellRecord
 from openfield.metrics.scenario import Key, Scenario, group_cells
-from openfield.metrics.summary import Summary
+from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.chart import draw_curves
 from openfield.report.openset import draw_openset
@@ -132,7 +132,7 @@ def _draw_body(
             charts += draw_openset(played, baseline) + own
         results = draw_results(summary.numbers, groups)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
-        yield f"<section>{_draw_heading(scenario, domains)}{charts}{results}{rivals}</section>"
+        yield f"<section>{_draw_heading(scenario, groups, domains)}{charts}{results}{rivals}</section>"
 
 
 def _say_omissions(scenarios: int, detail: Detail) -> str:
@@ -145,12 +145,13 @@ def _say_omissions(scenarios: int, detail: Detail) -> str:
     return f"<p>Left out to keep this page small: {' and '.join(lacks)}. The terminal report has every number.</p>"
 
 
-def _draw_heading(scenario: Scenario, domains: Domains) -> str:
+def _draw_heading(scenario: Scenario, groups: Sequence[AgentResults], domains: Domains) -> str:
     """Draw the heading: the domain, its novelty in words, and the terms of its trials."""
+    terms = filter(None, (words.describe_terms(scenario), words.describe_onset(groups)))
     return (
         f"<h2>{escape(words.title_domain(scenario, domains))}</h2>"
         f'<p class="novelty">{escape(_sentence(words.describe_novelty(scenario, domains)))}</p>'
-        f'<p class="terms">{escape(_sentence(words.describe_terms(scenario)))}</p>'
+        + "".join(f'<p class="terms">{escape(_sentence(text))}</p>' for text in terms)
     )
 
 

@@ -31,7 +31,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
         groups = list(members)
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
-        parts += [_heading(scenario, domains), _Results(summary, groups)]
+        parts += [_heading(scenario, groups, domains), _Results(summary, groups)]
         parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
 
@@ -56,11 +56,12 @@ def _notes(summary: Summary) -> Iterator[Text]:
             yield Text(f"{failure.agent}, {failure.outcome}{first}: {words.shorten_note(failure.note)}")
 
 
-def _heading(scenario: Scenario, domains: Domains) -> Text:
+def _heading(scenario: Scenario, groups: list[AgentResults], domains: Domains) -> Text:
     text = Text(words.title_domain(scenario, domains), style="bold")
     text.append(f"\n{words.describe_novelty(scenario, domains)}", style="not bold")
-    terms = words.describe_terms(scenario)
-    return text.append(f"\n{terms}", style="not bold dim") if terms else text
+    for terms in filter(None, (words.describe_terms(scenario), words.describe_onset(groups))):
+        text.append(f"\n{terms}", style="not bold dim")
+    return text
 
 
 class _Results:

@@ -80,6 +80,13 @@ def describe_terms(scenario: Scenario) -> str:
     return "; ".join(terms + ([f"settings: {scenario.settings}"] if scenario.settings else []))
 
 
+def describe_onset(groups: Sequence[AgentResults]) -> str:
+    """Describe what a reader must know of the onsets of a scenario, and for which agents if not for all."""
+    noted = [group for group in groups if group.note]
+    whose = "" if len(noted) == len(groups) else f" ({', '.join(group.agent for group in noted)})"
+    return f"{noted[0].note}{whose}" if noted else ""
+
+
 def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
     """Return the title and note of a number; they name no onset if nothing changes in the scenario."""
     if scenario.novelty:

@@ -36,6 +36,14 @@ def test_report_of_chosen_metrics(openfield: Any, run: Path, tmp_path: Path) -> 
     assert (tmp_path / "page.html").exists()
 
 
+def test_json_says_where_detection_can_be_had_by_counting(openfield: Any, run: Path) -> None:
+    small = ("--set", "training=0", "--set", "before=1", "--set", "after=2", "--trials", 1, "--workers", 0)
+    openfield("run", MAZE, *small, "--set", "onset=0-1", "-o", "blind.sqlite")
+    fixed, blind = (json.loads(openfield("report", file, "--json").out)["groups"] for file in (run, "blind.sqlite"))
+    assert {group["note"] for group in fixed} == {"the onset is fixed or published: detection can be had by counting"}
+    assert {group["note"] for group in blind} == {""}
+
+
 MEASURE = """
 from openfield.metrics import Metric, Number
 

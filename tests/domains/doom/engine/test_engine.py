@@ -116,7 +116,7 @@ OWNER = """
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.world import DoomWorld
 
-    world = DoomWorld(DUEL, DUEL.trials(1, training=0)[0])
+    world = DoomWorld(DUEL, DUEL.trials(1, training=0, unchanged=0)[0])
     world.reset()
     print(world._engine.wad.parent, flush=True)
     sys.stdin.read()
@@ -188,7 +188,7 @@ BAD = """
 
     launch.START_SECONDS = float(sys.argv[2])
     launch.engine_path = lambda: Path(sys.argv[1])
-    trials = DUEL.trials(1, training=0, episodes=1)
+    trials = DUEL.trials(1, training=0, episodes=1, unchanged=0)
     for cell in of.run("random", trials, Path(sys.argv[1]).with_name("run.sqlite")).cells:
         print(cell.outcome, cell.note, flush=True)
 """
@@ -277,7 +277,7 @@ LATE = """
 
     holder = threading.Thread(target=hold_first)
     holder.start()
-    trials = DUEL.trials(3, training=0, episodes=1, limit=20)
+    trials = DUEL.trials(3, training=0, episodes=1, limit=20, unchanged=0)
     for cell in of.run("random", trials, Path(sys.argv[1]), workers=0).cells:
         print(cell.outcome)
     holder.join()
@@ -387,7 +387,7 @@ FORKS = """
     from openfield.domains.doom.world import DoomWorld
 
     engine.CALL_SECONDS = 5.0
-    first, trials = os.getpid(), DUEL.trials(4, training=0, episodes=1)
+    first, trials = os.getpid(), DUEL.trials(4, training=0, episodes=1, unchanged=0)
     DUEL.expect(trials[:2])
 
     def play(trial):
