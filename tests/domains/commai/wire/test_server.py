@@ -19,15 +19,8 @@ from openfield.core import Reply, Turn
 from openfield.domains.commai import DOMAIN
 from openfield.domains.commai.options import CommaiServeOptions
 from openfield.domains.commai.wire import server as wire
-from openfield.domains.commai.wire.server import (
-    GREETING,
-    Codec,
-    PairWire,
-    encode_command,
-    encode_frame,
-    hello_token,
-    is_hello,
-)
+from openfield.domains.commai.wire.server import Codec, PairWire, hello_token, is_hello
+from openfield.domains.commai.wire.zmtp import GREETING, encode_command, encode_frame
 from openfield.errors import AgentProtocol
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal

@@ -1,4 +1,4 @@
 """The protocol of remote learners: ZeroMQ PAIR, byte for byte the original's.
 
-`server.py` serves learners on a port. It holds the part of ZeroMQ's own protocol that this needs.
+Start with `server.py`, which serves learners. `zmtp.py` is the part of ZeroMQ's own protocol that it needs.
 """

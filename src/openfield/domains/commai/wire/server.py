@@ -1,10 +1,8 @@
 """Serve remote learners of the original over ZeroMQ PAIR: send a reward and a symbol, receive a symbol.
 
-`Connection` is the part of ZeroMQ's protocol that learners need (ZMTP 3.0, no security, PAIR sockets): bytes in,
-messages out. Through libzmq a step costs 35 µs and a second thread; this costs a third of that. The codec is bytes in,
-values out. `PairWire` talks to each learner in one thread, because a thread or an event loop's turn per step would cost
-more than the step. The protocol has no acknowledgement: replies are written in good time, and a learner that comes back
-is shown the turn it has not answered.
+The codec is bytes in, values out. `PairWire` talks to each learner in one thread, because a thread or an event loop's
+turn per step would cost more than the step. The protocol has no acknowledgement: replies are written in good time, and
+a learner that comes back is shown the turn it has not answered.
 """
 
 from __future__ import annotations
@@ -23,134 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.environment.task import BYTES
+from openfield.domains.commai.wire.zmtp import Connection, encode_frame
 from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, InvalidInput
 from openfield.serving.listen import FORGET_SECONDS, refusing_place
 
 if TYPE_CHECKING:
     from openfield.serving.remote import RemoteRollout
     from openfield.serving.wire import Dispatcher
-
-
-GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-MAX_FRAME_BYTES = 1 << 16
-"""A peer that sends a longer frame is not a learner."""
-MAX_FRAMES = 16
-"""A peer that sends a message of more frames is not a learner."""
-_MORE, _LONG, _COMMAND = 1, 2, 4
-
-
-class Connection:
-    """One peer's side of a connection: it joins received bytes to messages, and collects the bytes to send."""
-
-    def __init__(self) -> None:
-        self.outgoing = GREETING
-        self.ready = False
-        """Whether messages may be sent: the peer has introduced itself as a PAIR socket."""
-        self._greeted = False
-        self._data = b""
-        self._parts: list[bytes] = []
-
-    def feed(self, data: bytes) -> Iterator[list[bytes]]:
-        """Yield the messages that are complete now, each a list of frames.
-
-        Raises:
-            AgentProtocol: The peer does not speak this protocol.
-        """
-        self._data += data
-        if not self._greeted and not self._greet():
-            return
-        while (frame := self._next_frame()) is not None:
-            flags, body = frame
-            if flags & _COMMAND:
-                self._obey(body)
-                continue
-            self._parts.append(body)
-            if len(self._parts) > MAX_FRAMES:
-                raise AgentProtocol(f"a message of more than {MAX_FRAMES} frames")
-            if sum(map(len, self._parts)) > MAX_FRAME_BYTES:
-                raise AgentProtocol(f"a message of more than {MAX_FRAME_BYTES} bytes")
-            if not flags & _MORE:
-                message, self._parts = self._parts, []
-                yield message
-
-    @property
-    def midway(self) -> bool:
-        """Whether a message has arrived in part: the next bytes are the rest of it, whatever they look like."""
-        return bool(self._data or self._parts)
-
-    def take_outgoing(self) -> bytes:
-        """Return the bytes to send now, and forget them."""
-        outgoing, self.outgoing = self.outgoing, b""
-        return outgoing
-
-    def _greet(self) -> bool:
-        """Return whether the peer's greeting is complete; it must be version 3 without security."""
-        data = self._data
-        if data[:1] not in (b"", b"\xff") or (len(data) > 9 and data[9] != 0x7F):
-            raise AgentProtocol("the peer does not speak ZeroMQ")
-        if len(data) > 10 and data[10] < 3:
-            raise AgentProtocol(f"the peer speaks ZMTP {data[10]}; version 3 is needed (libzmq 4 or newer)")
-        if len(data) < len(GREETING):
-            return False
-        if data[12:32].rstrip(b"\0") != b"NULL":
-            raise AgentProtocol("the peer wants a secured connection; there is none here")
-        self._greeted, self._data = True, data[len(GREETING) :]
-        self.outgoing += encode_command(b"READY", b"\x0bSocket-Type" + (4).to_bytes(4, "big") + b"PAIR")
-        return True
-
-    def _next_frame(self) -> tuple[int, bytes] | None:
-        data = self._data
-        if not data:
-            return None
-        start = 9 if data[0] & _LONG else 2
-        size = int.from_bytes(data[1:start], "big") if len(data) >= start else 0
-        if size > MAX_FRAME_BYTES:
-            raise AgentProtocol(f"a frame of {size} bytes")
-        if len(data) < start + size:
-            return None
-        self._data = data[start + size :]
-        return data[0], data[start : start + size]
-
-    def _obey(self, body: bytes) -> None:
-        """Handle a command: the peer introduces itself, pings, or reports an error."""
-        name, rest = body[1 : 1 + body[0]] if body else b"", body[1 + body[0] :] if body else b""
-        if name == b"READY":
-            kind = read_properties(rest).get(b"socket-type", b"")
-            if kind != b"PAIR":
-                raise AgentProtocol(f"the peer's socket is a {kind.decode('latin-1')}; it must be a PAIR")
-            self.ready = True
-        elif name == b"PING":
-            self.outgoing += encode_command(b"PONG", rest[2:])
-        elif name == b"ERROR":
-            raise AgentProtocol(f"the peer refuses: {rest[1:].decode('latin-1')}")
-
-
-def encode_frame(body: bytes, more: bool = False) -> bytes:
-    """Encode a frame of a message."""
-    flags = _MORE if more else 0
-    if len(body) < 256:
-        return bytes((flags, len(body))) + body
-    return bytes((flags | _LONG,)) + len(body).to_bytes(8, "big") + body
-
-
-def encode_command(name: bytes, data: bytes) -> bytes:
-    """Encode a command with its data."""
-    body = bytes((len(name),)) + name + data
-    return bytes((_COMMAND, len(body))) + body
-
-
-def read_properties(data: bytes) -> dict[bytes, bytes]:
-    """Return the properties of a READY command, with names in lower case."""
-    found: dict[bytes, bytes] = {}
-    while data:
-        name_end = 1 + data[0]
-        value_start = name_end + 4
-        value_end = value_start + int.from_bytes(data[name_end:value_start], "big")
-        if value_end > len(data) or len(data) < value_start:
-            raise AgentProtocol("a READY command that is cut off")
-        found[data[1:name_end].lower()] = data[value_start:value_end]
-        data = data[value_end:]
-    return found
 
 
 HELLO = b"hello"
@@ -233,7 +110,7 @@ async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
         writer.close()
 
 
-class Learner:
+class ServedLearner:
     """One of the learners of a port: the name it is recorded under, and the trial it has not finished."""
 
     def __init__(self, name: str | None) -> None:
@@ -272,7 +149,7 @@ class PairWire:
             ready(first)
             names = [self._name(place) for place in range(1, self._ports + 1)]
             each = zip(names, listeners, strict=True)
-            await asyncio.gather(*(self._serve_port(dispatcher, [Learner(name)], port) for name, port in each))
+            await asyncio.gather(*(self._serve_port(dispatcher, [ServedLearner(name)], port) for name, port in each))
         finally:
             for listener in listeners:
                 listener.close()  # here, not in another thread: a second cancellation would skip it
@@ -281,7 +158,7 @@ class PairWire:
     def _name(self, place: int) -> str | None:
         return None if place == 1 else f"{self._agent}.{place}"
 
-    async def _serve_port(self, dispatcher: Dispatcher, learners: list[Learner], listener: PairListener) -> None:
+    async def _serve_port(self, dispatcher: Dispatcher, learners: list[ServedLearner], listener: PairListener) -> None:
         """Let each learner that says hello on a port play, at once if there is room."""
         loop, playing = asyncio.get_running_loop(), set[asyncio.Task[str | None]]()
         try:
@@ -298,7 +175,7 @@ class PairWire:
             await asyncio.gather(*playing, return_exceptions=True)
 
     async def _play(
-        self, dispatcher: Dispatcher, learners: list[Learner], listener: PairListener, handshake: Handshake
+        self, dispatcher: Dispatcher, learners: list[ServedLearner], listener: PairListener, handshake: Handshake
     ) -> str | None:
         """Play a trial as far as the learner goes; return the session if the trial is not finished."""
         loop = asyncio.get_running_loop()
@@ -318,15 +195,15 @@ class PairWire:
         return learner.session
 
     async def _join(
-        self, dispatcher: Dispatcher, learners: list[Learner], token: str | None
-    ) -> tuple[Learner, RemoteRollout]:
+        self, dispatcher: Dispatcher, learners: list[ServedLearner], token: str | None
+    ) -> tuple[ServedLearner, RemoteRollout]:
         """Return the learner that a newcomer is: one with an unfinished trial, one with trials left, or a new one.
 
         Only a newcomer that plays at the same time as others can be new.
         """
         free = sorted((each for each in learners if not each.plays), key=lambda each: each.session is None)
         if any(each.plays for each in learners) and self._at_once > 1:
-            free.append(Learner(self._name(len(learners) + 1)))
+            free.append(ServedLearner(self._name(len(learners) + 1)))
         for learner in free:
             learner.plays = True
             try:

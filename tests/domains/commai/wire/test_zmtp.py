@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.commai.wire.server import GREETING, Connection, encode_command, encode_frame, read_properties
+from openfield.domains.commai.wire.zmtp import GREETING, Connection, encode_command, encode_frame, read_properties
 from openfield.errors import AgentProtocol
 
 READY = encode_command(b"READY", b"\x0bSocket-Type\0\0\0\4PAIR\x08Identity\0\0\0\0")
