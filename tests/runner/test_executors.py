@@ -94,9 +94,10 @@ def test_a_worker_that_is_killed_is_our_failure_and_its_cell_goes_on_where_it_wa
     of.run([Suicide, copycat], tiny_trials(1), path, workers=2, watch=seen.append)
     with Run(path) as run:
         dead, fine = run.cells()
-    assert (dead.outcome, dead.note) == ("harness_error", "Its worker process died (signal SIGKILL).")
+    note = "Its worker process died (signal SIGKILL), each of 4 times while the agent was asked."
+    assert (dead.outcome, dead.note) == ("agent_error", note)  # else it would get rid of its bad trials
     assert fine.outcome == "done"
-    assert sum(isinstance(entry, AttemptEnd) and entry.torn for entry in seen) == 1 + MAX_RETRIES
+    assert sum(isinstance(entry, AttemptEnd) and entry.torn for entry in seen) == MAX_RETRIES
     assert (dead.attempt, len(dead.episodes)) == (1, 1)
     assert sum(isinstance(entry, EpisodeEnd) and entry.cell == dead.id for entry in seen) == 1
 
@@ -126,13 +127,111 @@ class Closer(Bad):
         os.closerange(3, 1_000)
 
 
+class Terminator(Bad):
+    def fail(self) -> None:
+        os.kill(os.getppid(), signal.SIGTERM)
+
+
+class GroupTerminator(Bad):
+    def fail(self) -> None:
+        os.killpg(0, signal.SIGTERM)
+
+
+class SelfTerminator(Bad):
+    def fail(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("agent", "note"),
+    [
+        (Terminator, "Turn 9: the agent raised PermissionError: an agent may not send signals to the process that"),
+        (GroupTerminator, "Turn 9: the agent raised PermissionError: an agent may not send signals to the process"),
+        (SelfTerminator, "It was told to stop, but not by openfield, each of 4 times while the agent was asked."),
+    ],
+)
+def test_an_agent_that_sends_signals_stops_no_run(path: Path, agent: type[Bad], note: str) -> None:
+    of.run([agent, copycat], tiny_trials(1), path, workers=1)
+    with Run(path) as run:
+        bad, fine = run.cells()
+    assert (bad.outcome, fine.outcome) == ("agent_error", "done")
+    assert bad.note.startswith(note)
+
+
+class Forker(Bad):
+    """Leaves processes behind: a child, and a child's child in a session of its own."""
+
+    def fail(self) -> None:
+        for _ in range(3):
+            if not os.fork():
+                os.setsid()
+                if os.fork():
+                    os._exit(0)
+                with Path("forks").open("a") as file:
+                    file.write(f"{os.getpid()}\n")
+                time.sleep(600)
+        if not os.fork():
+            time.sleep(600)
+        wait_until(lambda: len(Path("forks").read_text().split()) == 3)
+
+
+class ForkerReturns(Bad):
+    """Comes back twice."""
+
+    def fail(self) -> None:
+        os.fork()
+
+
+def test_what_an_agent_forks_ends_with_its_cell(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    Path("forks").touch()
+    of.run([Forker], tiny_trials(1), path, workers=1)
+    forked = [int(pid) for pid in Path("forks").read_text().split()]
+    assert len(forked) == 3
+    wait_until(lambda: not any(alive(pid) for pid in forked))
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done"]
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_fork_that_comes_back_writes_nothing(path: Path, spawn: Spawn, workers: str) -> None:
+    code = f"""
+import openfield as of
+from runner.test_executors import ForkerReturns
+from support.worlds import tiny_trials
+if __name__ == "__main__":
+    of.run([ForkerReturns], tiny_trials(1), {str(path)!r}, workers={workers})
+"""
+    script = path.with_suffix(".py")
+    script.write_text(code)
+    assert spawn(script).wait(60) == 0
+    with Run(path) as run:
+        assert run.verify() == []
+        assert [(cell.outcome, len(cell.episodes)) for cell in run.cells()] == [("done", 8)]
+
+
+def test_too_few_files_for_workers_are_explained(path: Path, spawn: Spawn) -> None:
+    limits = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))"
+    command = f"{limits}; from openfield.cli.main import main; main()"
+    words = ["run", "commai", "--trials", "4", "--set", "max_steps=5", "--set", "unchanged=0", "-o", path]
+    few = spawn("-c", command, *words, "--workers", "8", stderr=-1, stdout=-1)
+    said = few.communicate(timeout=120)[1].decode()
+    assert few.returncode == 2
+    assert said.splitlines()[-1].startswith("openfield: Only 20 files may be open at once here")
+    assert "Traceback" not in said
+    assert spawn("-c", command, *words, "--workers", "1", stdout=-1).wait(120) == 0
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done"] * 4
+
+
 def test_an_agent_that_closes_everything_ends_its_worker_without_a_traceback(
     path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     of.run([Closer, copycat], tiny_trials(1), path, workers=1)
     with Run(path) as run:
         closer, fine = run.cells()
-    assert (closer.outcome, fine.outcome) == ("harness_error", "done")
+    assert (closer.outcome, fine.outcome) == ("agent_error", "done")
+    assert closer.note == "The agent closed the files of the process it ran in."
     assert "Traceback" not in capfd.readouterr().err
 
 

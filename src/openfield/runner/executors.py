@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, MutableSequence
 from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection, wait
@@ -20,18 +21,27 @@ from typing import Any, Protocol
 
 import msgspec
 
-from openfield.errors import InvalidInput, JournalError
-from openfield.journal.reader import OUR_FAILURES
+from openfield.errors import NO_HANDLES, InvalidInput, JournalError, too_many_files
+from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES
+from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Emit
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.runner.player import Job, Player
-from openfield.runner.processes import ONE_THREAD, end_with_parent, undisturbed
+from openfield.runner.processes import (
+    MAX_FORKS,
+    ONE_THREAD,
+    end_forks,
+    end_with_parent,
+    note_forks,
+    refuse_signals_to_parent,
+    undisturbed,
+)
 
 GRACE_SECONDS = 0.5
 """How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
 POLL_SECONDS = 0.1
-UNGUARDED = 113
-"""The exit status of a worker that was made to run the script it was started by."""
+UNGUARDED, SEVERED = 113, 114
+"""The exit statuses of a worker that was made to run the script it was started by, and of one whose pipe was closed."""
 
 
 class Executor(Protocol):
@@ -63,7 +73,14 @@ class Inline:
     """Plays jobs in this process, one after the other. An agent that never answers is never ended."""
 
     def __init__(self, emit: Emit) -> None:
-        self._player = Player(emit)
+        own = os.getpid()
+
+        def emit_here(*entries: Entry) -> Receipt[None] | None:
+            if os.getpid() != own:  # an agent forked, and its child came back here: one record has one writer
+                os._exit(0)
+            return emit(*entries)
+
+        self._player = Player(emit_here)
         self.free = 1
 
     def start(self, job: Job) -> None:
@@ -88,6 +105,7 @@ class Processes:
         self._emit = emit
         self._workers = workers
         self._stopping = False
+        self._deaths: Counter[str] = Counter()  # how often the process of a cell died while its agent was asked
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
 
@@ -102,12 +120,20 @@ class Processes:
         knows_main = b"__main__" in message
         worker = next((each for each in self._idle if each.knows_main or not knows_main), None)
         if worker is None:
-            worker = _Worker(knows_main)
+            worker = self._hire(knows_main)
         else:
             self._idle.remove(worker)
         self._busy.append(worker)
         worker.connection.send_bytes(message)
         worker.job = job
+
+    def _hire(self, knows_main: bool) -> _Worker:
+        try:
+            return _Worker(knows_main)
+        except OSError as error:
+            if error.errno in NO_HANDLES:
+                raise too_many_files() from None
+            raise
 
     def poll(self) -> None:
         """Emit what the workers sent, and look after those that hang or died."""
@@ -151,6 +177,11 @@ class Processes:
 
         Not where it failed by no fault of the agent's: an earlier agent may have left its process unfit to play in.
         """
+        if not self._stopping and any(_is_stop(entry) for entry in worker.ending):
+            self._emit(*(entry for entry in worker.ending if not _is_stop(entry)))
+            worker.ending = []
+            self._blame_death(worker, "It was told to stop, but not by openfield", asked=True)
+            return
         entries, worker.ending, worker.job = worker.ending, [], None
         self._busy.remove(worker)
         if any(isinstance(entry, AttemptEnd) and entry.outcome in OUR_FAILURES for entry in entries):
@@ -170,14 +201,30 @@ class Processes:
             )
         if self._stopping:
             self._give_up(worker, "cancelled", "")
+        elif worker.process.exitcode in (None, SEVERED):
+            self._give_up(worker, "agent_error", "The agent closed the files of the process it ran in.")
         elif worker.ended_by_agent():
             self._give_up(worker, "agent_error", f"The agent ended the process it ran in ({how}).")
         else:
-            self._give_up(worker, "harness_error", f"Its worker process died ({how}).", torn=True)
+            self._blame_death(worker, f"Its worker process died ({how})", worker.asked)
+
+    def _blame_death(self, worker: _Worker, how: str, asked: bool) -> None:
+        """Take a death for a failure of ours, so that the cell is tried again; one after all tries is the agent's.
+
+        An agent that ends its process whenever it does badly must not get rid of these trials.
+        """
+        job = worker.job
+        if job is not None and not worker.ending:
+            self._deaths[job.cell.id] += asked
+            if self._deaths[job.cell.id] > MAX_RETRIES:
+                note = f"{how}, each of {MAX_RETRIES + 1} times while the agent was asked."
+                self._give_up(worker, "agent_error", note)
+                return
+        self._give_up(worker, "harness_error", f"{how}.", torn=True)
 
     def _give_up(self, worker: _Worker, outcome: str, note: str, torn: bool = False) -> None:
         """End a worker, and its job with this outcome unless the job had ended: then only its agent was left."""
-        job = worker.job
+        job, worker.job = worker.job, None
         self._busy.remove(worker)
         worker.end(at_once=True)
         if worker.ending:
@@ -193,7 +240,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.knows_main = knows_main
         self.connection, theirs = context.Pipe()
-        self._pulse: MutableSequence[int] = context.RawArray("q", 1)
+        self._pulse: MutableSequence[int] = context.RawArray("q", 1 + MAX_FORKS)
         self.process: BaseProcess = context.Process(target=_work, args=(theirs, self._pulse), daemon=True)
         self.job: Job | None = None
         self.ending: list[Entry] = []
@@ -211,7 +258,12 @@ class _Worker:
 
     def ended_by_agent(self) -> bool:
         """Return whether the agent ended the dead process while it was asked, and not a signal from outside."""
-        return bool(self._pulse[0]) and self.process.exitcode not in (-signal.SIGKILL, -signal.SIGTERM)
+        return self.asked and self.process.exitcode not in (-signal.SIGKILL, -signal.SIGTERM)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the process waits for its agent, or died while it did."""
+        return bool(self._pulse[0])
 
     def interrupt(self) -> None:
         """End the agent's turn with an error inside the worker, so that all turns before it are kept."""
@@ -224,6 +276,7 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.process.close()
+        end_forks(self._pulse)
 
 
 def refuse_unguarded() -> None:
@@ -267,8 +320,11 @@ def _work(connection: Connection, shared: Any) -> None:
             send(entries)
 
     os.dup2(2, 1)  # what agents print must not end up in what the parent prints for programs to read
-    player = Player(emit, memoryview(shared).cast("B").cast("q"))
+    pulse = memoryview(shared).cast("B").cast("q")
+    player = Player(emit, pulse)
+    note_forks(pulse)
     end_with_parent()
+    refuse_signals_to_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for programs that agents start
     signal.signal(signal.SIGTERM, lambda *_: player.stop())
@@ -280,9 +336,17 @@ def _work(connection: Connection, shared: Any) -> None:
                 player.play(job)
             except JournalError as error:  # it cannot be read here; whether it can be written, the parent will see
                 emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", str(error), 0.0, torn=True))
+            end_forks(pulse)
             send(())  # ready for the next one
-    except (EOFError, OSError):  # the parent is gone, or an agent has closed what leads to it
+    except (EOFError, ConnectionError):  # the parent is gone
         return
+    except OSError:  # an agent has closed what leads to the parent
+        os._exit(SEVERED)
+
+
+def _is_stop(entry: Entry) -> bool:
+    """Return whether an entry says that a cell was stopped on request."""
+    return isinstance(entry, AttemptEnd) and entry.outcome == "cancelled" and not entry.note
 
 
 def _how(exit_code: int | None) -> str:

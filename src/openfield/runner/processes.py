@@ -10,8 +10,9 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableSequence
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -19,6 +20,10 @@ from typing import Any, Protocol
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
+MAX_FORKS = 4096
+"""Places for the numbers of forked processes."""
+MARK = b"--multiprocessing-fork"
+"""On the command line of workers, and so of what is forked off them."""
 GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
 """Reads a process group, and ends it when its standard input is closed."""
 
@@ -86,6 +91,52 @@ class Confinement(Protocol):
     def end(self) -> None:
         """End the program and all it started. It may be called again."""
         ...
+
+
+def refuse_signals_to_parent() -> None:
+    """Keep code in this process from ending the parent, or the group of both, by a signal from Python.
+
+    Code that goes around Python can still do so. The parent then stops as if the user had asked it to.
+    """
+    parent, group = os.getppid(), os.getpgrp()
+
+    def check(event: str, details: tuple[Any, ...]) -> None:
+        if event not in ("os.kill", "os.killpg"):
+            return
+        target, number = details
+        targets = (parent, 0, -1, -group) if event == "os.kill" else (0, group)
+        if number and target in targets:
+            raise PermissionError("an agent may not send signals to the process that evaluates it")
+
+    sys.addaudithook(check)
+
+
+def note_forks(shared: MutableSequence[int] | memoryview) -> None:
+    """Note every process that is forked off this one, or off one of those, in shared memory: `end_forks` ends them."""
+
+    def note() -> None:
+        shared[1 + os.getpid() % MAX_FORKS] = os.getpid()
+
+    os.register_at_fork(after_in_child=note)
+
+
+def end_forks(shared: MutableSequence[int] | memoryview) -> None:
+    """End the processes that `note_forks` noted, also those that left their session or whose parent has ended."""
+    for place, pid in enumerate(shared[1:], 1):
+        if pid:
+            shared[place] = 0
+            with suppress(OSError):
+                if _is_fork(pid):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+
+
+def _is_fork(pid: int) -> bool:
+    """Return whether a number is still that of a forked process, and not of another one that got it since."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
+    except ChildProcessError:  # it is not this process that started it
+        return MARK in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 class Guard:
