@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ settings.load_profile("steady")
 
 def pytest_configure() -> None:
     """A shell has what it runs in the background ignore Ctrl-C, and all programs started from there inherit that."""
+    os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / f"openfield-tests-{os.getuid()}")  # for the key
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -69,11 +69,14 @@ def test_every_domain_has_a_file():
     assert set(NAMES) == {*METRICS, "birds-served", "ond-served"}
 
 
+@pytest.mark.filterwarnings("ignore:.*maze.sqlite. beliefs of 0.5 and more")  # it may not be imported to be asked
 @pytest.mark.parametrize("name", NAMES)
 def test_is_read_and_reported_as_before(name, copied, say, tmp_path):
     path = copied(name)
     assert "is as it was written" in say("verify", path)
-    hold_reports_equal(json.loads(say("report", path, "--json", "-o", tmp_path / "page.html")), kept(name)["report"])
+    report = json.loads(say("report", path, "--json", "-o", tmp_path / "page.html"))
+    assert report.pop("runs")[0]["run"] == path.name
+    hold_reports_equal(report, kept(name)["report"])
     assert json.loads(say("show", path, "--json")) == kept(name)["show"]
     say("export", path, "-o", tmp_path / "episodes.csv")
     assert rows(tmp_path / "episodes.csv") == rows(DATA / f"{name}.episodes.csv")
@@ -156,7 +159,8 @@ def test_turns_are_shown(name, copied, say, tmp_path):
 @pytest.mark.parametrize("name", PLAYED_HERE)
 def test_is_resumed_to_the_end(name, copied, say, tmp_path):
     path = copied(name)
-    say("resume", path, "--workers", "0")
+    trust = ("--trust",) if name == "maze" else ()  # its domain is a file, and 0.1.0 signed nothing
+    say("resume", path, "--workers", "0", *trust)
     say("export", path, "-o", tmp_path / "episodes.csv")
     assert rows(tmp_path / "episodes.csv") == rows(DATA / f"{name}.resumed.csv")
     assert {cell["outcome"] for cell in json.loads(say("show", path, "--json"))} <= {"done", "truncated"}

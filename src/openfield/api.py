@@ -53,7 +53,9 @@ def run(
     return Result([journal])
 
 
-def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None) -> Result:
+def resume(
+    journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None, trust: bool = False
+) -> Result:
     """Go on with a run file and return the result. The file is all it needs.
 
     Args:
@@ -61,6 +63,7 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
+        trust: Run code that the file names even if you did not sign it.
     """
-    run_plan(read_plan(journal, retry), journal, workers, retry, watch)
+    run_plan(read_plan(journal, retry, trust=trust), journal, workers, retry, watch)
     return Result([journal])

@@ -23,6 +23,8 @@ from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
+from openfield.journal.rules import own_rule, write_rules
+from openfield.journal.trust import sign_code
 from openfield.journal.writer import Journal
 from openfield.record import UNWRITABLE, check_belief
 from openfield.registry import PluginWarning, domain_source, find_domain, installed_domains, use_domain
@@ -139,6 +141,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             return Rollout(world, limits)
         cell = _next_cell(self._journal, self._agent, self._trial)
         recorder = Recorder(cell.id, self._journal.begin(cell.id), self._journal.add)
+        recorder.rule = own_rule(self._domain, self._trial)
         try:
             return Rollout(world, limits, recorder)
         except OpenfieldError as error:
@@ -272,6 +275,7 @@ def _next_cell(journal: Journal, agent: str, trial: Trial) -> Cell:
     """Lease the first repeat of a trial that has not begun."""
     source = domain_source(trial.domain)
     facts = {"openfield": __version__} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
+    facts |= write_rules(find_domain(trial.domain)) | sign_code([source])
     for repeat in itertools.count():
         cell = Cell(agent, trial, repeat)
         journal.enter([cell], {agent: None}, facts)

@@ -54,6 +54,8 @@ class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
     """Emitted only because it was full: no reply waits for it."""
     fresh: bool = False
     """Nothing is recorded from its first step on, so there is nothing to replace."""
+    digest: bytes = b""
+    """The SHA-256 of its uncompressed bytes, a link of the chain that the steps of an attempt form."""
 
 
 class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
@@ -70,6 +72,8 @@ class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
     ended: str
     detail: Any = None
     """The detail of the truth at its end."""
+    detected: bool | None = None
+    """Whether the belief is a detection by a rule of the domain's own; None where the common rule holds."""
 
 
 class AgentState(msgspec.Struct, frozen=True, tag="state"):
@@ -109,6 +113,11 @@ def write_large_step(step: tuple[Any, ...], buffer: bytearray) -> None:
 def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:
     """Return whether a replayed turn is the recorded one."""
     return _is_equal(ENCODER.encode(turn), bytes(recorded), _TURNS)
+
+
+def is_same_truth(truth: Truth, recorded: Truth) -> bool:
+    """Return whether what is true of a replayed turn is what was recorded."""
+    return _is_equal(ENCODER.encode(truth), ENCODER.encode(recorded), _TRUTHS)
 
 
 def is_same_reply(reply: object, recorded: Reply | None) -> bool:
@@ -195,6 +204,7 @@ STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refuse_large)
 _KEY_ENCODER = msgspec.json.Encoder(enc_hook=_digest_large, order="sorted")
 _FIXARRAY = 0x90
 _TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
+_TRUTHS = msgspec.msgpack.Decoder(Truth)
 _BELIEFS = msgspec.msgpack.Decoder(Belief)
 NO_TURN = ENCODER.encode(None)
 """Recorded where a reply led to no new turn: the trial was over, or the last turn of an episode was shown again."""

@@ -56,6 +56,21 @@ def find_domain(source: str) -> Domain[Any]:
     return use_domain(_made(load(points[source].value), source), source)
 
 
+def known_domain(name: str, source: str = "") -> Domain[Any]:
+    """Return the domain of this name if it is in use here or installed. Nothing that a file names is imported.
+
+    Args:
+        name: The domain's name.
+        source: Where a run file says that it is found. Another domain of the same name is not meant.
+
+    Raises:
+        UnknownName: It is neither.
+    """
+    if name not in domain_names() or source not in ("", name, absolute(domain_source(name))):
+        raise UnknownName("domain", name, domain_names())
+    return find_domain(name)
+
+
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
     """Make a domain known by its name in this process; `source` is how another process finds it."""
     _domains[domain.name] = domain, source or _domains.get(domain.name, (None, ""))[1] or _importable(domain)

@@ -6,27 +6,58 @@ The end of plan -> rollout -> journal -> metrics -> report. Several run files ma
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.capabilities import HasDetectionRule
+from openfield.core import Belief
+from openfield.domain import Domain, says_novel
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import CellRecord, Run
+from openfield.journal.rules import DomainRules, own_rule, read_rules
+from openfield.journal.trust import SIGNATURE
 from openfield.metrics.catalogue import find_metrics, installed_metrics
-from openfield.registry import find_domain
+from openfield.registry import known_domain
+from openfield.trial import Trial
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from openfield.domain import Domain
     from openfield.metrics.failures import Policy
     from openfield.metrics.metric import Metric
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
+
+
+HIDDEN_FACTS = ("domain ", "rules ", "session ", SIGNATURE)
+"""How facts begin that a page does not show."""
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """What a run file says of itself as a whole."""
+
+    run: str
+    """The name of the file."""
+    fingerprint: str
+    """Changes with any value of the run, times included."""
+    plan: str
+    """The fingerprint of the plan, which `openfield run --dry-run` printed before."""
+    planned: int
+    played: int
+    retried: int
+    superseded: int
+
+    def describe(self, whose: str = "") -> dict[str, str]:
+        """Return it in words, by title."""
+        cells = f"{self.planned} planned, {self.played} played"
+        attempts = f"{self.retried} retried, {self.superseded} superseded"
+        words = {"cells": f"{cells}; attempts: {attempts}", "plan": self.plan, "fingerprint": self.fingerprint}
+        return {f"{title}{whose}": text for title, text in words.items()}
 
 
 class Result:
@@ -43,10 +74,19 @@ class Result:
         self.baseline = baseline
         self.cells: list[CellRecord] = []
         self.facts: dict[str, str] = {}
+        self.domains: dict[str, Domain[Any] | DomainRules] = {}
+        """The domains of the trials: those at hand, and what the run files say of the others."""
         for path in self.paths:
             with Run(path) as run:
-                self.cells += read_cells(run)
+                cells, domains = read_cells(run)
+                self.cells += cells
                 self.facts |= run.facts
+                self.domains = domains | self.domains
+
+    @cached_property
+    def records(self) -> list[RunRecord]:
+        """What each run file says of itself as a whole: its fingerprint and how much of its plan was played."""
+        return [read_record(path) for path in self.paths]
 
     def summary(
         self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual", failures: Policy = "count"
@@ -115,26 +155,16 @@ class Result:
         from openfield.report.page import render_page, write_page
 
         title = " + ".join(path.stem for path in self.paths)
-        facts = {key: value for key, value in self.facts.items() if not key.startswith(("domain ", "session "))}
+        facts = {key: value for key, value in self.facts.items() if not key.startswith(HIDDEN_FACTS)}
+        for record in self.records:
+            facts |= record.describe(f" of {Path(record.run).stem}" if len(self.records) > 1 else "")
         summary = self.summary(metrics, intervals, failures)
         page = render_page(title, self.counted(failures), self.domains, facts, summary, self.baseline)
         write_page(Path(path), page)
         return Path(path)
 
-    @property
-    def domains(self) -> dict[str, Domain[Any]]:
-        """The domains of the trials, as far as they are installed."""
-        found: dict[str, Domain[Any]] = {}
-        for name in sorted({cell.trial.domain for cell in self.cells}):  # the order of metrics follows
-            try:
-                found[name] = find_domain(self.facts.get(f"domain {name}", name))
-            except OpenfieldError:
-                continue  # the reader of the run file has warned already
-        return found
-
     def _metrics(self, wanted: Sequence[str] | None, cells: Sequence[CellRecord]) -> list[Metric]:
-        named = dict.fromkeys(name for domain in self.domains.values() for name in domain.metrics)
-        found = find_metrics(wanted or named)
+        found = find_metrics(wanted or self._named_metrics())
         if self.baseline is not None or any(found[name].relate for name in wanted or ()):
             self._check_baseline()
         chosen = [metric if wanted else self._where_asked_for(name, metric) for name, metric in found.items()]
@@ -143,6 +173,17 @@ class Result:
         elif self.baseline is not None and not wanted:  # who names a baseline wants the numbers against it
             chosen += [metric for metric in installed_metrics() if metric.relate]
         return [metric.among(cells, self.baseline) for metric in chosen]
+
+    def _named_metrics(self) -> list[str]:
+        """Return the metrics that the domains name. Those that only a run file names must be installed."""
+        installed = {metric.name for metric in installed_metrics()}
+        named = [
+            name
+            for domain in self.domains.values()
+            for name in domain.metrics
+            if name in installed or isinstance(domain, Domain)
+        ]
+        return list(dict.fromkeys(named))
 
     def _check_baseline(self) -> None:
         """Raise an error if the baseline is none of the agents."""
@@ -163,26 +204,58 @@ class Result:
         return metric if metric.relate else replace(metric, measure=measure)
 
 
-def read_cells(run: Run) -> list[CellRecord]:
-    """Return the cells of a run file, with detections by the rules of their domains."""
-    cells, facts = run.cells(), run.facts
-    domains = {name: _find_domain(run, facts.get(f"domain {name}", name)) for name in {c.trial.domain for c in cells}}
-    return [_detect(cell, domains[cell.trial.domain]) for cell in cells]
+def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | DomainRules]]:
+    """Return the cells of a run file, with detections by the rules of their domains, and these domains."""
+    cells = run.cells()
+    domains = {name: _find_domain(run, name) for name in sorted({cell.trial.domain for cell in cells})}
+    return [_detect(cell, domains[cell.trial.domain]) for cell in cells], domains
 
 
-def _find_domain(run: Run, source: str) -> Domain[Any] | None:
+def check_verdicts(run: Run) -> Iterator[str]:
+    """Yield the recorded verdicts on beliefs that the rules of their domains contradict."""
+    verdicts = run.verdicts()
+    find = cache(partial(_find_domain, run))
+    for attempt in run.attempts() if verdicts else ():
+        rule = _rule_of(find(attempt.trial.domain), attempt.trial)
+        for episode in attempt.episodes:
+            told = verdicts.pop((attempt.cell, attempt.number, episode.number), None)
+            if told is not None and rule is not None and told != (episode.belief and rule(episode.belief)):
+                said = "there is no belief" if episode.belief is None else f"its belief says {not told}"
+                yield f"{attempt.place}, episode {episode.number}: detected is recorded as {told}; {said}."
+    for cell, attempted, number in verdicts:
+        yield f"Cell {cell}, attempt {attempted}, episode {number} is not entered, but has a verdict."
+
+
+def read_record(path: Path) -> RunRecord:
+    """Return what a run file says of itself as a whole."""
+    with Run(path) as run:
+        return RunRecord(path.name, run.fingerprint(), fingerprint_plan(run.planned().values()), *run.counts())
+
+
+def _find_domain(run: Run, name: str) -> Domain[Any] | DomainRules:
+    """Return a domain that is at hand, or else what the file says of it: reading imports nothing a file names."""
+    facts = run.facts
     try:
-        return find_domain(source)
+        return known_domain(name, facts.get(f"domain {name}", ""))
     except OpenfieldError as error:
-        warnings.warn(f"{run.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=3)
-        return None
+        if f"rules {name}" not in facts:
+            warnings.warn(f"{run.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=3)
+        return read_rules(facts, name)
 
 
-def _detect(cell: CellRecord, domain: Domain[Any] | None) -> CellRecord:
+def _rule_of(domain: Domain[Any] | DomainRules, trial: Trial) -> Callable[[Belief], bool] | None:
+    """Return the rule for detections in a trial; None where only the recorded verdicts tell."""
+    if isinstance(domain, Domain):
+        return own_rule(domain, trial) or says_novel
+    threshold = domain.threshold
+    return None if threshold is None else lambda belief: belief.highest >= threshold
+
+
+def _detect(cell: CellRecord, domain: Domain[Any] | DomainRules) -> CellRecord:
     """Return a cell whose episodes say what its domain takes for a detection."""
-    if domain is None or not any(episode.belief for episode in cell.episodes):
+    rule = _rule_of(domain, cell.trial)
+    if rule is None or not any(episode.belief for episode in cell.episodes):
         return cell
-    rule = domain.detection_rule(cell.trial) if isinstance(domain, HasDetectionRule) else domain.detected
     episodes = [
         episode if episode.belief is None else msgspec.structs.replace(episode, detected=rule(episode.belief))
         for episode in cell.episodes

@@ -190,6 +190,12 @@ class Rollout:
         """End the trial between two episodes as truncated, because the agent's protocol lets it stop early."""
         self.over, self.outcome = True, "truncated"
 
+    def truncate(self) -> None:
+        """End the trial here as a limit does: with the episode in progress, if a turn of it was played."""
+        self.cut()
+        if self.turns > self._episode.first:
+            self._end_episode(self.turn, self._truth, "truncated")
+
     def excuse(self, nanoseconds: int) -> None:
         """Leave the time in which the agent was not connected out of what its next reply took."""
         self._shown = min(self._shown + nanoseconds, time.monotonic_ns())
@@ -343,11 +349,9 @@ class Rollout:
         if self._stopping:
             raise Cancelled("Stopped on request.")
         if self.turn.last is None and not self._truth.episode_over:
-            self.over, self.outcome = True, "truncated"
             limit = "trial_seconds" if self._late else "episode_turns"
             self._limit = f"Cut off by a limit on the agent: {limit} is {getattr(self._limits, limit)}."
-            if self.turns > self._episode.first:
-                self._end_episode(self.turn, self._truth, "truncated")
+            self.truncate()
 
     def _blame(self, error: Exception, reply: Reply, took: int) -> OpenfieldError:
         """Return whose fault an error is. What the agent said stays on record if it can be written."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import socket
@@ -8,6 +9,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,13 +28,16 @@ from openfield.journal.leases import _birth
 from openfield.journal.reader import Run
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
-from openfield.journal.schema import APPLICATION_ID, SCHEMA_VERSION
+from openfield.journal.schema import APPLICATION_ID, SCHEMA_VERSION, SourceText
 from openfield.journal.writer import Journal
 from openfield.record import AgentState, AttemptEnd, Chunk, EpisodeEnd
 from openfield.runner.plan import make_cells
+from support.places import ROOT
 from support.players import Learner
 from support.stories import attempts, rows, story, wait_until
 from support.worlds import tiny_trials
+
+OLD_FILES = ROOT / "tests" / "data" / "v0.1.0"
 
 
 def enter(record: Journal, count: int = 1) -> list[Cell]:
@@ -92,7 +97,7 @@ def make_future(path: Path) -> None:
     [
         (make_text, "is not a run of openfield."),
         (make_foreign, "is an SQLite file, but not a run of openfield."),
-        (make_future, "has format 99; this openfield reads format 1."),
+        (make_future, "has format 99; this openfield reads formats 1 and 2."),
     ],
 )
 def test_other_files_are_refused_with_a_sentence_and_left_alone(
@@ -196,6 +201,46 @@ def test_a_chunk_replaces_all_that_was_recorded_from_its_first_step_on(path: Pat
     assert rows(path, "SELECT first, count FROM chunks") == [(0, 4), (4, 3)]
     with Run(path) as run:
         assert run.verify() == []
+
+
+def test_the_steps_of_an_attempt_form_a_chain(path: Path) -> None:
+    with Journal(path) as record:
+        (cell,) = enter(record)
+        record.begin(cell.id)
+        for first, count in ((0, 4), (4, 1), (5, 1), (4, 3), (6, 2)):  # the last one cuts the one before it
+            record.add(chunk(cell.id, first, count))
+    before = b""
+    for data, chain in rows(path, "SELECT data, chain FROM chunks ORDER BY first"):
+        before = hashlib.sha256(before + hashlib.sha256(zlib.decompress(data)).digest()).digest()
+        assert chain == before
+
+
+def test_a_file_of_the_first_format_is_read_as_it_is_and_upgraded_when_written(path: Path) -> None:
+    shutil.copy(OLD_FILES / "commai.sqlite", path)
+    with Run(path) as run:
+        assert (run.players(), run.sources()) == ({}, [])
+    old = path.read_bytes()
+    Run(path).close()
+    assert path.read_bytes() == old
+    before = story(path)
+    Journal(path).close()
+    assert rows(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    assert rows(path, "SELECT count(*) FROM chunks WHERE chain IS NULL") == [(0,)]
+    assert story(path) == before
+    Journal(path).close()  # nothing is left to do
+
+
+def test_the_player_of_an_attempt_and_the_texts_of_files_are_kept(path: Path) -> None:
+    text = SourceText(hashlib.sha256(b"pass").hexdigest(), "ada.py", "pass")
+    with Journal(path) as record:
+        (cell,) = enter(record)
+        record.enter([], {}, {}, [text])
+        record.enter([], {}, {}, [text])
+        record.begin(cell.id, "f00d")
+        record.begin(cell.id)
+    with Run(path) as run:
+        assert run.players() == {(cell.id, 1): "f00d"}
+        assert run.sources() == [text]
 
 
 def test_an_addition_is_on_disk_when_its_future_is_done(path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
+from openfield.cli.shared.parameters import Trust
 from openfield.console import escape_controls, print_json
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.options import MORE, Whole
@@ -49,13 +50,13 @@ def evaluate(
     human_agent: Annotated[str | None, Parameter(metavar="NAME", group=MORE)] = None,
     thresholds: Annotated[Path | None, Parameter(metavar="FILE", group=MORE)] = None,
     pictures: Annotated[bool, Parameter(group=MORE)] = False,
+    trust: Trust = False,
 ) -> None:
     """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
 
     Args:
         tables: Published pickles, Parquet files made by `convert` or `frames`, or run files.
-        num_obs: The number of distinct inputs of the environment over all agents. A table needs it for the Dirichlet
-            information gain.
+        num_obs: The number of distinct inputs over all agents, for the Dirichlet information gain of a table.
         num_actions: The number of actions of the environment. It is only checked: fewer than were seen is an error.
         only: Show only this objective. Repeat it for further ones.
         json: Print one JSON object.
@@ -67,6 +68,7 @@ def evaluate(
         human_agent: The name of the person in that run; needed if several agents are in it.
         thresholds: A table made by `frames`, whose thresholds discretise the pictures of runs [their own].
         pictures: Count pictures of the world, drawn anew, instead of what agents were shown.
+        trust: Run domains that a run file names even if you did not sign them.
 
     Example:
         openfield objectives human.pkl agent.pkl --num-obs 65536
@@ -79,11 +81,11 @@ def evaluate(
     if compat and unit == "bits":
         raise InvalidInput("--compat prints the original's numbers, which are in nats.")
     check_names(only)
-    if human or human_agent or thresholds or pictures or any(_read_start(path) == SQLITE for path in tables):
+    if human or human_agent or thresholds or pictures or trust or any(_read_start(path) == SQLITE for path in tables):
         if compat or inputs == "all" or num_actions is not None or intervals:
             raise InvalidInput("--compat, --inputs all, --intervals and --num-actions are for tables, not for runs.")
-        run_options = {"num_obs": num_obs, "only": only, "unit": unit}
-        record = _record_runs(tables, human, human_agent, thresholds, pictures, run_options)
+        shown = {"num_obs": num_obs, "only": only, "unit": unit}
+        record = _record_runs(tables, human, human_agent, thresholds, pictures, trust, shown)
         print_json(record) if json else _print_lines(runs_lines(record))
         _exit_with(record["runs"])
         return
@@ -271,6 +273,7 @@ def _record_runs(
     human_agent: str | None,
     thresholds: Path | None,
     pictures: bool,
+    trust: bool,
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the JSON object of runs; a file that cannot be used is reported in its entry."""
@@ -286,8 +289,8 @@ def _record_runs(
     size = SIZE if bins is None else len(bins)
     person = None
     if human is not None:
-        person = read_human(human, Reading(agent=human_agent, size=size, pictures=pictures))
-    runs, entries = _read_all(paths, Reading(size=size, pictures=pictures))
+        person = read_human(human, Reading(agent=human_agent, size=size, pictures=pictures, trust=trust))
+    runs, entries = _read_all(paths, Reading(size=size, pictures=pictures, trust=trust))
     found = evaluate_runs(runs, human=person, thresholds=bins, **options)
     return runs_record(entries, human, options["unit"], found)
 

@@ -10,16 +10,18 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from openfield.cell import Cell
+from openfield.cell import Cell, cell_id
 from openfield.core import Belief, PhaseName
 from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
+from openfield.journal.fingerprint import ADDED_TABLES, TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
-from openfield.journal.schema import explaining, open_to_read
+from openfield.journal.schema import SourceText, digest_chunk, explaining, extend_chain, open_to_read, read_version
+from openfield.journal.verification import Attempt, find_false_episodes, find_false_sources, find_false_steps
 from openfield.record import Chunk, RawStep, Step
 from openfield.registry import is_control
 from openfield.trial import Trial, hash_trial
@@ -90,6 +92,19 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
         return Cell(self.agent, self.trial, self.repeat)
 
 
+class RunCounts(NamedTuple):
+    """How many cells and attempts a run has."""
+
+    planned: int
+    """Cells that were entered."""
+    played: int
+    """Cells whose latest attempt is over."""
+    retried: int
+    """Attempts that failed by no fault of the agent and were made again."""
+    superseded: int
+    """Attempts that a new one replaced for any other reason."""
+
+
 class Run:
     """A run file, read only."""
 
@@ -97,6 +112,7 @@ class Run:
         """Open a run file, and refuse any other file."""
         self.path = Path(path)
         self._db = open_to_read(self.path)
+        self._version = read_version(self._db)
 
     def __enter__(self) -> Run:
         return self
@@ -117,6 +133,27 @@ class Run:
     def agents(self) -> dict[str, str | None]:
         """The agents and where they come from; None where only a Python program knows."""
         return dict(self._rows("SELECT name, source FROM agents", tuple[str, str | None]))
+
+    def players(self) -> dict[tuple[str, int], str]:
+        """Return the known fingerprints of the agents that played, by cell and attempt."""
+        if self._version < 2:
+            return {}
+        rows = self._rows("SELECT cell, attempt, fingerprint FROM players", tuple[str, int, str])
+        return {(cell, attempt): fingerprint for cell, attempt, fingerprint in rows}
+
+    def sources(self) -> list[SourceText]:
+        """Return the recorded texts of the files that played, by name."""
+        if self._version < 2:
+            return []
+        query = "SELECT digest, name, text FROM sources ORDER BY name, digest"
+        return [SourceText(*row) for row in self._rows(query, tuple[str, str, str])]
+
+    def verdicts(self) -> dict[tuple[str, int, int], bool]:
+        """Return the recorded verdicts of domains with detection rules of their own, by cell, attempt and episode."""
+        if self._version < 2:
+            return {}
+        rows = self._rows("SELECT cell, attempt, number, detected FROM verdicts", tuple[str, int, int, int])
+        return {(cell, attempt, number): bool(detected) for cell, attempt, number, detected in rows}
 
     def trials(self) -> Iterator[Trial]:
         """Yield all trials, in the order they were entered."""
@@ -170,44 +207,86 @@ class Run:
         return next(iter(rows), None)
 
     def verify(self) -> list[str]:
-        """Return everything that is wrong with the file: one line for each damaged part."""
+        """Return everything that is wrong with the file: one line for each value that cannot be as it was written."""
         faults: list[str] = []
         try:
             faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)", tuple[str]) if text != "ok"]
-            faults += self._damaged_chunks()
+            for _, chunks in itertools.groupby(self._all_chunks(), _attempt_of):
+                faults += find_false_steps(chunks, chained=self._version > 1)
             if not faults:
-                faults += self._damaged_cells()
+                faults += [*self._false_rows(), *find_false_sources(self.sources())]
+            for attempt in () if faults else self.attempts():
+                faults += find_false_episodes(attempt, self.steps(attempt.cell, attempt.number))
         except DamagedRun as error:
             faults.append(str(error))
         return faults
 
-    def _damaged_chunks(self) -> Iterator[str]:
-        expected: dict[tuple[str, int], int] = {}
-        for chunk in self._all_chunks():
-            if chunk.first != expected.get((chunk.cell, chunk.attempt), 0):
-                yield f"Cell {chunk.cell}, attempt {chunk.attempt}: turns before {chunk.first} are missing."
-            else:
-                try:
-                    read_chunk(chunk)
-                except DamagedRun as error:
-                    yield str(error)
-            expected[chunk.cell, chunk.attempt] = chunk.first + chunk.count
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the run: a digest over every value that a reader uses, times included."""
+        found = Fingerprint()
+        for table, query in (TABLES | ADDED_TABLES if self._version > 1 else TABLES).items():
+            found.add(table, self._rows(query, Any))
+        if self._version == 1:
+            found.add("steps", self._ends_of_chains())
+        return str(found)
 
-    def _damaged_cells(self) -> Iterator[str]:
-        """Yield what cells say of themselves and their turns contradict."""
+    def _ends_of_chains(self) -> Iterator[tuple[str, int, int, bytes]]:
+        """Yield what an upgrade would keep of the steps of each attempt: how many there are, and their chain."""
+        for (cell, attempt), chunks in itertools.groupby(self._all_chunks(), _attempt_of):
+            chain, end = b"", 0
+            for chunk, _ in chunks:
+                chain, end = extend_chain(chain, digest_chunk(chunk.data)), chunk.first + chunk.count
+            yield cell, attempt, end, chain
+
+    def planned(self) -> dict[str, tuple[str, str, int]]:
+        """Return the agent, the text of the trial and the repeat of every cell by its id."""
+        query = "SELECT cells.id, agent, content, repeat FROM cells JOIN trials ON trials.id = trial"
+        return {cell: (agent, text, repeat) for cell, agent, text, repeat in self._rows(query, _Cell)}
+
+    def counts(self) -> RunCounts:
+        """Return how many cells are planned and played, and how many attempts were replaced."""
+        (row,) = self._rows(_COUNTS, tuple[int, int, int, int], (*OUR_FAILURES, "superseded", "cancelled"))
+        return RunCounts(*row)
+
+    def _false_rows(self) -> Iterator[str]:
+        """Yield what cells, trials and attempts say of themselves and others contradict."""
         sources, _ = self.agents, self.facts
+        self.cells(with_episodes=False)  # can be read
         for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
             if hash_trial(msgspec.json.decode(content)) != key:
                 yield f"Trial {key} is not what it was."
-        for cell in self.cells():
-            if cell.agent not in sources:
-                yield f"Cell {cell.id}: its agent '{cell.agent}' is not entered."
-            for episode in contradicted(cell.episodes, self.steps(cell.id, cell.attempt)):
-                yield f"Cell {cell.id}, attempt {cell.attempt}: episode {episode} is not what its turns say."
+        for cell, agent, trial, repeat in self._rows("SELECT id, agent, trial, repeat FROM cells", _Cell):
+            if agent not in sources:
+                yield f"Cell {cell}: its agent '{agent}' is not entered."
+            if cell_id(agent, trial, repeat) != cell:
+                yield f"Cell {cell}: its agent, trial or repeat is not what it was."
+        for (trial,) in self._rows("SELECT id FROM trials EXCEPT SELECT trial FROM cells", tuple[str]):
+            yield f"Trial {trial} belongs to no cell."
+        yield from self._false_attempts()
+
+    def _false_attempts(self) -> Iterator[str]:
+        for (cell,) in self._rows("SELECT cell FROM attempts EXCEPT SELECT id FROM cells", tuple[str]):
+            yield f"Cell {cell} is not entered, but has attempts."
+        gaps = "SELECT cell FROM attempts GROUP BY cell HAVING min(number) != 1 OR max(number) != count(*)"
+        for (cell,) in self._rows(gaps, tuple[str]):
+            yield f"Cell {cell}: an attempt is missing."
+        for cell, number, outcome in self._rows(_REPLACED, tuple[str, int, str | None], (*OUR_FAILURES, "superseded")):
+            yield f"Cell {cell}, attempt {number}: a later one replaced it, but its outcome is recorded as {outcome}."
+        for table in ("episodes", "chunks", "states", *(("players", "verdicts") if self._version > 1 else ())):
+            for cell, number in self._rows(_ORPHANS.format(table), tuple[str, int]):
+                yield f"Cell {cell}, attempt {number} is not entered, but has {table}."
+
+    def attempts(self) -> Iterator[Attempt]:
+        """Yield all attempts with their episodes."""
+        trials = {cell.id: cell.trial for cell in self.cells(with_episodes=False)}
+        episodes = self._episodes()
+        rows = self._rows("SELECT cell, number, outcome FROM attempts ORDER BY cell, number", _Attempt)
+        for cell, number, outcome in rows:
+            yield Attempt(cell, number, outcome, trials[cell], episodes.get((cell, number), []))
 
     def _episodes(self) -> dict[tuple[str, int], list[Episode]]:
         episodes: dict[tuple[str, int], list[Episode]] = {}
-        query = "SELECT * FROM episodes ORDER BY cell, attempt, number"
+        query, verdicts = "SELECT * FROM episodes ORDER BY cell, attempt, number", self.verdicts()
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query, _Episode):
             try:
                 belief = None if data is None else _BELIEF.decode(data)
@@ -218,7 +297,7 @@ class Run:
                     turns=turns,
                     performance=performance,
                     belief=belief,
-                    detected=belief is not None and says_novel(belief),
+                    detected=verdicts.get((cell, attempt, number), belief is not None and says_novel(belief)),
                     ended=ended,
                     detail=None if detail is None else msgspec.msgpack.decode(detail),
                 )
@@ -242,12 +321,19 @@ class Run:
         return trials[key]
 
     def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
-        query = "SELECT * FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
+        query = (
+            "SELECT cell, attempt, first, count, crc, data FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
+        )
         return (Chunk(*row) for row in self._rows(query, _Chunk, (cell, attempt), CHUNKS_AT_ONCE))
 
-    def _all_chunks(self) -> Iterator[Chunk]:
-        query = "SELECT * FROM chunks ORDER BY cell, attempt, first"
-        return (Chunk(*row) for row in self._rows(query, _Chunk))
+    def _all_chunks(self) -> Iterator[tuple[Chunk, bytes | None]]:
+        """Yield the chunks of all attempts, each with its chain value."""
+        query = "SELECT cell, attempt, first, count, crc, data, chain FROM chunks ORDER BY cell, attempt, first"
+        query = query if self._version > 1 else query.replace("chain", "NULL")
+        for *fields, chain in self._rows(
+            query, tuple[str, int, int, int, int, bytes, bytes | None], (), CHUNKS_AT_ONCE
+        ):
+            yield Chunk(*fields), chain
 
     def _rows(self, query: str, kind: Any, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
         """Yield rows, each of the type it was written as: a damaged file may hold anything."""
@@ -257,28 +343,35 @@ class Run:
                 yield from msgspec.convert(rows, list[kind])
 
 
-def contradicted(episodes: Iterable[Episode], steps: Iterator[Step]) -> Iterator[int]:
-    """Yield the numbers of episodes that are missing or whose recorded turns give another performance."""
-    last = next(steps, None)
-    for number, episode in enumerate(episodes):
-        played, before = 0, last
-        for step in itertools.islice(steps, episode.turns):
-            before, last, played = last, step, played + 1
-        # a limit ends an episode after the turn it shows, everything else with the reply to its last turn
-        ends = [step.truth.performance for step in (before, last) if step is not None and step.truth is not None]
-        if episode.number != number or played != episode.turns or episode.performance not in ends:
-            yield episode.number
+def _attempt_of(chunk: tuple[Chunk, bytes | None]) -> tuple[str, int]:
+    return chunk[0].cell, chunk[0].attempt
 
 
 _LatestAttempt = tuple[str, str, str, int, int | None, str | None, str | None, int | None, float | None]
+_Cell = tuple[str, str, str, int]
+_Attempt = tuple[str, int, str | None]
 _Episode = tuple[str, int, int, str, int, int, float | None, bytes | None, str, bytes | None]
 _Chunk = tuple[str, int, int, int, int, bytes]
+_ChainedChunk = tuple[str, int, int, int, int, bytes, bytes | None]
 _PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 _BELIEF = msgspec.msgpack.Decoder(Belief)
 _TRIALS = """
     SELECT id, content FROM trials
     WHERE ? IS NULL OR id = (SELECT trial FROM cells WHERE id = ?) ORDER BY rowid
 """
+_REPLACED = """
+    SELECT cell, number, outcome FROM attempts AS earlier
+    WHERE number < (SELECT max(number) FROM attempts WHERE cell = earlier.cell)
+      AND coalesce(outcome, '') NOT IN (?, ?, ?)
+"""
+_COUNTS = """
+    SELECT (SELECT count(*) FROM cells),
+      count(*) FILTER (WHERE is_latest AND coalesce(outcome, 'cancelled') NOT IN (?4, ?3)),
+      count(*) FILTER (WHERE NOT is_latest AND outcome IN (?1, ?2)),
+      count(*) FILTER (WHERE outcome = ?3)
+    FROM (SELECT outcome, number = max(number) OVER (PARTITION BY cell) AS is_latest FROM attempts)
+"""
+_ORPHANS = "SELECT cell, attempt FROM {} EXCEPT SELECT cell, number FROM attempts"
 _LATEST_ATTEMPTS = """
     SELECT id, agent, trial, repeat, number, outcome, note,
       (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds

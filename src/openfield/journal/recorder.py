@@ -5,15 +5,16 @@ A rollout writes through a `Recorder`; a journal, here or in the parent process,
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import msgspec
 
-from openfield.core import Reply, Truth, Turn
+from openfield.core import Belief, Reply, Truth, Turn
 from openfield.errors import DamagedRun
 from openfield.journal.receipt import Receipt
 from openfield.record import (
@@ -61,6 +62,8 @@ class Recorder:
         self.attempt = attempt
         self.written = written
         """Steps in finished chunks."""
+        self.rule: Callable[[Belief], bool] | None = None
+        """The domain's own rule for detections, applied when an episode ends; None where the common rule holds."""
         self.due = False
         """Whether the steps so far should be emitted with `settle` before the next one."""
         self._steps = self._committed = written  # all steps, and those emitted early
@@ -125,8 +128,8 @@ class Recorder:
             return self._receipt
         early: tuple[Chunk, ...] = ()
         if count:
-            data = _compress(_as_list(self._buffer[self._mark :], count))  # it costs less than the pages it saves
-            early = (Chunk(self.cell, self.attempt, first, count, zlib.crc32(data), data, fresh=self._sole),)
+            steps = _as_list(self._buffer[self._mark :], count)
+            early = (_pack((self.cell, self.attempt, first, count), steps, self._sole),)
             self._sole = True
         self._committed, self._mark = self._steps, len(self._buffer)
         self._receipt = self._emit(*early, *self._waiting())
@@ -140,6 +143,8 @@ class Recorder:
             state: What the agent's `save` gave; None if it has none.
             hidden: The agent is not told of the end, so that it may wait a moment.
         """
+        if self.rule is not None and episode.belief is not None:
+            episode = msgspec.structs.replace(episode, detected=self.rule(episode.belief))
         self._episodes.append(episode)
         if state is not None:
             self._state = AgentState(self.cell, self.attempt, self._steps, state)
@@ -170,9 +175,8 @@ class Recorder:
         count = self._steps - self.written
         if not count:
             return ()
-        data = _compress(_as_list(self._buffer, count))
         fresh = self._sole and self._committed == self.written
-        chunk = Chunk(self.cell, self.attempt, self.written, count, zlib.crc32(data), data, fresh=fresh)
+        chunk = _pack((self.cell, self.attempt, self.written, count), _as_list(self._buffer, count), fresh)
         self._latest = bytes(self._buffer), count
         self._sole = True
         self._buffer.clear()
@@ -194,8 +198,7 @@ def read_raw_chunk(chunk: Chunk) -> list[RawStep]:
 def keep_first(chunk: Chunk, count: int) -> Chunk:
     """Return a chunk of the first steps only."""
     kept = b"".join(bytes(step) for step in _decode(chunk, _ENCODED_STEPS)[:count])
-    data = _compress(_as_list(kept, count))
-    return Chunk(chunk.cell, chunk.attempt, chunk.first, count, zlib.crc32(data), data)
+    return _pack((chunk.cell, chunk.attempt, chunk.first, count), _as_list(kept, count))
 
 
 def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
@@ -204,6 +207,12 @@ def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
     for step in steps:
         known = step.truth or known
         yield msgspec.structs.replace(step, truth=known)
+
+
+def _pack(place: tuple[str, int, int, int], steps: bytes, fresh: bool = False) -> Chunk:
+    """Return steps as a chunk. Compressing costs less than the pages it saves."""
+    data = _compress(steps)
+    return Chunk(*place, zlib.crc32(data), data, fresh=fresh, digest=hashlib.sha256(steps).digest())
 
 
 def _compress(steps: bytes) -> bytes:

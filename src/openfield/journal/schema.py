@@ -7,13 +7,15 @@ process holds, and another one could take away the log it writes.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import sqlite3
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -22,7 +24,9 @@ from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBus
 
 T = TypeVar("T")
 APPLICATION_ID = 0x6F66_6C64  # "ofld"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Files of version 1, which 0.1.0 wrote, are read as they are, and upgraded when they are opened to write."""
 SCHEMA = (
     "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT)",
@@ -40,11 +44,29 @@ SCHEMA = (
          PRIMARY KEY (cell, attempt, number))""",
     """CREATE TABLE chunks (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL,
-         crc INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (cell, attempt, first))""",
+         crc INTEGER NOT NULL, data BLOB NOT NULL, chain BLOB, PRIMARY KEY (cell, attempt, first))""",
     """CREATE TABLE states (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL,
          PRIMARY KEY (cell, attempt))""",
 )
+ADDED_TABLES = (
+    """CREATE TABLE players (
+         cell TEXT NOT NULL, attempt INTEGER NOT NULL, fingerprint TEXT NOT NULL, PRIMARY KEY (cell, attempt))""",
+    """CREATE TABLE verdicts (
+         cell TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, detected INTEGER NOT NULL,
+         PRIMARY KEY (cell, attempt, number))""",
+    "CREATE TABLE sources (digest TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL)",
+)
+"""The tables that version 1 does not have."""
+
+
+class SourceText(NamedTuple):
+    """The text of a file that plays: an agent, a domain, a wrapper or the experiment."""
+
+    digest: str
+    """The SHA-256 of the text in UTF-8, in hexadecimal digits."""
+    name: str
+    text: str
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
@@ -66,6 +88,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA wal_autocheckpoint = 8000")
         commit(db, _create)
         _check_schema(db, path)
+        commit(db, _upgrade)
     if not wal:
         slow = f"{path}: the write-ahead log does not work on this file system; a slower log is used."
         warnings.warn(slow, RuntimeWarning, stacklevel=3)
@@ -144,10 +167,46 @@ def commit(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T
 def _create(db: sqlite3.Connection) -> None:
     if not _is_empty(db):
         return
-    for statement in SCHEMA:
+    for statement in (*SCHEMA, *ADDED_TABLES):
         db.execute(f"{statement} STRICT")
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Bring a file of version 1 to this one. Its chunks get the chain they would have been written with."""
+    if read_version(db) == SCHEMA_VERSION:
+        return
+    db.execute("ALTER TABLE chunks ADD COLUMN chain BLOB")
+    for statement in ADDED_TABLES:
+        db.execute(f"{statement} STRICT")
+    for cell, attempt in db.execute("SELECT DISTINCT cell, attempt FROM chunks").fetchall():
+        chain = b""
+        rows = "SELECT rowid FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
+        for row in db.execute(rows, (cell, attempt)).fetchall():
+            (data,) = db.execute("SELECT data FROM chunks WHERE rowid = ?", row).fetchone()
+            chain = extend_chain(chain, digest_chunk(data))
+            db.execute("UPDATE chunks SET chain = ? WHERE rowid = ?", (chain, *row))
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def digest_chunk(data: bytes) -> bytes:
+    """Return the digest of the steps of a chunk: that of their uncompressed bytes; empty if they cannot be read."""
+    try:
+        return hashlib.sha256(zlib.decompress(data)).digest()
+    except zlib.error:
+        return b""
+
+
+def extend_chain(before: bytes, digest: bytes) -> bytes:
+    """Return the chain value of a chunk from that of the chunk before it, which is empty for the first one."""
+    return hashlib.sha256(before + digest).digest()
+
+
+def read_version(db: sqlite3.Connection) -> int:
+    """Return the version of the schema that a file has."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
@@ -159,9 +218,10 @@ def _check_schema(db: sqlite3.Connection, path: Path) -> None:
         raise NotARun(f"{path} is empty: a run was stopped before it began. The command that made it begins anew.")
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise NotARun(f"{path} is an SQLite file, but not a run of openfield.")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != SCHEMA_VERSION:
-        raise NotARun(f"{path} has format {version}; this openfield reads format {SCHEMA_VERSION}.")
+    version = read_version(db)
+    if version not in READABLE_VERSIONS:
+        known = " and ".join(map(str, READABLE_VERSIONS))
+        raise NotARun(f"{path} has format {version}; this openfield reads formats {known}.")
 
 
 def _take_back(path: Path) -> None:

@@ -16,20 +16,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
 from msgspec.structs import astuple
 
 from openfield.cell import Cell
 from openfield.errors import JournalError, OpenfieldError, RunBusy
+from openfield.journal.fingerprint import write_trial
 from openfield.journal.leases import LEASE_SECONDS, Leases, split_blocks
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import keep_first
-from openfield.journal.schema import close_written, commit, explain_error, open_to_write
+from openfield.journal.schema import SourceText, close_written, commit, explain_error, extend_chain, open_to_write
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
 LEISURE_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
 T = TypeVar("T")
+Chains = dict[tuple[str, int], bytes]
+"""The chain value of the last chunk of attempts that are under way, by cell and attempt."""
 
 
 class Journal:
@@ -40,6 +42,7 @@ class Journal:
         self.path = Path(path)
         self._db = open_to_write(self.path)
         self._leases = Leases()
+        self._chains: Chains = {}
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
         self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
@@ -59,11 +62,17 @@ class Journal:
     def add(self, *entries: Entry) -> Receipt[None]:
         """Write entries that belong together. The receipt is settled when they are safely on disk."""
         hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
-        return self._submit(lambda db: _write(db, entries, self._leases), hurry)
+        return self._submit(lambda db: _write(db, entries, self._leases, self._chains), hurry)
 
     def add_anew(self, cell: str, attempt: int, *entries: Entry) -> Receipt[None]:
         """Start a new attempt at a cell with its first entries: both will be on disk, or neither."""
-        return self._submit(lambda db: _write_anew(db, cell, attempt, entries, self._leases))
+
+        def write(db: sqlite3.Connection) -> None:
+            if _begin(db, cell) != attempt:
+                raise RunBusy(f"Another process has started cell {cell} again.")
+            _write(db, entries, self._leases, self._chains)
+
+        return self._submit(write)
 
     def flush(self) -> None:
         """Wait until everything added so far is safely on disk."""
@@ -79,18 +88,36 @@ class Journal:
         self._leases.retire()
         close_written(self._db)
 
-    def enter(self, cells: Iterable[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]) -> None:
-        """Enter cells, the sources of their agents, and facts. What is already there stays as it is."""
-        rows = list(cells)
-        self._submit(lambda db: _enter(db, rows, agents, facts)).result()
+    def enter(
+        self,
+        cells: Iterable[Cell],
+        agents: Mapping[str, str | None],
+        facts: Mapping[str, str],
+        sources: Iterable[SourceText] = (),
+    ) -> None:
+        """Enter what is planned. What is already there stays as it is.
+
+        Args:
+            cells: What is to be played.
+            agents: Where the agents of the cells come from; None if only a Python program knows.
+            facts: What is said of the run as a whole.
+            sources: The texts of the files that play.
+        """
+        rows, texts = list(cells), list(sources)
+        self._submit(lambda db: _enter(db, rows, agents, facts, texts)).result()
 
     def lease(self, cell: str) -> bool:
         """Take a cell for this journal; return False if another living one has it."""
         return self._submit(lambda db: self._leases.take(db, cell)).result()
 
-    def begin(self, cell: str) -> int:
-        """Start a new attempt at a cell and return its number. An earlier one is superseded."""
-        return self._submit(lambda db: _begin(db, cell)).result()
+    def begin(self, cell: str, fingerprint: str | None = None) -> int:
+        """Start a new attempt at a cell and return its number. An earlier one is superseded.
+
+        Args:
+            cell: The id of the cell.
+            fingerprint: That of the agent that plays it; None if it is not known.
+        """
+        return self._submit(lambda db: _begin(db, cell, fingerprint)).result()
 
     def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Receipt[T]:
         if self._failure is not None:
@@ -164,19 +191,19 @@ class _Task(NamedTuple):
     hurry: bool = True
 
 
-def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases) -> None:
+def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases, chains: Chains) -> None:
     leases.check(db, {entry.cell for entry in entries})
     fresh: list[Chunk] = []
     for entry in entries:
         if isinstance(entry, Chunk) and entry.fresh:
             fresh.append(entry)
             continue
-        _write_chunks(db, fresh)
+        _write_chunks(db, fresh, chains)
         fresh.clear()
         match entry:
             case Chunk():
-                _make_room(db, entry)
-                _write_chunks(db, [entry])
+                _make_room(db, entry, chains)
+                _write_chunks(db, [entry], chains)
             case EpisodeEnd():
                 _write_episode(db, entry)
             case AgentState():
@@ -185,61 +212,78 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases) -
                 row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
                 db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
                 leases.end(db, entry.cell)
-    _write_chunks(db, fresh)
+                chains.pop((entry.cell, entry.attempt), None)
+    _write_chunks(db, fresh, chains)
 
 
-def _write_anew(db: sqlite3.Connection, cell: str, attempt: int, entries: tuple[Entry, ...], leases: Leases) -> None:
-    if _begin(db, cell) != attempt:
-        raise RunBusy(f"Another process has started cell {cell} again.")
-    _write(db, entries, leases)
-
-
-def _make_room(db: sqlite3.Connection, chunk: Chunk) -> None:
+def _make_room(db: sqlite3.Connection, chunk: Chunk, chains: Chains) -> None:
     """Remove what was recorded from a chunk's first step on.
 
     Where an agent goes on from a state that was saved in a hidden episode, a chunk begins before that and ends after.
     """
     place = (chunk.cell, chunk.attempt, chunk.first)
     db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
+    chains.pop(place[:2], None)
     last = "FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
     (end,) = db.execute(f"SELECT first + count {last}", place[:2]).fetchone() or (0,)
     if end > chunk.first:
-        before = Chunk(*db.execute(f"SELECT * {last}", place[:2]).fetchone())
+        before = Chunk(*db.execute(f"SELECT cell, attempt, first, count, crc, data {last}", place[:2]).fetchone())
         db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first = ?", (*place[:2], before.first))
-        _write_chunks(db, [keep_first(before, chunk.first - before.first)])
+        _write_chunks(db, [keep_first(before, chunk.first - before.first)], chains)
 
 
-def _write_chunks(db: sqlite3.Connection, chunks: list[Chunk]) -> None:
+def _write_chunks(db: sqlite3.Connection, chunks: list[Chunk], chains: Chains) -> None:
     """Write chunks, many with one statement: Python's lock, which event loops wait for, is then given up only once."""
     for block in split_blocks(chunks):
-        values = [value for chunk in block for value in astuple(chunk)[:6]]
-        row = "(?, ?, ?, ?, ?, ?)"
+        values = [value for chunk in block for value in (*astuple(chunk)[:6], _link(db, chunk, chains))]
+        row = "(?, ?, ?, ?, ?, ?, ?)"
         db.execute("INSERT INTO chunks VALUES ?".replace("?", ", ".join([row] * len(block))), values)
+
+
+def _link(db: sqlite3.Connection, chunk: Chunk, chains: Chains) -> bytes:
+    """Return the chain value of a chunk that follows all others of its attempt."""
+    place = chunk.cell, chunk.attempt
+    before = chains.get(place) if chunk.first else b""
+    if before is None:
+        last = "SELECT chain FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
+        (before,) = db.execute(last, place).fetchone() or (b"",)
+    chains[place] = extend_chain(before, chunk.digest)
+    return chains[place]
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
     belief, detail = (None if part is None else REPLY_ENCODER.encode(part) for part in (episode.belief, episode.detail))
     row = (*astuple(episode)[:7], belief, episode.ended, detail)
     db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    if episode.detected is not None:
+        db.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)", (*row[:3], episode.detected))
 
 
 def _enter(
-    db: sqlite3.Connection, cells: list[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]
+    db: sqlite3.Connection,
+    cells: list[Cell],
+    agents: Mapping[str, str | None],
+    facts: Mapping[str, str],
+    sources: list[SourceText],
 ) -> None:
-    trials = {cell.trial.id: msgspec.json.encode(cell.trial).decode() for cell in cells}
+    trials = {cell.trial.id: write_trial(cell.trial) for cell in cells}
     db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", trials.items())
     rows = [(cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells]
     db.executemany("INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)", rows)
     db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?)", agents.items())
     db.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", facts.items())
+    db.executemany("INSERT OR IGNORE INTO sources VALUES (?, ?, ?)", sources)
 
 
-def _begin(db: sqlite3.Connection, cell: str) -> int:
+def _begin(db: sqlite3.Connection, cell: str, fingerprint: str | None = None) -> int:
     db.execute(
         "UPDATE attempts SET outcome = 'superseded' WHERE cell = ? "
         "AND coalesce(outcome, '') NOT IN ('world_error', 'harness_error')",
         (cell,),
     )
     (last,) = db.execute("SELECT max(number) FROM attempts WHERE cell = ?", (cell,)).fetchone()
-    db.execute("INSERT INTO attempts (cell, number) VALUES (?, ?)", (cell, (last or 0) + 1))
-    return (last or 0) + 1
+    number: int = (last or 0) + 1
+    db.execute("INSERT INTO attempts (cell, number) VALUES (?, ?)", (cell, number))
+    if fingerprint is not None:
+        db.execute("INSERT INTO players VALUES (?, ?, ?)", (cell, number, fingerprint))
+    return number

@@ -19,7 +19,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import built_in, undefined
 from openfield.metrics.performance import mean, split_periods
 from openfield.novelty import find_novelty
-from openfield.registry import find_domain
+from openfield.registry import known_domain
 
 WORDS = ("entity", "attribute", "change")
 MIN_PROBABILITY = 1e-6
@@ -36,7 +36,7 @@ class _Level(msgspec.Struct, frozen=True):
 def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
     """Compute the log loss and accuracy of the level, and the accuracy of the words."""
     try:
-        domain = find_domain(cell.trial.domain)
+        domain = known_domain(cell.trial.domain)
         level = find_novelty(domain.novelties, cell.trial.novelty[0]).level
     except (OpenfieldError, IndexError):
         return undefined(CHARACTERISATION)

@@ -13,7 +13,7 @@ from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Measure, built_in, undefined
 from openfield.metrics.performance import last_third, mean, performances, ratio, split_periods
-from openfield.registry import find_domain
+from openfield.registry import known_domain
 
 
 def measure_programme(cell: CellRecord) -> dict[str, float | None]:
@@ -57,7 +57,7 @@ def relate_to_baseline(cells: Sequence[CellRecord], wanted: str | None) -> Measu
 
 def _own_baseline(domain: str) -> str | None:
     try:
-        return find_domain(domain).baseline
+        return known_domain(domain).baseline
     except OpenfieldError:
         return None
 

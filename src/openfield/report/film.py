@@ -16,21 +16,29 @@ from openfield.atomic import replacing
 from openfield.capabilities import Film, make_film
 from openfield.errors import InvalidInput
 from openfield.journal.reader import CellRecord, Run
+from openfield.journal.trust import trusted_domain
 from openfield.record import RawStep
-from openfield.registry import find_domain, import_extra
+from openfield.registry import import_extra
 from openfield.rollout import Rollout
 
 MAX_PICTURES = 1_000
 LAST_MILLISECONDS = 1_500
 
 
-def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
-    """Write an episode as an animated GIF. Return how many pictures it has."""
+def write_film(run: Run, cell: CellRecord, episode: int, output: Path, trust: bool = False) -> int:
+    """Write an episode as an animated GIF, and return how many pictures it has.
+
+    Args:
+        run: The run file.
+        cell: The cell.
+        episode: The number of the episode.
+        output: The file to write.
+        trust: Run a domain that the run file names even if this user did not sign it.
+    """
     if not 0 <= episode < len(cell.episodes):
         have = f"episodes 0 to {len(cell.episodes) - 1}" if cell.episodes else "no finished episode"
         raise InvalidInput(f"Cell {cell.id} has no episode {episode}; it has {have}.")
-    domain = find_domain(run.facts.get(f"domain {cell.trial.domain}", cell.trial.domain))
-    film = make_film(domain, cell.trial)
+    film = make_film(trusted_domain(run, cell.trial.domain, trust), cell.trial)
     try:
         taken = replay_pictures(film, run.raw_steps(cell.id, cell.attempt), episode)
         pictures = [_image(array) for array in itertools.islice(taken, MAX_PICTURES)]

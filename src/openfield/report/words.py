@@ -12,6 +12,7 @@ from typing import Any
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
+from openfield.journal.rules import DomainRules
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
@@ -21,7 +22,7 @@ from openfield.metrics.summary import AgentResults, Summary
 MAX_PAIRS = 15
 MAX_NOTE_LENGTH = 300
 
-Domains = Mapping[str, Domain[Any]]
+Domains = Mapping[str, Domain[Any] | DomainRules]
 
 OUTCOMES = {
     "done": "played to the end",

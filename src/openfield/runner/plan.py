@@ -14,6 +14,8 @@ from openfield import __version__
 from openfield.cell import Cell
 from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput
+from openfield.journal.rules import write_rules
+from openfield.journal.trust import sign_code
 from openfield.registry import (
     CONTROL,
     CONTROLS,
@@ -159,7 +161,14 @@ def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
     names = {cell.trial.domain for cell in cells}
     found = {name: domain_source(name) for name in names}
     sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
-    return {"openfield": __version__, "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", **sources}
+    rules = {key: text for name in sorted(names) for key, text in write_rules(find_domain(name)).items()}
+    return {
+        "openfield": __version__,
+        "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        **sources,
+        **rules,
+        **sign_code(sources.values()),
+    }
 
 
 def check_agent_name(name: str) -> None:

@@ -32,6 +32,7 @@ from openfield.errors import (
 )
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit, Recorder
+from openfield.journal.rules import own_rule
 from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import NEVER, Heartbeat, Rollout, drive
@@ -239,6 +240,8 @@ def open_rollout(
         raise
     except Exception as error:
         raise WorldFault(f"The world could not be made: {describe_error(error)}") from error
+    if recorder is not None:
+        recorder.rule = own_rule(domain, cell.trial)
     try:
         return Rollout.resume(world, past, cell.trial.limits, recorder, heartbeat, known)
     except BaseException:

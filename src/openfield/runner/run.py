@@ -18,9 +18,10 @@ import msgspec
 from openfield.cell import Cell
 from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch, RunBusy
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
+from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, Entry
-from openfield.registry import domain_source, find_domain
+from openfield.registry import domain_source
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
@@ -46,24 +47,32 @@ def run_plan(
     with Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)
         facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
+        facts |= sign_code(plan.sources.values())
         record.enter(plan.cells, plan.sources, facts)
         CellScheduler(record, plan, retry, watch).run(workers)
 
 
-def read_plan(journal: str | Path, retry: bool = False, isolation: Mapping[str, Any] | None = None) -> Plan:
+def read_plan(
+    journal: str | Path, retry: bool = False, isolation: Mapping[str, Any] | None = None, trust: bool = False
+) -> Plan:
     """Return the plan of a run file, to go on with it. The file is all it needs.
 
     Args:
         journal: The run file.
         retry: Play cells again that an agent failed.
         isolation: What changes in what its isolated agents may see and use, as keys of `Isolation`.
+        trust: Run code that the file names even if this user did not sign it.
+
+    Raises:
+        InvalidInput: The file names code that may not run here, or has nothing to play.
     """
     with Run(journal) as run:
         facts, sources = run.facts, run.agents
         records = run.cells(with_episodes=False)
-    _check_records(journal, records, sources)
-    cells = [record.cell for record in records]
-    domains = {name: find_domain(facts.get(f"domain {name}", name)) for name in {cell.trial.domain for cell in cells}}
+        _check_records(journal, records, sources)
+        admit_code(run, list_code(run), trust)
+        cells = [record.cell for record in records]
+        domains = {name: trusted_domain(run, name, trust) for name in {cell.trial.domain for cell in cells}}
     agents = {name: source for name, source in sources.items() if source is not None}
     left = [cell for cell, record in zip(cells, records, strict=True) if _is_left(record.outcome, retry)]
     for name in {cell.agent for cell in left} - agents.keys():

@@ -25,7 +25,7 @@ from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
 from openfield.record import Entry
-from openfield.registry import find_domain
+from openfield.registry import known_domain
 from openfield.runner.plan import check_agent_name
 from openfield.runner.player import explain, open_rollout
 from openfield.serving.assignments import Assignments
@@ -278,7 +278,7 @@ class TrialDispatcher(RecordingDispatcher):
                 domain.expect(each for each in trials if each.domain == trial.domain)
 
     def _domain_of(self, trial: Trial) -> Domain[Any]:
-        return self._domain if trial.domain == self._domain.name else find_domain(trial.domain)
+        return self._domain if trial.domain == self._domain.name else known_domain(trial.domain)
 
     def _taken(self) -> set[str]:
         """Return the cells that are being played."""

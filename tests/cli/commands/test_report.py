@@ -28,6 +28,17 @@ def test_report_prints_the_numbers_and_writes_the_page(openfield: Any, run: Path
     assert "<html" in (tmp_path / "maze.html").read_text()
 
 
+def test_terminal_page_and_json_print_the_fingerprint(openfield: Any, run: Path, tmp_path: Path) -> None:
+    (record,) = json.loads(openfield("report", run, "--json").out)["runs"]
+    assert (record["run"], record["planned"], record["played"]) == ("maze.sqlite", 10, 10)
+    said, page = openfield("report", run).out, (tmp_path / "maze.html").read_text()
+    for text in (record["fingerprint"], record["plan"], "10 planned, 10 played; attempts: 0 retried, 0 superseded"):
+        assert text in said
+        assert text in page
+    assert "signature" not in page
+    assert json.loads(openfield("verify", run, "--json").out)["record"] == record
+
+
 def test_report_of_chosen_metrics(openfield: Any, run: Path, tmp_path: Path) -> None:
     summary = json.loads(openfield("report", run, "--metric", "detection", "--json").out)
     assert [number["name"] for number in summary["numbers"]] == ["correct", "detected", "delay", "alarmed", "alarms"]

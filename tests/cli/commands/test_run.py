@@ -59,6 +59,24 @@ def test_run_records_and_prints(openfield: Any) -> None:
     assert outcomes(Path("runs/maze.sqlite")) == ["done"] * 4
 
 
+def test_a_dry_run_prints_the_fingerprint_that_the_plan_keeps(openfield: Any, tmp_path: Path) -> None:
+    words = (MAZE, "-a", "compass", *SMALL, "-o", "run.sqlite")
+    said = openfield("run", *words, "--dry-run")
+    plan = json.loads(openfield("run", *words, "--dry-run", "--json").out)
+    assert (said.status, len(plan["cells"])) == (0, 2)
+    assert said.out.endswith(f"2 cells. Nothing was played.\nPlan: {plan['plan']}\n")
+    assert all(cell["cell"] in said.out for cell in plan["cells"])
+    assert not (tmp_path / "run.sqlite").exists()
+    assert json.loads(openfield("run", *words, "--json").out)["runs"][0]["plan"] == plan["plan"]
+    more = json.loads(openfield("run", *words, "-a", "random", "--dry-run", "--json").out)
+    assert more["plan"] != plan["plan"]
+    assert json.loads(openfield("run", *words, "-a", "random", "--json").out)["runs"][0]["plan"] == more["plan"]
+    assert "keeps no sealed seed" in openfield("run", MAZE, "-o", "sealed.sqlite", "--sealed", "--dry-run").err
+    sealed = ("run", MAZE, "-o", "sealed.sqlite", "--secret", "seed", *SMALL, "--json")
+    plan = json.loads(openfield(*sealed, "--dry-run").out)["plan"]
+    assert json.loads(openfield(*sealed).out)["runs"][0]["plan"] == plan
+
+
 def test_run_plays_five_trials_that_change_and_two_that_do_not(openfield: Any) -> None:
     assert openfield("run", MAZE, "--agent", "compass", *SHORT).status == 0
     with Run("runs/maze.sqlite") as run:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from openfield.journal.reader import Run
+from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd
+from support.places import MAZE
+
 
 def test_verify_names_a_damaged_chunk(openfield: Any, run: Path) -> None:
-    assert openfield("verify", run).out == f"{run} is as it was written.\n"
-    assert json.loads(openfield("verify", run, "--json").out) == {"run": str(run), "faults": []}
+    assert openfield("verify", run).out.startswith(f"{run} is as it was written.\n")
+    assert json.loads(openfield("verify", run, "--json").out)["faults"] == []
     with sqlite3.connect(run) as db:
         (cell,) = db.execute("SELECT cell FROM chunks LIMIT 1").fetchone()
         db.execute("UPDATE chunks SET data = zeroblob(9) WHERE cell = ?", (cell,))
@@ -19,3 +25,37 @@ def test_verify_names_a_damaged_chunk(openfield: Any, run: Path) -> None:
     assert said.status == 2
     assert f"A chunk of the record is damaged (cell {cell}, attempt 1, turns 0 to " in said.err
     assert json.loads(openfield("verify", run, "--json").out)["faults"]
+
+
+def test_verify_holds_a_run_against_a_published_fingerprint(openfield: Any, run: Path) -> None:
+    record = json.loads(openfield("verify", run, "--json").out)["record"]
+    said = openfield("verify", run, "--fingerprint", record["fingerprint"].upper())
+    assert (said.status, said.err) == (0, "")
+    assert f"Fingerprint of maze.sqlite: {record['fingerprint']}\n" in said.out
+    with closing(sqlite3.connect(run)) as db, db:
+        db.execute("UPDATE attempts SET seconds = seconds + 1 WHERE rowid = 1")
+    said = openfield("verify", run, "--fingerprint", record["fingerprint"])
+    assert (said.status, said.err.count("\n")) == (2, 1)
+    assert said.err.startswith(f"openfield: The fingerprint of {run} is ")
+    assert said.err.endswith(f", not {record['fingerprint']}.\n")
+
+
+def test_verify_replays(openfield: Any, run: Path) -> None:
+    said = openfield("verify", run, "--replay")
+    assert said.status == 0
+    assert f"{run} is as it was written, and its worlds show the same turns.\n" in said.out
+    assert f"names this code, which runs now: {MAZE}\n" in said.err
+
+
+def test_verify_says_how_much_was_planned_played_retried_and_superseded(openfield: Any, run: Path) -> None:
+    line = "Cells of maze.sqlite: 10 planned, 10 played; attempts: 0 retried, 0 superseded\n"
+    assert line in openfield("verify", run).out
+    with Run(run) as opened:
+        one, two, *_ = opened.cells(with_episodes=False)
+    with Journal(run) as record:
+        record.begin(one.id)
+        record.begin(two.id)
+        record.add(AttemptEnd(two.id, 2, "world_error", "", 0.0))
+        record.begin(two.id)
+    line = "Cells of maze.sqlite: 10 planned, 8 played; attempts: 1 retried, 2 superseded\n"
+    assert line in openfield("verify", run).out

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
@@ -21,7 +21,7 @@ from openfield.cli.shared.parameters import (
     IsolationOptions,
     NumberOptions,
 )
-from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
+from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result
 from openfield.console import print_json
 from openfield.options import MORE, CommandChanges, Whole
 
@@ -39,6 +39,7 @@ def run(
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
     retry: bool = False,
+    dry_run: Annotated[bool, Parameter(group=MORE)] = False,
     json: bool = False,
     numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = USUAL,
 ) -> None:
@@ -55,6 +56,7 @@ def run(
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
+        dry_run: Print what would be played and the fingerprint of the plan, to publish it beforehand; play nothing.
         json: Print the numbers as JSON.
         numbers: How numbers are computed.
 
@@ -65,17 +67,24 @@ def run(
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(domain, own, options, isolation, retry, json, numbers)
+    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers))
+
+
+class Playing(NamedTuple):
+    """How an experiment is played and printed."""
+
+    retry: bool = False
+    """Play cells again that an agent failed."""
+    dry: bool = False
+    """Print the plan and play nothing."""
+    as_json: bool = False
+    """Print JSON."""
+    numbers: NumberOptions = USUAL
+    """How numbers are computed."""
 
 
 def _run_experiment(
-    domain: str,
-    own: dict[str, Any],
-    options: Any,
-    isolation: IsolationOptions,
-    retry: bool,
-    as_json: bool,
-    numbers: NumberOptions,
+    domain: str, own: dict[str, Any], options: Any, isolation: IsolationOptions, playing: Playing
 ) -> None:
     """Run an experiment and print what came of it.
 
@@ -84,9 +93,7 @@ def _run_experiment(
         own: Options of the command, as keys of an experiment.
         options: Options of the domain.
         isolation: Whether agents are isolated.
-        retry: Whether cells that an agent failed are played again.
-        as_json: Whether the numbers are printed as JSON.
-        numbers: How numbers are computed.
+        playing: How it is played.
     """
     import msgspec
 
@@ -115,11 +122,16 @@ def _run_experiment(
         trials, facts = experiment.make_trials()
         plan = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
     path = experiment.path
-    result = play_plan(plan, path, experiment.workers, retry, as_json)
-    print_result(result, as_json, numbers=numbers)
+    if playing.dry:
+        if experiment.sealed and experiment.secret is None and not path.exists():
+            raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
+        print_plan(plan, path, playing.as_json)
+        return
+    result = play_plan(plan, path, experiment.workers, playing.retry, playing.as_json)
+    print_result(result, playing.as_json, numbers=playing.numbers)
     for finish in changes.finish:
         finish(result)
-    if not as_json:
+    if not playing.as_json:
         _say_seed(facts)
         print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
     fail_if_nothing_scored(result, plan.cells)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from openfield.cli.shared.parameters import Trust
+from openfield.cli.shared.trust import admit_domains
 from openfield.console import print_json, print_rows, print_table
 from openfield.options import Whole
 
@@ -25,6 +27,7 @@ def show(
     turn: Whole | None = None,
     gif: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     episode: Whole | None = None,
+    trust: Trust = False,
     json: bool = False,
 ) -> None:
     """Look into a run, turn by turn.
@@ -35,6 +38,7 @@ def show(
         turn: The number of a turn, counted from 0: show all of it, the hidden truth included. Needs `--cell`.
         gif: Play an episode again and write it to this file as a film. Needs `--cell` and a domain that draws.
         episode: The number of the episode to film [0].
+        trust: Film in a domain that the file names even if you did not sign it.
         json: Print as JSON.
 
     Example:
@@ -43,8 +47,8 @@ def show(
     from openfield.errors import InvalidInput
     from openfield.journal.reader import Run
 
-    if episode is not None and gif is None:
-        raise InvalidInput("--episode needs --gif.")
+    if gif is None and (episode is not None or trust):
+        raise InvalidInput(f"{'--trust' if episode is None else '--episode'} needs --gif.")
     with Run(run) as opened:
         if cell is None:
             if turn is not None or gif is not None:
@@ -53,7 +57,9 @@ def show(
         elif gif is not None:
             from openfield.report.film import write_film
 
-            count = write_film(opened, opened.cell(cell), episode or 0, gif)
+            found = opened.cell(cell)
+            admit_domains(opened, trust)
+            count = write_film(opened, found, episode or 0, gif, trust)
             print(f"{count} pictures of episode {episode or 0} in {gif}")
         else:
             _show_turns(opened, opened.cell(cell), turn, json)

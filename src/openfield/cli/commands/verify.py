@@ -1,30 +1,68 @@
-"""`openfield verify`: check that every part of a run file is as it was written."""
+"""`openfield verify`: prove that a run file is as it was written."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+
+from openfield.cli.shared.parameters import Trust
+from openfield.cli.shared.results import print_record
+from openfield.cli.shared.trust import admit_domains
 from openfield.console import print_json
 
 
-def verify(run: Path, /, *, json: bool = False) -> None:
-    """Check every part of a run file and name the damaged ones.
+def verify(
+    run: Path,
+    /,
+    *,
+    fingerprint: Annotated[str | None, Parameter(metavar="DIGITS")] = None,
+    replay: bool = False,
+    trust: Trust = False,
+    json: bool = False,
+) -> None:
+    """Compute every value of a run file again from its turns, and name those that differ.
 
     Args:
         run: The run file.
+        fingerprint: Compare the run with a published fingerprint.
+        replay: Play the recorded replies again in fresh worlds, and compare every turn and truth.
+        trust: Replay in domains that the file names even if you did not sign them.
         json: Print the faults as JSON.
 
     Example:
-        openfield verify runs/birds.sqlite
+        openfield verify runs/birds.sqlite --replay
     """
-    from openfield.errors import DamagedRun
-    from openfield.journal.reader import Run
+    from openfield.errors import DamagedRun, InvalidInput
+    from openfield.result import read_record
 
-    with Run(run) as opened:
-        faults = opened.verify()
+    if trust and not replay:
+        raise InvalidInput("--trust needs --replay: nothing else runs code that the file names.")
+    faults = _find_faults(run, replay, trust)
+    record = None if faults else read_record(run)
+    if record is not None and fingerprint is not None and fingerprint.strip().lower() != record.fingerprint:
+        faults.append(f"The fingerprint of {run} is {record.fingerprint}, not {fingerprint}.")
     if json:
-        print_json({"run": str(run), "faults": faults})
-    elif not faults:
-        print(f"{run} is as it was written.")
+        print_json({"run": str(run), "faults": faults, "record": record})
+    elif record is not None and not faults:
+        print(f"{run} is as it was written{', and its worlds show the same turns' if replay else ''}.")
+        print_record(record)
     if faults:
         raise DamagedRun("; ".join(faults))
+
+
+def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
+    from openfield.journal.reader import Run
+    from openfield.journal.verification import find_false_turns
+    from openfield.result import check_verdicts
+
+    with Run(path) as run:
+        faults = run.verify()
+        faults += [] if faults else check_verdicts(run)
+        if replay and not faults:
+            domains = admit_domains(run, trust)
+            for attempt in run.attempts():
+                steps = run.raw_steps(attempt.cell, attempt.number)
+                faults += find_false_turns(attempt, domains[attempt.trial.domain], steps)
+    return faults

@@ -24,6 +24,8 @@ Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=
 """Settings of a domain, one with each `--set`."""
 Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multiple=False, metavar="NAME")]
 """Metrics, one with each `--metric`."""
+Trust = Annotated[bool, Parameter(group=MORE)]
+"""Whether code that a run file names may run although this user did not sign it."""
 
 KindOfIntervals = Literal["usual", "conservative"]
 """The rule of the intervals."""

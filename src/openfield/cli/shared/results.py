@@ -9,12 +9,14 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from openfield.cli.shared.parameters import USUAL, NumberOptions
-from openfield.console import print_json
+from openfield.console import print_json, print_table
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
-    from openfield.result import Result
+    from openfield.result import Result, RunRecord
     from openfield.runner.plan import Plan
 
 
@@ -32,6 +34,28 @@ def play_plan(plan: Plan, path: Path, workers: int, retry: bool = False, as_json
     return Result([path])
 
 
+def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
+    """Print what would be played, and the fingerprint that the run file will then have for its plan."""
+    from openfield.journal.fingerprint import fingerprint_plan, write_trial
+    from openfield.journal.reader import Run
+
+    planned = {cell.id: (cell.agent, write_trial(cell.trial), cell.repeat) for cell in plan.cells}
+    known = {}
+    if path.exists():
+        with Run(path) as run:
+            known = run.planned()
+    fingerprint = fingerprint_plan((planned | known).values())
+    rows = [(cell.id, cell.agent, cell.trial.domain, cell.trial.id, cell.repeat) for cell in plan.cells]
+    titles = ("cell", "agent", "domain", "trial", "repeat")
+    if as_json:
+        print_json({"plan": fingerprint, "cells": [dict(zip(titles, row, strict=True)) for row in rows]})
+        return
+    print_table(titles, rows)
+    others = len(known.keys() - planned.keys())
+    more = f", and {others} others that {path} holds" if others else ""
+    print(f"\n{len(rows)} cells{more}. Nothing was played.\nPlan: {fingerprint}")
+
+
 def print_result(
     result: Result, as_json: bool, metrics: list[str] | None = None, numbers: NumberOptions = USUAL
 ) -> None:
@@ -44,7 +68,8 @@ def print_result(
         numbers: How numbers are computed.
     """
     if as_json:
-        print_json(result.summary(metrics, numbers.intervals, numbers.failures))
+        summary = result.summary(metrics, numbers.intervals, numbers.failures)
+        print_json(to_builtins(summary) | {"runs": result.records})
         return
     from rich.console import Console
 
@@ -56,6 +81,14 @@ def print_result(
     changing = [cell for cell in result.cells if cell.trial.is_changed and cell.outcome in SCORED]
     if unchanged := [cell for cell in changing if not any(episode.novel for episode in cell.episodes)]:
         print(f"In {len(unchanged)} of {len(result.cells)} cells the trial ended before the change came.")
+    for record in result.records:
+        print_record(record)
+
+
+def print_record(record: RunRecord) -> None:
+    """Print how much of its plan a run file holds, and its fingerprint."""
+    for title, words in record.describe(f" of {record.run}").items():
+        print(f"{title.capitalize()}: {words}")
 
 
 def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:

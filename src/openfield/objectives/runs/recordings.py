@@ -6,6 +6,7 @@ of what was seen.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,11 +19,13 @@ from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
+from openfield.journal.rules import read_rules
+from openfield.journal.trust import admit_code, trusted_domain
 from openfield.metrics.scenario import scenario_of
 from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
 from openfield.record import Step, action_key, observation_key
-from openfield.registry import find_domain
+from openfield.registry import known_domain
 from openfield.rollout import Rollout
 
 Stage = Literal["training", "before", "after"]
@@ -53,6 +56,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Count pictures of the world instead of the observations shown to the agent."""
     outcomes: tuple[str | None, ...] = SCORED
     """Read only cells with these outcomes."""
+    trust: bool = False
+    """Run domains that the run file names even if this user did not sign them."""
 
 
 AS_SHOWN = Reading()
@@ -100,7 +105,7 @@ def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
             raise UnknownName("agent", reading.agent, run.agents, label="In this run")
         for cell in run.cells(with_episodes=False):
             if cell.outcome in reading.outcomes and reading.agent in (None, cell.agent):
-                _read_cell(run, cell, found, reading.pictures)
+                _read_cell(run, cell, found, reading)
     if not found.groups:
         raise InvalidInput(f"{path}: no agent has finished a trial in which it acted.")
     return found
@@ -154,18 +159,36 @@ def _stage(turn: Turn, novel: bool) -> Stage:
     return "training" if turn.phase == "training" else "after" if novel else "before"
 
 
-def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> None:
+def _read_cell(run: Run, cell: CellRecord, found: Recording, reading: Reading) -> None:
     """Add the episodes of a cell to their groups."""
-    met = scenario_of(cell)
-    domain = find_domain(run.facts.get(f"domain {met.domain}", met.domain))
+    met, pictures = scenario_of(cell), reading.pictures
     inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
     replays = pictures or _must_replay(run, cell)
-    steps = _replayed(run, cell, domain, pictures) if replays else run.steps(cell.id, cell.attempt)
+    domain = _find_domain(run, met.domain, replays, reading.trust)
+    steps = _replayed(run, cell, domain, pictures) if domain and replays else run.steps(cell.id, cell.attempt)
     own = domain.encode if isinstance(domain, EncodesObservations) else observation_key
     encode = (lambda picture: picture) if pictures else own
     for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
         group = Group(met.domain, "+".join(met.novelty), met.settings, met.red_light, cell.agent, stage)
         found.groups.setdefault(group, []).append(count_episode(moves, inputs, actions))
+
+
+def _find_domain(run: Run, name: str, replays: bool, trust: bool) -> Domain[Any] | None:
+    """Return the domain of a cell, or None if the record is all it takes. Code that a file names runs only if it may.
+
+    Raises:
+        InvalidInput: Code that the file names is needed, and may not run here.
+    """
+    facts = run.facts
+    source = facts.get(f"domain {name}", "")
+    try:
+        return known_domain(name, source)
+    except UnknownName:
+        if f"rules {name}" in facts and not replays and not read_rules(facts, name).own_keys:
+            return None
+    admit_code(run, filter(None, [source]), trust)
+    warnings.warn(f"{run.path} names this code, which runs now: {source or name}", stacklevel=2)
+    return trusted_domain(run, name, trust)
 
 
 def _must_replay(run: Run, cell: CellRecord) -> bool:
@@ -204,7 +227,7 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
 
 
 def _encoded(
-    steps: Iterable[Step], encode: Callable[[Any], Any], domain: Domain[Any], size: int, place: str
+    steps: Iterable[Step], encode: Callable[[Any], Any], domain: Domain[Any] | None, size: int, place: str
 ) -> Iterator[Step]:
     """Yield the steps with keys for observations and actions; turns that do not count get the observation None."""
     act = domain.encode_action if isinstance(domain, EncodesActions) else action_key

@@ -1,0 +1,63 @@
+"""Fingerprints of runs and plans: one digest that changes when any value of them does.
+
+The fingerprint of a run covers every value a reader uses, times included. It does not depend on the order in which
+cells were played, nor on how steps were compressed. The fingerprint of a plan covers its cells and trials, so that it
+can be published before anything is played.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from openfield.trial import Trial
+
+TABLES = {
+    "facts": "SELECT key, value FROM facts ORDER BY rowid",
+    "agents": "SELECT name, source FROM agents ORDER BY name",
+    "trials": "SELECT id, content FROM trials ORDER BY rowid",
+    "cells": "SELECT id, agent, trial, repeat FROM cells ORDER BY rowid",
+    "attempts": "SELECT cell, number, outcome, note, seconds FROM attempts ORDER BY cell, number",
+    "episodes": "SELECT * FROM episodes ORDER BY cell, attempt, number",
+    "states": "SELECT cell, attempt, step, data FROM states ORDER BY cell, attempt",
+}
+"""What a reader uses, in an order of its own where the reader has none. Leases are left out: they end with the run."""
+ADDED_TABLES = {
+    "verdicts": "SELECT cell, attempt, number, detected FROM verdicts ORDER BY cell, attempt, number",
+    "players": "SELECT cell, attempt, fingerprint FROM players ORDER BY cell, attempt",
+    "sources": "SELECT digest, name, text FROM sources ORDER BY digest",
+    "steps": """SELECT cell, attempt, first + count, chain FROM chunks AS latest
+        WHERE first = (SELECT max(first) FROM chunks WHERE cell = latest.cell AND attempt = latest.attempt)
+        ORDER BY cell, attempt""",
+}
+"""What files of version 1 do not have. The chain of an attempt's last chunk stands for all its steps."""
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+class Fingerprint:
+    """Gathers the rows of a run, table by table."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Add rows of a table. A table without rows leaves no trace."""
+        for row in rows:
+            self._digest.update(_ENCODER.encode((table, *row)))
+
+    def __str__(self) -> str:
+        return self._digest.hexdigest()
+
+
+def fingerprint_plan(cells: Iterable[tuple[str, str, int]]) -> str:
+    """Return the fingerprint of cells, each given by its agent, the text of its trial and its repeat."""
+    plan = Fingerprint()
+    plan.add("plan", sorted(cells))
+    return str(plan)
+
+
+def write_trial(trial: Trial) -> str:
+    """Return the text by which a trial is kept in a run file."""
+    return msgspec.json.encode(trial).decode()

@@ -1,0 +1,80 @@
+"""What reading a run needs of its domains, kept as data: titles, metrics, and how beliefs are read.
+
+So no code of a domain runs when a file is read. A detection rule that is code gives its verdict when the episode ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from openfield.capabilities import EncodesActions, EncodesObservations, HasDetectionRule
+from openfield.core import Belief
+from openfield.domain import Domain
+from openfield.errors import DamagedRun
+from openfield.trial import Trial
+
+THRESHOLD = 0.5
+"""The probability from which a belief is a detection, by the common rule."""
+
+
+class DomainRules(msgspec.Struct, frozen=True, kw_only=True):
+    """A domain as a run file describes it, for readers that do not have it installed."""
+
+    name: str
+    title: str
+    metrics: tuple[str, ...] = Domain.metrics  # type: ignore[assignment]
+    baseline: str = Domain.baseline
+    threshold: float | None = THRESHOLD
+    """From which probability a belief is a detection; None where the verdict on each episode is recorded."""
+    own_keys: bool = False
+    """Whether the domain decides itself which observations or actions count as equal."""
+    novelties: dict[str, str] = {}
+    """What each novelty changes, in words."""
+
+    def describe(self, names: Sequence[str]) -> str:
+        """Describe the novelties in words."""
+        return "; ".join(self.novelties.get(name, name) for name in names) or "no novelty"
+
+
+def describe_domain(domain: Domain[Any]) -> DomainRules:
+    """Return what is recorded of a domain."""
+    plain = type(domain).detected is Domain.detected and not isinstance(domain, HasDetectionRule)
+    return DomainRules(
+        name=domain.name,
+        title=domain.title,
+        metrics=tuple(domain.metrics),
+        baseline=domain.baseline,
+        threshold=THRESHOLD if plain else None,
+        own_keys=isinstance(domain, EncodesObservations | EncodesActions),
+        novelties={novelty.id: novelty.note for novelty in domain.novelties},
+    )
+
+
+def write_rules(domain: Domain[Any]) -> dict[str, str]:
+    """Return the fact by which a run file describes a domain."""
+    return {f"rules {domain.name}": msgspec.json.encode(describe_domain(domain)).decode()}
+
+
+def read_rules(facts: Mapping[str, str], name: str) -> DomainRules:
+    """Return the recorded description of a domain; where there is none, that of a domain with the common rules.
+
+    Raises:
+        DamagedRun: It cannot be read.
+    """
+    text = facts.get(f"rules {name}")
+    if text is None:
+        return DomainRules(name=name, title=name)
+    try:
+        return msgspec.json.decode(text, type=DomainRules)
+    except msgspec.DecodeError as error:
+        raise DamagedRun(f"The recorded rules of the domain '{name}' cannot be read: {error}.") from None
+
+
+def own_rule(domain: Domain[Any], trial: Trial) -> Callable[[Belief], bool] | None:
+    """Return a domain's own rule for detections in a trial; None where the common rule holds."""
+    if isinstance(domain, HasDetectionRule):
+        return domain.detection_rule(trial)
+    return None if type(domain).detected is Domain.detected else domain.detected

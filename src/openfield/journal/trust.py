@@ -1,0 +1,142 @@
+"""Decide whether code that a run file names may run here.
+
+A run file names code: the files of domains and agents, and the commands of programs. Reading a file runs none of it. To
+go on with a run, to replay it or to film it, the code must run. It may if this user signed it, which a run does with a
+key of the user's own, or if the user says `--trust`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openfield.errors import DamagedRun, InvalidInput, UnknownName
+from openfield.registry import find_domain, is_control, known_domain
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.journal.reader import Run
+
+KEY_BYTES = 32
+SIGNATURE = "signature"
+"""How the facts begin that hold signatures: the key's id and the digest of the code's name follow."""
+
+
+def is_code(source: str | None) -> bool:
+    """Return whether a source of an agent or domain names code, and not something that is installed."""
+    return source is not None and not is_control(source) and (":" in source or source.endswith(".py"))
+
+
+def sign_code(sources: Iterable[str | None]) -> dict[str, str]:
+    """Return the facts that let this user run named code again. There are none if no key can be kept."""
+    code = [source for source in sources if source is not None and is_code(source)]
+    key = _read_key(make=True) if code else None
+    return {} if key is None else {_name_fact(key, source): _sign(key, source) for source in code}
+
+
+def list_code(run: Run) -> list[str]:
+    """Return the code that a run file names, domains first."""
+    agents = sorted(source for source in run.agents.values() if source is not None and is_code(source))
+    return list(dict.fromkeys([*list_domain_code(run), *agents]))
+
+
+def list_domain_code(run: Run) -> list[str]:
+    """Return the domains that a run file names and that are not installed."""
+    facts = run.facts
+    named = (facts.get(f"domain {name}") for name in sorted({trial.domain for trial in run.trials()}))
+    return [source for source in named if source is not None and is_code(source)]
+
+
+def admit_code(run: Run, code: Iterable[str], trust: bool = False) -> None:
+    """Refuse code that a run file names unless this user signed or trusts it.
+
+    Raises:
+        InvalidInput: It is neither signed nor trusted.
+    """
+    facts, key = run.facts, _read_key()
+    foreign = [source for source in code if not trust and not _is_signed(facts, key, source)]
+    if foreign:
+        raise InvalidInput(
+            f"{run.path} names code that you did not sign: {', '.join(foreign)}. If you trust it, add --trust."
+        )
+
+
+def trusted_domain(run: Run, name: str, trust: bool = False) -> Domain[Any]:
+    """Return the domain of a trial in a run file: a known one, or the one that the file names if it may run here.
+
+    Raises:
+        InvalidInput: It may not.
+        DamagedRun: The file names another domain.
+        UnknownName: It is not installed, and the file does not say where it is found.
+    """
+    source = run.facts.get(f"domain {name}", "")
+    try:
+        return known_domain(name, source)
+    except UnknownName:
+        if not source:
+            raise
+    admit_code(run, [source], trust)
+    domain = find_domain(source)
+    if domain.name != name:
+        raise DamagedRun(f"{run.path} is damaged: {source} is the domain '{domain.name}', not '{name}'.")
+    return domain
+
+
+def key_path() -> Path:
+    """Return where the key of this user is kept."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "openfield" / "key"
+
+
+def _is_signed(facts: dict[str, str], key: bytes | None, source: str) -> bool:
+    if key is None:
+        return False
+    return hmac.compare_digest(facts.get(_name_fact(key, source), "").encode(), _sign(key, source).encode())
+
+
+def _name_fact(key: bytes, source: str) -> str:
+    key_id = hashlib.sha256(b"id of " + key).hexdigest()[:12]
+    return f"{SIGNATURE} {key_id} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+
+
+def _sign(key: bytes, source: str) -> str:
+    return hmac.new(key, source.encode(), hashlib.sha256).hexdigest()
+
+
+def _read_key(make: bool = False) -> bytes | None:
+    """Return the key of this user, which is made on first use; None if there is none.
+
+    Raises:
+        InvalidInput: Others can read it, so that they can sign.
+    """
+    path = key_path()
+    try:
+        if make and not path.exists():
+            _make_key(path)
+        key, mode = path.read_bytes(), path.stat().st_mode
+    except (OSError, RuntimeError):  # there is no home, or it is read-only
+        return None
+    if mode & 0o077:
+        raise InvalidInput(f"Others can read {path} and sign code for you. Remove it; a new key is made.")
+    return key if len(key) == KEY_BYTES else None
+
+
+def _make_key(path: Path) -> None:
+    """Write a new key. It appears whole, and the first of several processes wins."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"key.{os.getpid()}.{secrets.token_hex(4)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(handle, secrets.token_bytes(KEY_BYTES))
+        os.fsync(handle)
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.close(handle)
+        draft.unlink()

@@ -1,0 +1,221 @@
+"""Prove a run file: compute again what its turns and truths imply, and name every value that differs.
+
+`Run.verify` is the way in. The recorded turns pass through a `Rollout` once more, which ends episodes and trials by the
+same code as when they were played.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from openfield.core import Reply, Truth, Turn, World
+from openfield.domain import Domain
+from openfield.errors import DamagedRun, OpenfieldError, ReplayMismatch
+from openfield.journal.recorder import Recorder, read_chunk
+from openfield.journal.schema import SourceText, digest_chunk, extend_chain
+from openfield.record import ENCODER, NO_TURN, Chunk, EpisodeEnd, RawStep, Step, array_digest, is_same_truth
+from openfield.rollout import NEVER, UNLIMITED, Rollout
+from openfield.trial import Trial
+
+if TYPE_CHECKING:
+    from openfield.journal.reader import Episode
+
+COMPARED = ("phase", "novel", "turns", "performance", "belief", "ended", "detail")
+"""What is recorded of an episode, in the order it is reported."""
+ENDED = ("done", "truncated")
+NOT_ENDED = ("", "cancelled", "superseded", "world_error", "harness_error")
+
+
+class Attempt(NamedTuple):
+    """An attempt at a cell as it is recorded."""
+
+    cell: str
+    number: int
+    outcome: str | None
+    trial: Trial
+    episodes: Sequence[Episode]
+
+    @property
+    def place(self) -> str:
+        """Where a fault is."""
+        return f"Cell {self.cell}, attempt {self.number}"
+
+
+class RecordedWorld:
+    """A world that shows recorded turns with their truths, whatever it is answered."""
+
+    def __init__(self, first: Step, turn: Turn) -> None:
+        self.over = False
+        self.truth = first.truth or Truth()
+        self._turn, self._coming = turn, first
+
+    def play(self, rollout: Rollout, step: Step | None, over: bool = False) -> None:
+        """Give the reply of a step to the rollout of this world, and show the turn that it led to."""
+        if step is not None:
+            self._coming, self.over = step, over
+            rollout.reply(step.reply or Reply())
+
+    def reset(self) -> Turn:
+        """Show the first turn."""
+        return self._turn
+
+    def step(self, reply: Reply) -> Turn:
+        """Show the recorded turn; where there is none, the last turn of the episode is shown again."""
+        if self._coming.turn is None and self._turn.last is None:
+            raise DamagedRun("its turn is missing")
+        self.truth = self._coming.truth or self.truth
+        self._turn = self._coming.turn or self._turn
+        return self._turn
+
+    def look(self, query: str) -> Any:
+        """Show nothing: a record has no pictures."""
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to free."""
+
+
+class EpisodeCollector(Recorder):
+    """Keeps the ends of episodes and nothing else."""
+
+    def __init__(self, cell: str, attempt: int) -> None:
+        super().__init__(cell, attempt, lambda *_: None)
+        self.episodes: list[EpisodeEnd] = []
+
+    def write(self, *_: object) -> None:
+        """Leave a step out."""
+
+    def end_episode(self, episode: EpisodeEnd, state: bytes | None, hidden: bool = False) -> None:
+        """Keep the end of an episode."""
+        self.episodes.append(episode)
+
+
+def find_false_steps(chunks: Iterable[tuple[Chunk, bytes | None]], chained: bool) -> Iterator[str]:
+    """Yield what is wrong with the chunks of an attempt: gaps, damage, and a chain that does not fit.
+
+    Args:
+        chunks: All chunks in their order, each with its chain value.
+        chained: Whether the file has chain values.
+    """
+    expected, chain = 0, b""
+    for chunk, told in chunks:
+        place = f"Cell {chunk.cell}, attempt {chunk.attempt}"
+        chain = extend_chain(chain, digest_chunk(chunk.data))
+        if chunk.first != expected:
+            yield f"{place}: turns before {chunk.first} are missing."
+        else:
+            try:
+                read_chunk(chunk)
+                if chained and told != chain:
+                    yield f"{place}: turns {chunk.first} to {chunk.first + chunk.count - 1} do not fit their chain."
+            except DamagedRun as error:
+                yield str(error)
+        expected, chain = chunk.first + chunk.count, told or b""
+
+
+def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str]:
+    """Yield every value of an attempt that its turns contradict, as recorded and as computed again."""
+    try:
+        made, ended = replay_steps(attempt, steps)
+    except OpenfieldError as error:
+        yield f"{attempt.place}: its turns cannot have been played. {error}"
+        return
+    for number, (told, true) in enumerate(itertools.zip_longest(attempt.episodes, made)):
+        place = f"{attempt.place}, episode {number}"
+        if told is None or (true is not None and told.number > number):
+            yield f"{place} is missing, although its turns are recorded."
+            return
+        if true is None or told.number != number:
+            yield f"{place} is recorded, but no turns end it."
+            return
+        yield from _compare(place, told, true)
+    outcome = attempt.outcome or ""
+    if outcome in ENDED and ended not in (None, outcome):
+        yield f"{attempt.place}: the outcome is recorded as {outcome}; its turns say {ended}."
+    elif not outcome.startswith("agent_") and outcome not in (*ENDED, *NOT_ENDED):
+        yield f"{attempt.place}: {_shorten(outcome)} is no outcome."
+
+
+def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> tuple[list[EpisodeEnd], str | None]:
+    """Play recorded steps once more. Return the episodes they make, and the outcome; None where it cannot be known."""
+    first, last = next(steps, None), next(steps, None)
+    if first is None or first.turn is None:
+        return [], "unfinished"
+    world, collector = RecordedWorld(first, first.turn), EpisodeCollector(attempt.cell, attempt.number)
+    limits = msgspec.structs.replace(UNLIMITED, episode_turns=attempt.trial.limits.episode_turns)
+    rollout = Rollout(world, limits, collector)
+    for step in steps:
+        world.play(rollout, last)
+        last = step
+    more = attempt.outcome == "done" or len(collector.episodes) < len(attempt.episodes)
+    if last is not None and (last.turn is not None or (more and rollout.turn.last is not None)):
+        world.play(rollout, last, over=last.turn is None)  # else it holds a reply that could not be taken
+    if rollout.over or attempt.outcome != "truncated":
+        return collector.episodes, rollout.outcome if rollout.over else "unfinished"
+    if len(collector.episodes) < len(attempt.episodes):
+        rollout.truncate()
+    return collector.episodes, None  # a limit on time or the agent's protocol ended it, which turns do not show
+
+
+def find_false_turns(attempt: Attempt, domain: Domain[Any], steps: Iterable[RawStep]) -> Iterator[str]:
+    """Play the recorded replies of an attempt in a fresh world. Yield the first turn or truth that differs."""
+    scored = attempt.outcome in ENDED
+    past = (step for step in steps if scored or bytes(step.turn) != NO_TURN)  # a failed reply led nowhere
+    try:
+        world = domain.world(attempt.trial)
+        with closing(world):
+            Rollout.resume(world, _comparing(past, world), known=NEVER)
+    except Exception as error:
+        said = str(error) if isinstance(error, OpenfieldError) else f"{type(error).__name__}: {error}"
+        yield f"{attempt.place}: {said}"
+
+
+def _comparing(steps: Iterable[RawStep], world: World) -> Iterator[RawStep]:
+    """Yield steps one by one, and compare the truth of the world that each has led to."""
+    told = Truth()
+    for number, step in enumerate(steps):
+        told = step.truth or told
+        yield step
+        if not is_same_truth(world.truth, told):
+            raise ReplayMismatch(f"The truth of turn {number} differs from the recorded one.")
+
+
+def _compare(place: str, told: Episode, true: EpisodeEnd) -> Iterator[str]:
+    for name in COMPARED:
+        one, other = getattr(told, name), getattr(true, name)
+        if not _is_same(one, other):
+            yield f"{place}: {name} is recorded as {_shorten(one)}; its turns say {_shorten(other)}."
+
+
+def _is_same(told: Any, true: Any) -> bool:
+    """Compare a recorded value with one computed from turns, which hold digests of large arrays."""
+    if ENCODER.encode(told) == ENCODER.encode(true):
+        return True
+    if isinstance(true, dict) and true.keys() == {"array", "shape", "dtype"} and isinstance(told, list):
+        try:
+            return array_digest(np.array(told, dtype=true["dtype"])) == true
+        except (TypeError, ValueError, OverflowError):
+            return False
+    if isinstance(true, dict) and isinstance(told, dict):
+        return told.keys() == true.keys() and all(_is_same(told[key], true[key]) for key in true)
+    if isinstance(true, list) and isinstance(told, list):
+        return len(told) == len(true) and all(map(_is_same, told, true))
+    return False
+
+
+def _shorten(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def find_false_sources(sources: Iterable[SourceText]) -> Iterator[str]:
+    """Yield the recorded texts that are not what their digests say."""
+    for source in sources:
+        if hashlib.sha256(source.text.encode()).hexdigest() != source.digest:
+            yield f"The text of {source.name} is not what its digest says."

@@ -1,0 +1,269 @@
+"""Every value of a run file that is forged is named, or the run's fingerprint is another one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import openfield as of
+from openfield.journal.reader import Run
+from openfield.journal.rules import DomainRules
+from openfield.journal.schema import ADDED_TABLES, SCHEMA, SourceText
+from openfield.journal.verification import find_false_turns
+from openfield.journal.writer import Journal
+from openfield.result import Result, check_verdicts
+from openfield.runner.plan import make_cells
+from openfield.trial import with_limits
+from support.places import ROOT
+from support.players import Fickle, Learner
+from support.stories import rows
+from support.worlds import Tiny
+
+
+class Wary(Tiny):
+    """A domain whose detections are not by the common rule."""
+
+    name = "wary"
+
+    def detected(self, belief: of.Belief) -> bool:
+        return belief.highest >= 0.3
+
+
+WARY = Wary()
+LEASES = {("cells", "holder"), ("cells", "held_until")}
+"""What only those that play look at."""
+
+EPISODE = ("phase", "novel", "turns", "performance", "belief", "ended", "detail")
+PROVEN = {
+    "trials": ("id", "content"),
+    "cells": ("id", "agent", "trial", "repeat"),
+    "agents": ("name",),
+    "attempts": ("cell", "number", "outcome"),
+    "episodes": ("cell", "attempt", "number", *EPISODE),
+    "chunks": ("cell", "attempt", "first", "count", "crc", "data", "chain"),
+    "states": ("cell", "attempt"),
+    "players": ("cell", "attempt"),
+    "verdicts": ("cell", "attempt", "number", "detected"),
+    "sources": ("digest", "text"),
+}
+"""What is computed again. The fingerprint covers the rest."""
+
+
+def columns() -> Iterator[tuple[str, str]]:
+    """Yield every column of every table."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in (*SCHEMA, *ADDED_TABLES):
+            db.execute(statement)
+        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            yield from ((table, name) for _, name, *_ in db.execute(f"PRAGMA table_info({table})"))
+
+
+def make_run(path: Path) -> Path:
+    """Make a run of two cells: with a saved agent, known players, their text, and an attempt that was replaced."""
+    trials = of.trials(WARY, 1, unchanged=0)
+    text = SourceText(hashlib.sha256(b"pass").hexdigest(), "learner.py", "pass")
+    with Journal(path) as record:
+        cells = make_cells(["Learner", "doubting"], trials)
+        record.enter(cells, {}, {"note": "a test"}, [text])
+        for cell in (cells[0], *cells):
+            record.begin(cell.id, "f00d")
+    of.run([Learner, doubting], trials, path)
+    return path
+
+
+def doubting(turn: of.Turn) -> of.Reply:
+    return of.Reply(0, of.Belief(0.4))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("finished") / "run.sqlite")
+
+
+@pytest.fixture
+def forged(finished: Path, path: Path) -> Path:
+    return Path(shutil.copy(finished, path))
+
+
+def find_faults(path: Path) -> list[str]:
+    with Run(path) as run:
+        return run.verify() or list(check_verdicts(run))
+
+
+def fingerprint(path: Path) -> str:
+    with Run(path) as run:
+        return run.fingerprint()
+
+
+def forge(path: Path, table: str, column: str, change: Callable[[Any], Any]) -> None:
+    """Change a value in the last row that has one, or the last row if none has."""
+    with closing(sqlite3.connect(path)) as db, db:
+        row, value = db.execute(
+            f"SELECT rowid, {column} FROM {table} ORDER BY {column} IS NOT NULL DESC, rowid DESC LIMIT 1"
+        ).fetchone()
+        db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (change(value), row))
+
+
+def alter(value: Any) -> Any:
+    match value:
+        case int():
+            return 1 - value if value in (0, 1) else value + 1
+        case float():
+            return value + 0.125
+        case str():
+            return value.replace('"seed":', '"seed":1') if '"seed":' in value else f"{value}x"
+        case bytes():
+            return msgspec.msgpack.encode(of.Belief(0.123)) if b"novel" in value else value + b"\xc0"
+    return msgspec.msgpack.encode("made up")  # a detail
+
+
+def test_a_run_as_it_was_written_has_no_faults(finished: Path) -> None:
+    assert find_faults(finished) == []
+    assert all(rows(finished, f"SELECT count(*) FROM {table}") > [(0,)] for table, _ in columns())
+
+
+@pytest.mark.parametrize(("table", "column"), [each for each in columns() if each not in LEASES])
+def test_every_forged_value_is_found(finished: Path, forged: Path, table: str, column: str) -> None:
+    forge(forged, table, column, alter)
+    faults = find_faults(forged)
+    assert bool(faults) == (column in PROVEN.get(table, ()))
+    assert faults or fingerprint(forged) != fingerprint(finished)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("belief", msgspec.msgpack.encode(of.Belief(0.987)), r"belief is recorded as Belief\(novel=0\.987"),
+        ("novel", 0, "novel is recorded as False; its turns say True"),
+        ("phase", "training", "phase is recorded as training; its turns say test"),
+        ("ended", "truncated", "ended is recorded as truncated; its turns say terminated"),
+        ("detail", msgspec.msgpack.encode({"score": 1}), r"detail is recorded as \{'score': 1\}; its turns say None"),
+    ],
+)
+def test_a_forged_episode_is_named_with_both_values(forged: Path, column: str, value: Any, words: str) -> None:
+    forge(forged, "episodes", column, lambda _: value)
+    (fault,) = (fault for fault in find_faults(forged) if "detected" not in fault)
+    assert re.match(rf"Cell [0-9a-f]{{12}}, attempt \d, episode \d: {words}", fault)
+
+
+def test_an_outcome_that_turns_do_not_bear_out_is_named(forged: Path) -> None:
+    forge(forged, "attempts", "outcome", lambda _: "truncated")
+    assert "the outcome is recorded as truncated; its turns say done." in find_faults(forged)[0]
+
+
+def refit(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change the steps of the last attempt as a careful forger would: with checksums and chain made anew."""
+    with closing(sqlite3.connect(path)) as db, db:
+        (cell,) = db.execute("SELECT cell FROM chunks ORDER BY rowid DESC").fetchone()
+        chain = b""
+        query = "SELECT rowid, data FROM chunks WHERE cell = ? ORDER BY first"
+        for row, data in db.execute(query, (cell,)).fetchall():
+            steps = change(zlib.decompress(data))
+            made = zlib.compress(steps)
+            chain = hashlib.sha256(chain + hashlib.sha256(steps).digest()).digest()
+            values = (made, zlib.crc32(made), chain, row)
+            db.execute("UPDATE chunks SET data = ?, crc = ?, chain = ? WHERE rowid = ?", values)
+
+
+def test_changed_steps_do_not_fit_their_chain(finished: Path, forged: Path) -> None:
+    refit(forged, raise_performances)
+    with closing(sqlite3.connect(forged)) as db, db:
+        for (chain,), (row,) in zip(
+            rows(finished, "SELECT chain FROM chunks"), rows(finished, "SELECT rowid FROM chunks"), strict=True
+        ):
+            db.execute("UPDATE chunks SET chain = ? WHERE rowid = ?", (chain, row))
+    assert re.search(r"attempt 1: turns \d+ to \d+ do not fit their chain", find_faults(forged)[0])
+
+
+def raise_performances(steps: bytes) -> bytes:
+    """Set all performances in some steps to 1."""
+    better = b"\xa1q" + msgspec.msgpack.encode(1.0)
+    return re.sub(rb"\xa1q\xcb.{8}", lambda _: better, steps, flags=re.DOTALL)
+
+
+def test_forged_truths_that_fit_everything_else_are_found_by_replay_and_fingerprint(
+    finished: Path, forged: Path
+) -> None:
+    """All performances of an attempt are set to the same value, in its turns and in its episodes."""
+    refit(forged, raise_performances)
+    cell = rows(forged, "SELECT cell FROM chunks ORDER BY rowid DESC")[0]
+    with closing(sqlite3.connect(forged)) as db, db:
+        db.execute("UPDATE episodes SET performance = 1.0 WHERE cell = ?", cell)
+    assert find_faults(forged) == []
+    assert fingerprint(forged) != fingerprint(finished)
+    assert any(re.search(r"The truth of turn \d+ differs", fault) for fault in replay(forged))
+    assert replay(finished) == []
+
+
+def replay(path: Path) -> list[str]:
+    with Run(path) as run:
+        return [
+            fault
+            for attempt in run.attempts()
+            for fault in find_false_turns(attempt, WARY, run.raw_steps(attempt.cell, attempt.number))
+        ]
+
+
+def test_replay_names_a_world_that_shows_other_turns(finished: Path) -> None:
+    with Run(finished) as run:
+        attempt = list(run.attempts())[-1]
+        trial = msgspec.structs.replace(attempt.trial, seed=attempt.trial.seed + 1)
+        (fault,) = find_false_turns(attempt._replace(trial=trial), WARY, run.raw_steps(attempt.cell, attempt.number))
+    assert re.match(r"Cell [0-9a-f]{12}, attempt \d: Turn 0 differs from the recorded one", fault)
+
+
+def test_attempts_that_failed_or_were_cut_short_are_proven_too(path: Path) -> None:
+    def dies(turn: of.Turn) -> of.Reply:
+        if turn.phase == "test":
+            raise ValueError("enough")
+        return of.Reply(0)
+
+    def wrong(turn: of.Turn) -> of.Reply:
+        return of.Reply("neither" if turn.phase == "test" else 0)
+
+    limits = [of.Limits(), of.Limits(episode_turns=4), of.Limits(trial_seconds=1e-9)]
+    trials = [
+        trial for limit in limits for trial in with_limits(of.trials(WARY, 1, unchanged=0), lambda _, new=limit: new)
+    ]
+    of.run({"dies": dies, "wrong": wrong, "fickle": Fickle}, trials, path)
+    outcomes = {outcome for (outcome,) in rows(path, "SELECT outcome FROM attempts")}
+    assert outcomes == {"agent_error", "agent_protocol", "truncated", "done"}
+    assert find_faults(path) == []
+    assert replay(path) == []
+
+
+def test_the_fingerprint_survives_an_upgrade_and_a_copy(path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "data" / "v0.1.0" / "birds.sqlite", path)
+    before = fingerprint(path)
+    Journal(path).close()
+    assert fingerprint(path) == before
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("VACUUM")
+    assert fingerprint(path) == before
+
+
+def test_compressing_otherwise_changes_neither_chain_nor_fingerprint(finished: Path, forged: Path) -> None:
+    refit(forged, lambda steps: steps)
+    assert rows(forged, "SELECT data FROM chunks") != rows(finished, "SELECT data FROM chunks")
+    assert rows(forged, "SELECT chain FROM chunks") == rows(finished, "SELECT chain FROM chunks")
+    assert fingerprint(forged) == fingerprint(finished)
+
+
+def test_verdicts_are_read_without_the_domain(finished: Path, forged: Path) -> None:
+    with closing(sqlite3.connect(forged)) as db, db:
+        db.execute("UPDATE facts SET value = 'gone.py' WHERE key = 'domain wary'")
+    one, other = Result([finished]), Result([forged])
+    assert isinstance(other.domains["wary"], DomainRules)
+    assert one.cells == other.cells
+    beliefs = [episode for cell in other.cells for episode in cell.episodes if episode.belief]
+    assert any(episode.detected != (episode.belief.highest >= 0.5) for episode in beliefs)
