@@ -23,6 +23,7 @@ from openfield.journal.rules import DomainRules, own_rule, read_rules
 from openfield.journal.trust import SIGNATURE
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import known_domain
+from openfield.runner.sealing import SEED_FACT
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -155,13 +156,19 @@ class Result:
         from openfield.report.page import render_page, write_page
 
         title = " + ".join(path.stem for path in self.paths)
-        facts = {key: value for key, value in self.facts.items() if not key.startswith(HIDDEN_FACTS)}
+        hidden = HIDDEN_FACTS if self._is_over else (*HIDDEN_FACTS, SEED_FACT)
+        facts = {key: value for key, value in self.facts.items() if not key.startswith(hidden)}
         for record in self.records:
             facts |= record.describe(f" of {Path(record.run).stem}" if len(self.records) > 1 else "")
         summary = self.summary(metrics, intervals, failures)
         page = render_page(title, self.counted(failures), self.domains, facts, summary, self.baseline)
         write_page(Path(path), page)
         return Path(path)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether all cells have ended, so that the root seed of a sealed run may be shown."""
+        return all(cell.outcome is not None for cell in self.cells)
 
     def _metrics(self, wanted: Sequence[str] | None, cells: Sequence[CellRecord]) -> list[Metric]:
         found = find_metrics(wanted or self._named_metrics())

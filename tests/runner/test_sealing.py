@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from openfield.errors import InvalidInput
 from openfield.journal.writer import Journal
+from openfield.result import Result
 from openfield.runner.experiment import make_experiment
 from openfield.runner.plan import make_plan
+from openfield.runner.run import run_plan
 from openfield.runner.sealing import DIGEST_FACT, SEED_FACT, seal
 from support.places import MAZE
 
@@ -84,3 +87,15 @@ def test_a_run_without_trials_of_the_domain_is_refused(path: Path) -> None:
         journal.enter(plan.cells, plan.sources, facts)
     with pytest.raises(InvalidInput, match="has no trials of commai"):
         make_experiment({"domain": "commai", "trials_of": str(path)}).make_trials()
+
+
+def test_the_seed_is_shown_only_after_the_run(path: Path, tmp_path: Path) -> None:
+    trials, facts = make_experiment({**SMALL, "sealed": True, "output": str(path)}).make_trials()
+    plan = replace(make_plan("random", trials), facts=facts)
+    with Journal(path) as journal:
+        journal.enter(plan.cells, plan.sources, facts)
+    page = Result([path]).page(tmp_path / "page.html")
+    assert facts[SEED_FACT] not in page.read_text()
+    run_plan(plan, path)
+    Result([path]).page(page)
+    assert facts[SEED_FACT] in page.read_text()
