@@ -27,9 +27,13 @@ from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
 from openfield.registry import use_domain
+from openfield.runner.isolation.agent import IsolatedFactory
+from openfield.runner.isolation.bubblewrap import find_obstacle
+from openfield.runner.isolation.settings import Isolation
 
 REPEATS = 9
 LOOP_TURNS = 100_000
+ISOLATED_TURNS = 20_000
 RESUMED_TURNS = 100_000
 EPISODE_TURNS = 1_000
 
@@ -128,6 +132,7 @@ def main(journal_turns: int) -> None:
         measure_journal(Path(folder) / "million.sqlite", journal_turns)
         for agent in (Quitter, SavingQuitter):
             measure_resume(Path(folder) / f"{agent.__name__}.sqlite", agent)
+    measure_isolation()
     measure_help()
 
 
@@ -169,6 +174,24 @@ def measure_resume(path: Path, agent: type[Quitter]) -> None:
         seconds.append(Quitter.started_anew - start)
     kind = "with save" if hasattr(agent, "save") else "without save"
     show(f"resume of {RESUMED_TURNS} turns, agent {kind}, s", statistics.median(seconds), 2.0)
+
+
+def measure_isolation() -> None:
+    """An isolated agent: how long its process takes to start, and turns a second."""
+    if find_obstacle():
+        print(json.dumps({"subject": "core", "figure": "isolated agent starts, s", "note": find_obstacle()}))
+        return
+    starts, rates = [], []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        factory = IsolatedFactory("bench_core:answer", "bench_core:TRIVIAL", Isolation())
+        starts.append(time.perf_counter() - start)
+        agent, turn = factory(of.Spec(domain="trivial", task=""), 0), of.Turn(observation=1)
+        seconds = _wall_time(lambda: [agent(turn) for _ in range(ISOLATED_TURNS)])  # noqa: B023 - called at once
+        rates.append(ISOLATED_TURNS / seconds)
+        factory.close()
+    show("isolated agent starts, s", statistics.median(starts), 1.0)
+    show("isolated agent, turns/s", statistics.median(rates), 10_000, better="higher")
 
 
 def measure_help() -> None:

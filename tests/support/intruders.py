@@ -46,6 +46,7 @@ class Peeker(Intruder):
             "files": sorted(filter(None, map(_read_link, os.listdir("/proc/self/fd")))),
             "terminal": os.isatty(0) or os.isatty(1) or os.isatty(2),
             "input": sys.stdin.read(),
+            "kernel": os.access("/proc/sys/kernel/core_pattern", os.W_OK),
         }
 
 
@@ -117,6 +118,16 @@ class Hoarder(Intruder):
         time.sleep(600)
 
 
+class Hider(Intruder):
+    """Keeps its memory in a file without a name."""
+
+    def attempt(self) -> Any:
+        number = os.memfd_create("hidden")
+        for _ in range(64):
+            os.write(number, b"x" * (8 << 20))
+        time.sleep(600)
+
+
 class Multiplier(Intruder):
     """Starts processes until it is ended."""
 
@@ -148,6 +159,7 @@ class Shouter(Intruder):
     def attempt(self) -> Any:
         sys.stdout.write("k" * 100_000)
         sys.stderr.write("e" * 100_000)
+        sys.stderr.flush()
         os.write(1, bytes(range(256)))
         for number in (0, 1, 2):
             os.close(number)

@@ -17,7 +17,7 @@ from typing import IO, TypeVar
 
 from openfield.core import AgentFactory, Ask, Reply, Spec, Turn
 from openfield.errors import AgentGone, AgentProtocol, AgentTimeout, InvalidInput
-from openfield.runner.processes import Confinement, Guard
+from openfield.runner.processes import Confinement, Guard, read_last_line
 from openfield.serving import jsonlines
 from openfield.serving.jsonlines import FromAgent
 
@@ -54,7 +54,7 @@ class Program:
         pipe = subprocess.PIPE
         try:
             command = guard.wrap(words)
-            options = {**guard.options(), "stdin": pipe, "stdout": pipe, "stderr": self._errors}
+            options = {"stderr": self._errors, **guard.options(), "stdin": pipe, "stdout": pipe}
             self._process = subprocess.Popen(command, bufsize=0, **options)  # noqa: S603 - the user's own command
         except OSError as error:
             self._errors.close()
@@ -152,11 +152,10 @@ class Program:
         """Return the error for a program that has ended, with the last line of its standard error."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(FAREWELL_SECONDS)
-        self._errors.seek(0)
-        words = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
         if self._guard.reason:
             return AgentGone(self._guard.reason)
-        return AgentGone(f"The program ended (status {self._process.poll()}){': ' + words[-1] if words else '.'}")
+        words = self._guard.last_words() or read_last_line(self._errors)
+        return AgentGone(f"The program ended (status {self._process.poll()}){f': {words}' if words else '.'}")
 
     @staticmethod
     def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

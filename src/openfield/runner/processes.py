@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, MutableSequence
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
@@ -52,6 +52,14 @@ def _wait_and_end() -> None:
     if parent is not None:
         parent.join()
     os._exit(1)
+
+
+def read_last_line(file: IO[bytes]) -> str:
+    """Return the last line that a program printed to a file."""
+    file.seek(0, os.SEEK_END)
+    file.seek(max(file.tell() - 2_000, 0))
+    lines = file.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 class Confinement(Protocol):

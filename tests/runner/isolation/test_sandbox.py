@@ -189,6 +189,7 @@ def test_an_agent_sees_only_itself(path: Path, monkeypatch: pytest.MonkeyPatch) 
     }
     assert not seen["terminal"]
     assert seen["input"] == ""
+    assert not seen["kernel"]
 
 
 def test_without_bubblewrap_an_agent_inherits_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,8 +351,8 @@ def test_an_agent_that_uses_too_much_is_ended(path: Path, agent: Any, allowed: A
 
 @in_bubblewrap
 def test_files_in_memory_count_as_memory(path: Path) -> None:
-    cell = play(path, [intruders.Hoarder], memory="200MB")
-    assert (cell.outcome, "used more than 200MB of memory" in cell.note) == ("agent_error", True)
+    for cell in play_all(path, [intruders.Hoarder, intruders.Hider], memory="200MB").values():
+        assert (cell.outcome, "used more than 200MB of memory" in cell.note) == ("agent_error", True)
 
 
 def test_files_have_a_greatest_size(path: Path, way: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
@@ -22,7 +23,7 @@ from openfield.runner.isolation import bubblewrap, listener, supervisor
 from openfield.runner.isolation.settings import Isolation, read_size
 from openfield.runner.isolation.usage import PROC, UsageWatch, find_descendants, list_processes
 from openfield.runner.isolation.view import View, list_installations, view_of_command
-from openfield.runner.processes import ONE_THREAD
+from openfield.runner.processes import ONE_THREAD, read_last_line
 
 LIMITED = (
     "exec 3>&2 2>/dev/null; ulimit -c 0; ulimit -f $(($1 / 512)); echo 1000 > /proc/self/oom_score_adj; "
@@ -53,6 +54,7 @@ class Sandbox:
         self._inherited: list[int] = []
         self._port: socket.socket | None = None
         self.output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in the end
+        fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)  # it may be emptied in between
         self._home = "" if isolation.bubblewrap else tempfile.mkdtemp(prefix="openfield-agent-")
         self._environment = self._make_environment()
 
@@ -111,6 +113,7 @@ class Sandbox:
         if self._isolation.bubblewrap:
             self._first = self._read_first()
         self._watch = UsageWatch(self._isolation, self._find_processes, self._kill)
+        self._watch.output = self.output.fileno()
         if self._first:
             self._watch.folders = (f"/proc/{self._first}/root/", f"/proc/{self._first}/root/dev")
 
@@ -130,10 +133,7 @@ class Sandbox:
 
     def last_words(self) -> str:
         """Return the last line that the program printed."""
-        self.output.seek(0, os.SEEK_END)
-        self.output.seek(max(self.output.tell() - 2_000, 0))
-        lines = self.output.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
+        return read_last_line(self.output)
 
     def end(self) -> None:
         """End the program and everything it started, and forget its folder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from openfield.runner.isolation.settings import Isolation, read_size
 POLL_SECONDS = 0.05
 PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
+BLOCK, MAX_OUTPUT = 512, 16 << 20
 
 
 class UsageWatch:
@@ -30,6 +31,8 @@ class UsageWatch:
         """Which limit was passed, in words; empty while none was."""
         self.folders: tuple[str, ...] = ()
         """Folders in memory that only the agent writes to; their files count as its memory."""
+        self.output = -1
+        """The file that the agent prints to. It is emptied when it is long."""
         self._isolation, self._memory = isolation, read_size(isolation.memory)
         self._find, self._end = find, end
         self._over = threading.Event()
@@ -43,6 +46,8 @@ class UsageWatch:
 
     def _watch(self) -> None:
         while not self._over.wait(POLL_SECONDS):
+            if self.output >= 0 and os.fstat(self.output).st_blocks > MAX_OUTPUT // BLOCK:
+                os.truncate(self.output, 0)
             if reason := self._find_excess():
                 self.reason = reason
                 self._end()
@@ -50,7 +55,8 @@ class UsageWatch:
 
     def _find_excess(self) -> str:
         processes = list(self._find())
-        tasks, processor, resident = 0, 0.0, self._files()
+        files = self._files() + sum({key: size for each in processes for key, size in list_memory_files(each)}.values())
+        tasks, processor, resident = 0, 0.0, files
         for each in processes:
             with suppress(OSError, ValueError):
                 tasks_here, seconds, size = read_stat(each)
@@ -60,7 +66,7 @@ class UsageWatch:
             return f"The agent had more than {limit.processes:,} processes and threads and was ended."
         if processor > limit.processor_seconds:
             return f"The agent used more than {limit.processor_seconds:,} s of processor time and was ended."
-        if resident > self._memory and self._files() + sum(map(read_share, processes)) > self._memory:
+        if resident > self._memory and files + sum(map(read_share, processes)) > self._memory:
             return f"The agent used more than {limit.memory} of memory and was ended. --memory allows more."
         return ""
 
@@ -91,6 +97,16 @@ def read_share(process: Path) -> int:
     with suppress(OSError, ValueError):
         return read_stat(process)[2]
     return 0
+
+
+def list_memory_files(process: Path) -> Iterator[tuple[int, int]]:
+    """Yield the number and the bytes of each file without a name that a process keeps in memory."""
+    with suppress(OSError):
+        for name in os.listdir(process / "fd"):
+            with suppress(OSError):  # it was closed in between
+                if os.readlink(process / "fd" / name).startswith("/memfd:"):
+                    found = os.stat(process / "fd" / name)
+                    yield found.st_ino, found.st_blocks * BLOCK
 
 
 def list_processes(proc: Path = PROC) -> list[Path]:
