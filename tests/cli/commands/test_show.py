@@ -40,6 +40,12 @@ def test_show_goes_from_cells_to_turns_to_one_turn(openfield: Any, run: Path) ->
     assert any("novel" in line for line in table)
 
 
+def test_an_unchanged_trial_is_marked(openfield: Any) -> None:
+    openfield("run", MAZE, *SMALL, "--set", "unchanged=1", "--workers", "0", "-o", "twins.sqlite")
+    cells = json.loads(openfield("show", "twins.sqlite", "--json").out)
+    assert sorted(cell["novelty"] for cell in cells) == ["swapped", "swapped (unchanged)"]
+
+
 def test_why_a_cell_failed_is_said_in_one_line(narrow: Any) -> None:
     narrow("run", MAZE, "--agent", "some-rather-long-name=wire:/nonexist", *SMALL, "-o", "q.sqlite")
     said = narrow("show", "q.sqlite")

@@ -71,7 +71,9 @@ def _show_cells(cells: list[CellRecord], as_json: bool) -> None:
 
 
 def _cell_row(cell: CellRecord) -> tuple[object, ...]:
-    planned = cell.id, cell.agent, cell.trial.domain, "+".join(cell.trial.novelty) or "none"
+    trial = cell.trial
+    twin = " (unchanged)" if trial.novelty and not trial.is_changed else ""
+    planned = cell.id, cell.agent, trial.domain, ("+".join(trial.novelty) or "none") + twin
     return *planned, cell.outcome or "not over", len(cell.episodes), cell.steps, cell.note
 
 
