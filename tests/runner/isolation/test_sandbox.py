@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -294,9 +296,16 @@ def test_no_process_of_an_agent_outlives_its_cell(home: Path, path: Path, way: s
     assert processes_with(mark) == []
 
 
-@pytest.mark.parametrize(("way", "workers"), [pytest.param("bubblewrap", 0, marks=in_bubblewrap), ("supervisor", 1)])
-def test_no_isolated_agent_outlives_a_harness_that_is_killed(
-    home: Path, path: Path, way: str, workers: int, spawn: Spawn
+@pytest.mark.parametrize(
+    ("way", "workers", "how"),
+    [
+        pytest.param("bubblewrap", 0, "killed", marks=in_bubblewrap),
+        pytest.param("bubblewrap", 0, "Ctrl-C twice", marks=in_bubblewrap),
+        ("supervisor", 1, "killed"),
+    ],
+)
+def test_no_isolated_agent_outlives_its_harness(
+    home: Path, path: Path, way: str, workers: int, how: str, spawn: Spawn
 ) -> None:
     mark = f"squatter {home}"
     (home / "mark.txt").write_text(mark)
@@ -304,14 +313,21 @@ def test_no_isolated_agent_outlives_a_harness_that_is_killed(
     script = home.parent / "owner.py"
     script.write_text(OWNER)
     words = f"{home}/agent.py:Squatter", path, str(workers), way
-    owner = spawn("-W", "ignore", script, *words, start_new_session=True)
+    owner = spawn("-W", "ignore", script, *words, stderr=subprocess.PIPE, start_new_session=True)
     wait_until(lambda: processes_with(mark))
-    owner.kill()
+    if how == "killed":
+        owner.kill()
+    else:
+        owner.send_signal(signal.SIGINT)
+        assert owner.stderr is not None
+        assert any(b"Ctrl-C again stops at once" in line for line in owner.stderr)
+        owner.send_signal(signal.SIGINT)
     owner.wait()
     wait_until(lambda: not processes_with(mark))
 
 
 OWNER = """
+import subprocess
 import sys
 import openfield as of
 from openfield.runner.isolation import bubblewrap
