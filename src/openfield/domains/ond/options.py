@@ -40,7 +40,8 @@ class OndServeOptions:
 
     def prepare(self) -> CommandChanges:
         """Return the options as they are; the dispatcher reads them."""
-        return CommandChanges(serving=self, needs_token=bool(self.teams))
+        trials_from = "" if self.data is None else str(self.data)
+        return CommandChanges(serving=self, needs_token=bool(self.teams), trials_from=trials_from)
 
     @property
     def teams(self) -> dict[str, str]:

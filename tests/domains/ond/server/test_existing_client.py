@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from openfield.cli import run_command
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from support.ond.protocol import OTHER, TEST, answers, write_test
 from support.ond.serving import announced, server
@@ -171,6 +172,14 @@ def test_a_server_says_how_many_tests_it_has(tmp_path: Path) -> None:
         write_test(tmp_path / "data", f"OND.{count[0]}")
     with announced(tmp_path, "--trials", "3", "--set", "unchanged=2") as (line, _):
         assert line.startswith("Serving 5 tests of ond on 127.0.0.1:")
+
+
+@pytest.mark.parametrize("words", [("--set", "unchanged=2"), ("--set", "onset=1-2"), ("--seed", "3")])
+def test_options_of_trials_are_refused_beside_a_data_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, str]
+) -> None:
+    assert run_command(["serve", "ond", "--data", str(tmp_path), *words]) == 2
+    assert f"{tmp_path} lists the trials to serve. Leave out" in capsys.readouterr().err
 
 
 def test_texts_are_posted_and_read_in_utf_16(tmp_path: Path) -> None:
