@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from openfield.metrics.failures import Policy
-    from openfield.metrics.metric import Metric
+    from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
 
@@ -133,7 +133,7 @@ class Result:
 
         scored = [cell for cell in self.counted(failures) if cell.is_scored]
         chosen = self._metrics(metrics, scored)
-        numbers = list_numbers(chosen)
+        numbers = [number for number in list_numbers(chosen) if not number.pooled]
         telling = {key for key, played in group_cells(scored).items() if states_beliefs(played)}
         for cell in scored:
             found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
@@ -204,18 +204,33 @@ class Result:
         """Return the metric, measured only in the domains that name it."""
         domains = self.domains
 
-        def measure(cell: CellRecord) -> Mapping[str, float | None]:
+        def is_asked_for(cell: CellRecord) -> bool:
             domain = domains.get(cell.trial.domain)
-            return metric.measure(cell) if domain is None or name in domain.metrics else {}
+            return domain is None or name in domain.metrics
 
-        return metric if metric.relate else replace(metric, measure=measure)
+        def measure(cell: CellRecord) -> Mapping[str, float | None]:
+            return metric.measure(cell) if is_asked_for(cell) else {}
+
+        def pool(cells: Sequence[CellRecord]) -> Pooled:
+            return metric.pool(cells) if metric.pool and all(map(is_asked_for, cells)) else {}
+
+        return metric if metric.relate else replace(metric, measure=measure, pool=pool)
 
 
 def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | DomainRules]]:
     """Return the cells of a run file, with detections by the rules of their domains, and these domains."""
     cells = run.cells()
     domains = {name: _find_domain(run, name) for name in sorted({cell.trial.domain for cell in cells})}
-    return [_detect(cell, domains[cell.trial.domain]) for cell in cells], domains
+    telling = {cell.agent for cell in cells if any(episode.belief for episode in cell.episodes)}
+    detected = (_detect(cell, domains[cell.trial.domain]) for cell in cells)
+    return [_state(cell, run) if cell.agent in telling else cell for cell in detected], domains
+
+
+def _state(cell: CellRecord, run: Run) -> CellRecord:
+    """Return a cell with its beliefs step by step, if its test counts steps."""
+    if not any(phase.steps for phase in cell.trial.phases):
+        return cell
+    return msgspec.structs.replace(cell, stated=run.stated_beliefs(cell.id, cell.attempt))
 
 
 def check_verdicts(run: Run) -> Iterator[str]:

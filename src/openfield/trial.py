@@ -94,6 +94,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return bool(self._in_force)
 
     @property
+    def is_unchanged_twin(self) -> bool:
+        """Whether nothing changes in it although its scenario has a novelty."""
+        return bool(self.novelty) and not self.is_changed
+
+    @property
     def test_length(self) -> int:
         """The number of its test episodes, or of its steps if the world counts those; 0 where its rules decide."""
         return measure_test(self.phases)

@@ -6,34 +6,45 @@ import pytest
 
 from openfield.metrics.detection import (
     BAND,
+    DETECTION,
     PUBLISHED,
     Rule,
     measure_detection,
     measure_passive,
     measure_rule,
 )
-from support.records import make_cell
+from openfield.metrics.metric import undefined
+from openfield.trial import Phase
+from support.records import make_cell, make_trial
+
+REST = {"alarmed_unchanged": None}
 
 
 class TestDetection:
     def test_at_once(self) -> None:
         found = measure_detection(make_cell([0.5], [0.5], [0.5, 0.5], [0.0, 0.1, 0.9, 0.9]))
-        assert found == {"correct": 1, "detected": 1, "delay": 0, "alarmed": 0, "alarms": 0}
+        assert found == {"correct": 1, "detected": 1, "delay": 0, "delay_all": 0, "alarmed": 0, "alarms": 0} | REST
 
     def test_late_and_after_false_alarms(self) -> None:
         found = measure_detection(make_cell([], [0.5] * 3, [0.5] * 4, [0.9, 0.1, 0.5, 0.2, 0.3, 0.6, 0.9]))
-        assert found == {"correct": 0, "detected": 1, "delay": 2, "alarmed": 1, "alarms": 2}
+        assert found == {"correct": 0, "detected": 1, "delay": None, "delay_all": 4, "alarmed": 1, "alarms": 2} | REST
 
     def test_never(self) -> None:
         found = measure_detection(make_cell([], [0.5], [0.5] * 2, [0.1, 0.2]))
-        assert found == {"correct": 0, "detected": 0, "delay": None, "alarmed": 0, "alarms": 0}
+        assert found == {"correct": 0, "detected": 0, "delay": None, "delay_all": 2, "alarmed": 0, "alarms": 0} | REST
 
     def test_beliefs_in_training_are_no_false_alarms(self) -> None:
         assert measure_detection(make_cell([0.5], [0.5], [0.5], [0.9, 0.1, 0.9]))["alarms"] == 0
 
     def test_without_an_onset_there_is_nothing_to_detect(self) -> None:
         found = measure_detection(make_cell([], [0.5, 0.5], [], [0.9, 0.1]))
-        assert found == {"correct": None, "detected": None, "delay": None, "alarmed": 1, "alarms": 1}
+        assert found == undefined(DETECTION) | {"alarmed": 1, "alarms": 1}
+
+    def test_an_unchanged_twin_has_a_row_of_its_own(self) -> None:
+        trial = make_trial(phases=(Phase("test", 2),), scenario=("swap",))
+        for said, alarmed in ((0.9, 1), (0.2, 0)):
+            found = measure_detection(make_cell([], [0.5, 0.5], [], [0.1, said], trial=trial))
+            assert found == undefined(DETECTION) | {"alarmed_unchanged": alarmed}
 
     def test_without_episodes_before_the_onset_there_are_no_false_alarms_to_count(self) -> None:
         found = measure_detection(make_cell([], [], [0.5], [0.9]))

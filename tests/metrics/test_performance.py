@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from openfield.core import Belief
-from openfield.metrics.performance import measure_adaptation, measure_performance, normalised_area, split_periods
-from support.records import make_cell
+from openfield.journal.reader import CellRecord
+from openfield.metrics.performance import (
+    count_episodes,
+    measure_adaptation,
+    measure_effects,
+    measure_performance,
+    normalised_area,
+    pick_after,
+    split_periods,
+)
+from openfield.trial import Phase
+from support.records import make_cell, make_trial
 
 
 class TestPerformance:
@@ -32,6 +44,65 @@ class TestAdaptation:
     @pytest.mark.parametrize(("curve", "area"), [([], None), ([0.4], 0.4), ([0.0, 1.0], 0.5), ([1.0, 0.0, 1.0], 0.5)])
     def test_area(self, curve: list[float], area: float | None) -> None:
         assert normalised_area(curve) == area
+
+
+def play(onset: int | None, curve: list[float], **fields: Any) -> CellRecord:
+    """A trial of six episodes whose change was drawn after 1 to 4 of them, or never comes."""
+    early = 6 if onset is None else onset
+    phases = (Phase("test", early), *([Phase("test", 6 - early, ("swap",))] if early < 6 else []))
+    trial = make_trial(fields.pop("seed", 0), phases=phases, scenario=("swap",), window=(1, 4))
+    return make_cell([], curve[:early], curve[early:], trial=trial, **fields)
+
+
+class TestWindow:
+    def test_every_trial_counts_the_same_number_of_episodes_after_the_onset(self) -> None:
+        for onset, curve in ((1, [0.9, 0.2, 0.4, 1, 1, 1]), (4, [0.9, 0.9, 0.9, 0.9, 0.2, 0.4])):
+            found = measure_adaptation(play(onset, curve))
+            want = {"before": 0.9, "after": 0.3, "change": -0.6, "asymptotic": 0.4, "area": 0.3}
+            assert found == pytest.approx(want)
+            assert measure_performance(play(onset, curve))["after"] == pytest.approx(0.3)
+
+    def test_instances_count_that_start_within_as_many_steps(self) -> None:
+        steps = (Phase("test", steps=100), Phase("test", 0, ("swap",), 200))
+        trial = make_trial(phases=steps, scenario=("swap",), window=(100, 275))
+        cell = make_cell([], [0.5] * 10, [0.1, 0.2, 0.3, 0.4], trial=trial)  # of 10 turns each
+        assert pick_after(cell) == cell.episodes[10:13]
+
+    def test_an_unchanged_twin_has_no_performance_before_its_onset(self) -> None:
+        assert measure_performance(play(None, [0.5] * 6)) == {"training": None, "before": None, "after": None}
+
+    def test_a_count_has_the_range_of_the_window(self) -> None:
+        trial = play(2, [0.5] * 6).trial
+        assert (count_episodes(trial, "before"), count_episodes(trial, "after")) == (4, 5)
+
+
+class TestEffect:
+    def test_is_the_difference_to_the_twin_in_the_same_episodes(self) -> None:
+        cells = [
+            play(1, [0.9, 0.2, 0.4, 1, 1, 1], seed=3),
+            play(None, [0.9, 0.7, 0.7, 0, 0, 0], seed=3),
+            play(4, [0.9] * 4 + [0.5, 0.7], seed=4),
+            play(None, [0.1] * 4 + [0.4, 0.6], seed=4),
+            play(2, [0.0] * 6, seed=5),  # has no twin
+        ]
+        assert measure_effects(cells) == pytest.approx([0.3 - 0.7, 0.6 - 0.5])
+
+    def test_repeats_have_their_own_twins_and_count_once(self) -> None:
+        cells = [play(1, [0.9, after, after, 0, 0, 0], repeat=n) for n, after in enumerate((0.2, 0.4))]
+        cells += [play(None, [normal] * 6, repeat=n) for n, normal in enumerate((0.5, 0.9))]
+        assert measure_effects(cells) == pytest.approx([(-0.3 - 0.5) / 2])
+
+    def test_failing_a_twin_does_not_pay(self) -> None:
+        cells = [play(1, [0.9, 0.2, 0.4, 1, 1, 1]), play(None, [0.0] * 6, counts=True)]
+        assert measure_effects(cells) == [-1.0]
+
+    def test_a_twin_is_read_at_the_same_steps(self) -> None:
+        steps = (Phase("test", steps=20), Phase("test", 0, ("swap",), 40))
+        changed = make_trial(phases=steps, scenario=("swap",), window=(10, 40))
+        twin = make_trial(phases=(Phase("test", steps=60),), scenario=("swap",), window=(10, 40))
+        cells = [make_cell([], [0.9] * 2, [0.1, 0.3, 0.9, 0.9], trial=changed)]
+        cells.append(make_cell([], [0.0, 0.0, 0.6, 0.8, 0.0, 0.0], [], trial=twin))
+        assert measure_effects(cells) == pytest.approx([0.2 - 0.7])
 
 
 class TestPeriods:

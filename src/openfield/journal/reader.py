@@ -60,6 +60,16 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent failed to play it, or to end it within its limits; `metrics.failures` fills such ones in."""
 
 
+class StatedBeliefs(msgspec.Struct, frozen=True):
+    """When beliefs were stated, in steps of the world, for tests that count steps."""
+
+    beliefs: tuple[tuple[int, float], ...]
+    """After how many steps, and the probability that the world has changed."""
+    onset: int | None
+    """The steps before the change; None if nothing changed."""
+    steps: int
+
+
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One agent in one trial, as far as it got."""
 
@@ -80,6 +90,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent is a control, which must fail and is in no comparison."""
     counts: bool | None = None
     """Whether it counts in the numbers, by a policy about failures (`metrics.failures`); None: by its outcome."""
+    stated: StatedBeliefs | None = None
+    """Given in a `Result` where the test counts steps."""
 
     @property
     def is_scored(self) -> bool:
@@ -199,6 +211,17 @@ class Run:
     def raw_steps(self, cell: str, attempt: int) -> Iterator[RawStep]:
         """Yield all recorded steps of an attempt, for replay."""
         return (step for chunk in self._chunks(cell, attempt) for step in read_raw_chunk(chunk))
+
+    def stated_beliefs(self, cell: str, attempt: int) -> StatedBeliefs:
+        """Return the beliefs of an attempt with the steps they were stated at."""
+        done, onset, beliefs = 0, None, []
+        for step in self.raw_steps(cell, attempt):
+            if step.reply is not None:
+                done += step.reply.action is not None
+                beliefs += [(done, step.reply.belief.highest)] if step.reply.belief is not None else []
+            if onset is None and step.truth is not None and step.truth.novel:
+                onset = done
+        return StatedBeliefs(tuple(beliefs), onset, done)
 
     def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
         """Return after how many steps the agent was saved last, and its state."""

@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import built_in
+from openfield.metrics.concordance import estimate_concordance
+from openfield.metrics.metric import Pooled, built_in, undefined
 from openfield.metrics.performance import mean, performances, split_periods
+from openfield.metrics.stats import Estimate
 
 WINDOW = 10
 DEVIATIONS = 1.5
@@ -53,18 +55,33 @@ PUBLISHED = (
 
 
 def measure_detection(cell: CellRecord) -> dict[str, float | None]:
-    """Compute whether the change was detected, the delay in episodes, and the false alarms before the onset."""
+    """Compute whether the change was detected, the delay in episodes, and the false alarms before the onset.
+
+    An unchanged twin of a changed trial has false alarms of its own.
+    """
     periods = split_periods(cell)
     alarms = sum(episode.detected for episode in periods.before) if periods.before else None
-    delay = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
-    detected = delay is not None if periods.after else None
-    return {
-        "correct": None if detected is None else float(detected and not alarms),
-        "detected": None if detected is None else float(detected),
-        "delay": len(periods.after) or None if delay is None and cell.counts else delay,
-        "alarmed": None if alarms is None else float(alarms > 0),
-        "alarms": alarms,
+    alarmed = None if alarms is None else float(alarms > 0)
+    if cell.trial.is_unchanged_twin:
+        return undefined(DETECTION) | {"alarmed_unchanged": alarmed}
+    found = undefined(DETECTION) | {"alarmed": alarmed, "alarms": alarms}
+    if not periods.after:
+        return found
+    first = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
+    delay = None if alarms else first
+    return found | {
+        "correct": float(delay is not None),
+        "detected": float(first is not None),
+        "delay": len(periods.after) if delay is None and cell.counts else delay,
+        "delay_all": len(periods.after) if delay is None else delay,
     }
+
+
+def pool_detection(cells: Sequence[CellRecord]) -> Pooled:
+    """Compute the concordance of all cells of an agent, in a scenario in which something changes."""
+    if not any(cell.trial.novelty for cell in cells):
+        return {}
+    return {"concordance": estimate_concordance(cells) or Estimate(None, None, None, 0, "no two trials to compare")}
 
 
 def measure_passive(cell: CellRecord) -> dict[str, float | None]:
@@ -90,5 +107,5 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
     }
 
 
-DETECTION = built_in("detection", measure_detection, counts_failures=True)
+DETECTION = built_in("detection", measure_detection, pool=pool_detection, counts_failures=True)
 PASSIVE = built_in("passive", measure_passive)

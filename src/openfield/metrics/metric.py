@@ -16,7 +16,7 @@ import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import CellRecord
-from openfield.metrics.stats import Range
+from openfield.metrics.stats import Estimate, Range
 
 Kind = Literal["mean", "rate", "count"]
 Better = Literal["higher", "lower", ""]
@@ -25,6 +25,8 @@ Period = Literal["before", "after"]
 Measure = Callable[[CellRecord], Mapping[str, float | None]]
 Relate = Callable[[Sequence[CellRecord], str | None], Measure]
 """Makes the measure of each cell from all cells and the name of the baseline agent, if one was asked for."""
+Pooled = Mapping[str, Estimate | Sequence[float]]
+"""Numbers of all cells of an agent in a scenario: an estimate, or the values it is estimated from."""
 
 
 class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,6 +46,8 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The period whose episodes a count cannot exceed; a conservative interval needs it."""
     belief: bool = False
     """Not defined for an agent that states no belief in a whole scenario."""
+    pooled: bool = False
+    """A number of all trials together; a single trial does not have it."""
     partial: bool = False
     """Only some trials have it, which depends on the agent: the number of trials is always printed."""
 
@@ -66,13 +70,15 @@ class Metric:
     """Measures a cell. A number that is missing or None is not defined in that trial."""
     relate: Relate | None = None
     """Makes the measure if it needs cells of other agents too."""
+    pool: Callable[[Sequence[CellRecord]], Pooled] | None = None
+    """Measures all scored cells of an agent in a scenario together, for the numbers that are pooled."""
     counts_failures: bool = False
     """Whether the measure knows failed episodes. Else a trial that its agent failed has the worst of every number."""
 
     def take(self, cell: CellRecord) -> dict[str, float | None]:
         """Return the numbers of a cell; raise if the measure fails or gives a number it does not declare."""
         if cell.counts and not self.counts_failures:
-            return {number.name: number.worst for number in self.numbers}
+            return {number.name: number.worst for number in self.numbers if not number.pooled}
         place = f"The metric '{self.name}' fails at cell {cell.id}"
         try:
             found = dict(self.measure(cell))
@@ -96,15 +102,21 @@ class _Description(msgspec.Struct, frozen=True):
     numbers: tuple[Number, ...]
 
 
-def built_in(name: str, measure: Measure, relate: Relate | None = None, counts_failures: bool = False) -> Metric:
+def built_in(
+    name: str,
+    measure: Measure,
+    relate: Relate | None = None,
+    pool: Callable[[Sequence[CellRecord]], Pooled] | None = None,
+    counts_failures: bool = False,
+) -> Metric:
     """Return a metric whose note and numbers are described in `metrics.json`."""
     description = _read_descriptions()[name]
-    return Metric(name, description.note, description.numbers, measure, relate, counts_failures)
+    return Metric(name, description.note, description.numbers, measure, relate, pool, counts_failures)
 
 
 def undefined(metric: Metric) -> dict[str, float | None]:
     """Return the numbers of a cell in which a metric defines none."""
-    return dict.fromkeys(number.name for number in metric.numbers)
+    return dict.fromkeys(number.name for number in metric.numbers if not number.pooled)
 
 
 @cache

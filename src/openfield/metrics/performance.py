@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -38,14 +38,60 @@ def split_periods(cell: CellRecord) -> Periods:
     return Periods(training, test[:onset], test[onset:])
 
 
+def pick_before(cell: CellRecord) -> tuple[Episode, ...]:
+    """Pick the test episodes before the onset; none in the unchanged twin of a trial, whose row they would blur."""
+    return () if cell.trial.is_unchanged_twin else split_periods(cell).before
+
+
+def pick_after(cell: CellRecord) -> tuple[Episode, ...]:
+    """Pick the test episodes from the onset on that all trials of a set have, wherever the onset was drawn.
+
+    They are as many as follow the last place of the window; in tests that count steps, those that start within as many
+    steps.
+    """
+    after, window = split_periods(cell).after, cell.trial.window
+    if window is None:
+        return after
+    left = cell.trial.test_length - window[1]
+    if not any(phase.steps for phase in cell.trial.phases):
+        return after[:left]
+    starts = itertools.accumulate((episode.turns for episode in after), initial=0)
+    return tuple(episode for episode, start in zip(after, starts, strict=False) if start < left)
+
+
+def measure_effects(cells: Sequence[CellRecord]) -> list[float]:
+    """Return how much worse each changed trial went than its unchanged twin of the same seed, in the same episodes."""
+    twins = {(cell.trial.seed, cell.repeat): cell for cell in cells if cell.trial.is_unchanged_twin}
+    found: dict[str, list[float]] = {}
+    for cell in cells:
+        twin = twins.get((cell.trial.seed, cell.repeat)) if cell.trial.is_changed else None
+        after = mean(performances(pick_after(cell)))
+        normal = None if twin is None else mean(performances(pick_same(cell, twin)))
+        if after is not None and normal is not None:
+            failed = cell.counts or (twin is not None and twin.counts)
+            found.setdefault(cell.trial.id, []).append(WORST_CHANGE if failed else after - normal)
+    return [math.fsum(values) / len(values) for values in found.values()]
+
+
+def pick_same(cell: CellRecord, twin: CellRecord) -> tuple[Episode, ...]:
+    """Pick the episodes of an unchanged twin that take the place of those after the onset, or start at their steps."""
+    first, taken, test = len(split_periods(cell).before), pick_after(cell), split_periods(twin).before
+    if not any(phase.steps for phase in cell.trial.phases):
+        return test[first : first + len(taken)]
+    begin = sum(episode.turns for episode in split_periods(cell).before)
+    end = begin + cell.trial.test_length - (cell.trial.window or (0, 0))[1]
+    starts = itertools.accumulate((episode.turns for episode in test), initial=0)
+    return tuple(episode for episode, start in zip(test, starts, strict=False) if begin <= start < end)
+
+
 def count_episodes(trial: Trial, period: Period) -> int | None:
     """Return the most episodes a period of a trial can have; None where the world's own rules decide."""
     test = [phase for phase in trial.phases if phase.name == "test"]
     if not all(phase.episodes for phase in test):
         return None
-    total = sum(phase.episodes for phase in test)
     early = sum(phase.episodes for phase in itertools.takewhile(lambda phase: not phase.novelty, test))
-    return early if period == "before" else total - early
+    least, most = trial.window or (early, early)
+    return most if period == "before" else trial.test_length - least
 
 
 def performances(episodes: Iterable[Episode]) -> list[float]:
@@ -74,16 +120,15 @@ def measure_performance(cell: CellRecord) -> dict[str, float | None]:
     periods = split_periods(cell)
     return {
         "training": mean(performances(periods.training)),
-        "before": mean(performances(periods.before)),
-        "after": mean(performances(periods.after)),
+        "before": mean(performances(pick_before(cell))),
+        "after": mean(performances(pick_after(cell))),
     }
 
 
 def measure_adaptation(cell: CellRecord) -> dict[str, float | None]:
     """Compute the performance before and after the onset, at the end, and the area under the curve after it."""
-    periods = split_periods(cell)
-    curve = performances(periods.after)
-    before, after = mean(performances(periods.before)), mean(curve)
+    curve = performances(pick_after(cell))
+    before, after = mean(performances(pick_before(cell))), mean(curve)
     return {
         "before": before,
         "after": after,
@@ -101,4 +146,9 @@ def normalised_area(curve: list[float]) -> float | None:
 
 
 PERFORMANCE = built_in("performance", measure_performance, counts_failures=True)
-ADAPTATION = built_in("adaptation", measure_adaptation, counts_failures=True)
+ADAPTATION = built_in(
+    "adaptation",
+    measure_adaptation,
+    pool=lambda cells: {"effect": measure_effects(cells)},
+    counts_failures=True,
+)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Measure, built_in, undefined
-from openfield.metrics.performance import last_third, mean, performances, ratio, split_periods
+from openfield.metrics.performance import last_third, mean, performances, pick_after, ratio, split_periods
 from openfield.registry import known_domain
 
 
@@ -63,7 +63,7 @@ def _own_baseline(domain: str) -> str | None:
 
 
 def _compare(cell: CellRecord, base: CellRecord) -> dict[str, float | None]:
-    own, other = (performances(split_periods(one).after) for one in (cell, base))
+    own, other = (performances(pick_after(one)) for one in (cell, base))
     relative = ratio(mean(last_third(own)), mean(performances(split_periods(base).before)))
     after, theirs = mean(own), mean(other)
     return {

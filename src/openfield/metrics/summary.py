@@ -15,7 +15,7 @@ from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import Comparison, compare_agents
 from openfield.metrics.failures import Policy, apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
-from openfield.metrics.performance import count_episodes, mean, performances, split_periods
+from openfield.metrics.performance import count_episodes, mean, performances, pick_after, split_periods
 from openfield.metrics.scenario import Key, Scenario, group_cells, sort_cells
 from openfield.metrics.stats import (
     Estimate,
@@ -45,6 +45,8 @@ class AgentResults(msgspec.Struct, frozen=True):
     scenario: Scenario
     trials: int
     """The number of scored trials; repeats of a trial are averaged first."""
+    unchanged: int
+    """How many of them are unchanged twins."""
     outcomes: dict[str, int]
     """The number of cells by outcome, failed ones included."""
     estimates: dict[str, Estimate]
@@ -116,25 +118,40 @@ def _summarise_group(
     scenario, agent = key
     scored = [cell for cell in played if cell.is_scored]
     completed = [cell for cell in scored if not has_failed(cell)]
-    found, others = (estimate_numbers(some, metrics, intervals) for some in (scored, completed))
+    found = estimate_numbers(scored, metrics, intervals)
+    others = estimate_numbers(completed, metrics, intervals) if len(completed) < len(scored) else {}
     beside = {name: other for name, other in others.items() if other != found.get(name)}
-    trials = len({cell.trial.id for cell in scored})
+    trials = {cell.trial.id: cell.trial for cell in scored}
+    unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
     iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
     note = COUNTABLE if not scenario.red_light and is_countable(played) else ""
-    return AgentResults(agent, scenario, trials, count_outcomes(played), found, beside, iqm, note)
+    return AgentResults(agent, scenario, len(trials), unchanged, count_outcomes(played), found, beside, iqm, note)
 
 
 def estimate_numbers(
     scored: Sequence[CellRecord], metrics: Sequence[Metric], intervals: Intervals
 ) -> dict[str, Estimate]:
-    """Estimate all numbers that trials of these cells define."""
-    values = {name: list(trials.values()) for name, trials in measure_trials(scored, metrics).items()}
+    """Estimate all numbers that these cells define, one by one or together."""
+    values: dict[str, Estimate | Sequence[float]] = {
+        name: list(trials.values()) for name, trials in measure_trials(scored, metrics).items()
+    }
+    for metric in metrics:
+        values |= metric.pool(scored) if metric.pool and scored else {}
     telling = states_beliefs(scored)
     return {
-        n.name: SILENT if n.belief and not telling else estimate(n, values[n.name], intervals, scored)
+        n.name: SILENT if n.belief and not telling else _estimate(n, values[n.name], intervals, scored)
         for n in list_numbers(metrics)
         if n.name in values
     }
+
+
+def _estimate(
+    number: Number, found: Estimate | Sequence[float], intervals: Intervals, cells: Sequence[CellRecord]
+) -> Estimate:
+    """Return an estimate that a metric made of all cells, or make one from the values of the trials."""
+    if not isinstance(found, Estimate):
+        return estimate(number, found, intervals, cells)
+    return found if intervals == "usual" else without_interval(found)
 
 
 def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | None:
@@ -199,8 +216,7 @@ def score_trials(cells: Iterable[CellRecord]) -> dict[str, float]:
     """Return the performance of each scored trial that agents are compared by: after the onset if there is one."""
     scores: dict[str, list[float]] = {}
     for cell in cells:
-        periods = split_periods(cell)
-        score = mean(performances(periods.after or (() if cell.trial.novelty else periods.before)))
+        score = mean(performances(pick_after(cell) if cell.trial.novelty else split_periods(cell).before))
         if cell.is_scored and score is not None:
             scores.setdefault(cell.trial.id, []).append(score)
     return _averages(scores)

@@ -14,7 +14,6 @@ from typing import TypeVar
 import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
-from openfield.metrics.detection import measure_detection
 from openfield.metrics.performance import mean, performances, split_periods
 from openfield.metrics.summary import score_trials
 
@@ -257,12 +256,14 @@ def _draw_key(*items: tuple[str, str]) -> str:
 
 
 def _draw_agent(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curve], faint: int) -> str:
-    """Draw an agent's panel. Trials that ended before their onset do not fit its axis; the caption counts them."""
+    """Draw an agent's panel. Trials without an onset do not fit its axis; the caption counts them."""
     onset = _has_onset(cells)
     aligned = [curve for cell, curve in zip(cells, curves, strict=True) if _has_onset([cell]) == onset]
-    drawn, early = min(faint, len(aligned)), len(curves) - len(aligned)
+    unchanged = sum(cell.trial.is_unchanged_twin for cell in cells) if onset else 0
+    drawn, early = min(faint, len(aligned)), len(curves) - len(aligned) - unchanged
     which = f"{drawn} trials" if drawn == len(aligned) else f"mean of {len(aligned)} trials, {drawn} of them drawn"
     which += f"; {early} more ended before the onset" if early else ""
+    which += f"; {unchanged} more are unchanged" if unchanged else ""
     drawing = draw_panel(f"{agent}: performance and belief, {which}", aligned, faint, onset)
     return f"<figure><figcaption><b>{escape(agent)}</b> <small>{which}</small></figcaption>{drawing}</figure>"
 
@@ -288,10 +289,12 @@ def _draw_single(cell: CellRecord, curve: Curve) -> str:
 
 def _say_trial(cell: CellRecord) -> str:
     """Return in a few words how the trial went."""
-    found = measure_detection(cell)
-    alarms, delay = found["alarms"], found["delay"]
-    words = [] if found["detected"] is None else ["not detected" if delay is None else f"detected after {delay:.0f}"]
-    words += [f"{alarms:.0f} false alarm{'s' if alarms > 1 else ''}"] if alarms else []
+    parts = split_periods(cell)
+    first = next((index for index, episode in enumerate(parts.after) if episode.detected), None)
+    alarms = sum(episode.detected for episode in parts.before)
+    words = ["unchanged"] if cell.trial.is_unchanged_twin else []
+    words += ["not detected" if first is None else f"detected after {first}"] if parts.after else []
+    words += [f"{alarms} false alarm{'s' if alarms > 1 else ''}"] if alarms else []
     score = next(iter(score_trials([cell]).values()), None)
     words += [] if score is None else [f"performance {score:.2f}"]
     return ", ".join(words + (["truncated"] if cell.outcome == "truncated" else [])) or "nothing measured"

@@ -23,6 +23,7 @@ from openfield.report.words import (
     name_number,
     say_corrected,
     say_outcomes,
+    say_trials,
     shorten_note,
 )
 
@@ -51,7 +52,7 @@ def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> s
     """Draw numbers down and agents across, each with its interval in figures and as a line."""
     shown = [number for number in numbers if any(number.name in group.estimates for group in groups)]
     played = "".join(
-        f"<td>{group.trials}<small>{escape(say_outcomes(group.outcomes))}</small></td>" for group in groups
+        f"<td>{say_trials(group)}<small>{escape(say_outcomes(group.outcomes))}</small></td>" for group in groups
     )
     note = "of the test performance, after the onset where there is one: the mean of the middle half of the trials"
     rows = [
@@ -119,7 +120,7 @@ def _draw_cell(
     """Draw an estimate, of the interquartile mean if no number is given, with its own number of trials if needed."""
     if estimate is None:
         return '<td class="soft">–</td>'
-    n = count_trials(estimate, number, group.trials)
+    n = count_trials(estimate, number, group)
     trials = "" if n is None else f"<small>in {n} trials</small>"
     trials += "" if completed is None else f"<small>of completed trials {escape(str(completed))}</small>"
     return f"<td>{_draw_estimate(estimate, two_sided(number.bounds) if number else (0.0, 1.0))}{trials}</td>"

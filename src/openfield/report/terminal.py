@@ -89,6 +89,8 @@ def _results(summary: Summary, groups: list[AgentResults]) -> Table:
     for group in groups:
         table.add_column(Text(group.agent), justify="right")
     table.add_row("cells", *(Text(words.say_outcomes(group.outcomes)) for group in groups), style="dim")
+    if any(group.unchanged for group in groups):
+        table.add_row("trials", *(Text(words.say_trials(group)) for group in groups), style="dim")
     for number in summary.numbers:
         if any(number.name in group.estimates for group in groups):
             cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)
@@ -105,7 +107,7 @@ def _estimate(estimate: Estimate | None, number: Number | None, group: AgentResu
     """Return the estimate, with its own number of trials if needed."""
     if estimate is None:
         return Text("–", style="dim")
-    n = words.count_trials(estimate, number, group.trials)
+    n = words.count_trials(estimate, number, group)
     return Text(str(estimate)).append("" if n is None else f" n={n}", style="dim")
 
 

@@ -95,16 +95,27 @@ def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
     return number.title.replace(" before the onset", " in the test"), number.note.replace(" before the onset", "")
 
 
-def count_trials(estimate: Estimate, number: Number | None, trials: int) -> int | None:
-    """Return the number of trials that must stand beside an estimate: it is not the group's, or never sure to be."""
+def count_trials(estimate: Estimate, number: Number | None, group: AgentResults) -> int | None:
+    """Return the number of trials that must stand beside an estimate.
+
+    It goes without saying if it is the number of all trials or of the changed ones, and not left to the agent.
+    """
     told = estimate.n < MIN_TRIALS and estimate.low is None
-    partial = number is not None and number.partial
-    return None if estimate.mean is None or told or not (partial or estimate.n != trials) else estimate.n
+    usual = estimate.n in (group.trials, group.trials - group.unchanged)
+    return None if estimate.mean is None or told or (usual and not (number and number.partial)) else estimate.n
+
+
+def say_trials(group: AgentResults) -> str:
+    """Return how many trials of a group change, and how many do not."""
+    changed = group.trials - group.unchanged
+    return f"{changed} changed, {group.unchanged} unchanged" if group.unchanged else str(group.trials)
 
 
 def describe_basis(comparison: Comparison) -> str:
     """Describe the trials a comparison rests on."""
     n = comparison.improvement.n
+    if n == 0:
+        return "no trial of both"
     return f"{n} shared trial{'s' if n != 1 else ''}" if comparison.paired else f"all against all, {n} trials or more"
 
 

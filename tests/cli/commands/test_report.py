@@ -41,7 +41,9 @@ def test_terminal_page_and_json_print_the_fingerprint(openfield: Any, run: Path,
 
 def test_report_of_chosen_metrics(openfield: Any, run: Path, tmp_path: Path) -> None:
     summary = json.loads(openfield("report", run, "--metric", "detection", "--json").out)
-    assert [number["name"] for number in summary["numbers"]] == ["correct", "detected", "delay", "alarmed", "alarms"]
+    names = [number["name"] for number in summary["numbers"]]
+    assert names[:4] == ["concordance", "correct", "detected", "delay"]
+    assert "after" not in names
     assert not (tmp_path / "maze.html").exists()
     openfield("report", run, "--json", "-o", "page.html")
     assert (tmp_path / "page.html").exists()

@@ -80,7 +80,7 @@ def measure_openset(cell: CellRecord) -> dict[str, float | None]:
     delay, alarm = measures.detection_delay(answers.declared, answers.novel)
     if answers.novel.any():
         found |= {"sample_delay": None if delay is None or alarm else float(delay)}
-    if not answers.novel[:1].any():
+    if not answers.novel[:1].any() and not cell.trial.is_unchanged_twin:
         found |= {"sample_alarm": float(alarm)}
     return found | _measure_clusters(cell)
 

@@ -1,0 +1,221 @@
+"""Concordance: whether beliefs are higher where the world has changed, at the same place of the test.
+
+All cells of one agent in one scenario -> one number. At each test episode every changed trial is paired with every
+trial that has not (yet) changed, and the higher belief wins. A belief that depends only on the number of the episode
+is equal in both, so that counting reaches 0.5 and no more. Worlds that count steps are compared at 20 equally spaced
+steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.journal.reader import CellRecord, StatedBeliefs
+from openfield.metrics.significance import arrange, share_as_extreme
+from openfield.metrics.stats import FEW, MIN_TRIALS, Estimate, score_limits
+
+STEP_POSITIONS = 20
+"""Places of the test at which trials that count steps are compared."""
+MAX_BLOCK = 2_000_000
+"""Onsets that are rearranged at a time, so that memory is bounded."""
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+
+class Course(NamedTuple):
+    """The belief of one cell at each position of the test."""
+
+    beliefs: list[float]
+    """The last one stated so far; 0 if there is none."""
+    onset: int | None
+    """The first position at which the world has changed; None if it never does."""
+    failed: list[bool]
+    """The positions that the agent failed to play: it loses all pairs there."""
+
+
+class Panel(NamedTuple):
+    """The courses of all cells side by side, one row for each cell."""
+
+    beliefs: Floats
+    onsets: Indices
+    """The number of positions stands for never."""
+    present: Flags
+    valid: Flags
+    """Present and not failed."""
+    seeds: Indices
+    trials: Indices
+
+    @property
+    def positions(self) -> int:
+        """The number of positions."""
+        return int(self.beliefs.shape[1])
+
+
+def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
+    """Estimate the concordance of the cells of an agent in a scenario; None if no two trials can be compared.
+
+    The interval is Newcombe's for a probability that one value exceeds another, with the mean numbers of changed and
+    unchanged trials over all pairs. The p-value is one-sided: onsets, "never" included, are rearranged among the
+    trials, and beliefs stay.
+    """
+    panel = make_panel(cells)
+    if panel is None:
+        return None
+    labels = np.zeros(panel.trials.max() + 1, dtype=np.int64)
+    labels[panel.trials[::-1]] = panel.onsets[::-1]  # of several repeats the first
+    rows = arrange(labels)[:, panel.trials]
+    rows[0] = panel.onsets
+    wins, pairs = count_pairs(panel, rows)
+    if not pairs[0]:
+        return None
+    shares = np.divide(wins, pairs, out=np.full(len(pairs), 0.5), where=pairs > 0)
+    chance, n, p = float(shares[0]), len(labels), share_as_extreme(shares, float(shares[0]), 1.0)
+    if n < MIN_TRIALS:
+        return Estimate(chance, None, None, n, FEW, p)
+    return Estimate(chance, *score_limits(chance, *_mean_numbers(panel)), n, p=p)
+
+
+def make_panel(cells: Sequence[CellRecord]) -> Panel | None:
+    """Return the courses of all cells that have one, side by side; None if there is none."""
+    known = [(cell, course) for cell, course in ((cell, trace_beliefs(cell)) for cell in cells) if course.beliefs]
+    if not known:
+        return None
+    length = max(len(course.beliefs) for _, course in known)
+    beliefs = np.zeros((len(known), length))
+    present, failed = np.zeros(beliefs.shape, dtype=bool), np.zeros(beliefs.shape, dtype=bool)
+    for row, (_, course) in enumerate(known):
+        beliefs[row, : len(course.beliefs)] = course.beliefs
+        present[row, : len(course.beliefs)] = True
+        failed[row, : len(course.beliefs)] = course.failed
+    onsets = np.array([length if course.onset is None else course.onset for _, course in known])
+    seeds = np.unique([str(cell.trial.seed) for cell, _ in known], return_inverse=True)[1]
+    trials = np.unique([cell.trial.id for cell, _ in known], return_inverse=True)[1]
+    return Panel(beliefs, onsets, present, present & ~failed, seeds, trials)
+
+
+def trace_beliefs(cell: CellRecord) -> Course:
+    """Return the belief of a cell at each test episode, or at equally spaced steps where the world counts those."""
+    return _trace_steps(cell) if any(phase.steps for phase in cell.trial.phases) else _trace_episodes(cell)
+
+
+def _trace_episodes(cell: CellRecord) -> Course:
+    test = [episode for episode in cell.episodes if episode.phase == "test"]
+    stated = [None if episode.belief is None else episode.belief.highest for episode in test]
+    onset = next((index for index, episode in enumerate(test) if episode.novel), None)
+    return Course(list(_carry(stated)), onset, [episode.failed for episode in test])
+
+
+def _trace_steps(cell: CellRecord) -> Course:
+    """Return the beliefs at equally spaced steps; without a record of single steps, at the ends of episodes."""
+    known, length = cell.stated or _state_at_ends(cell), cell.trial.test_length
+    marks = [length * (number + 1) / STEP_POSITIONS for number in range(STEP_POSITIONS)]
+    lost = _find_failure(cell)
+    marks = [mark for mark in marks if mark <= known.steps or lost is not None]
+    stated = [next((value for step, value in reversed(known.beliefs) if step <= mark), 0.0) for mark in marks]
+    onset = known.onset if lost is None or known.onset is not None else _find_planned_onset(cell)
+    changed = (index for index, mark in enumerate(marks) if onset is not None and onset < mark)
+    return Course(stated, next(changed, None), [lost is not None and mark > lost for mark in marks])
+
+
+def _state_at_ends(cell: CellRecord) -> StatedBeliefs:
+    ends = list(itertools.accumulate(episode.turns for episode in cell.episodes))
+    pairs = list(zip(ends, cell.episodes, strict=True))
+    onset = next((end - episode.turns for end, episode in pairs if episode.novel), None)
+    beliefs = tuple((end, episode.belief.highest) for end, episode in pairs if episode.belief is not None)
+    return StatedBeliefs(beliefs, onset, ends[-1] if ends else 0)
+
+
+def _find_failure(cell: CellRecord) -> int | None:
+    """Return the steps before the first episode that the agent failed to play; None if it played all."""
+    starts = itertools.accumulate((episode.turns for episode in cell.episodes), initial=0)
+    return next((start for episode, start in zip(cell.episodes, starts, strict=False) if episode.failed), None)
+
+
+def _find_planned_onset(cell: CellRecord) -> int | None:
+    early = itertools.takewhile(lambda phase: not phase.novelty, cell.trial.phases)
+    return sum(phase.steps for phase in early) if cell.trial.is_changed else None
+
+
+def _carry(stated: Sequence[float | None]) -> Iterator[float]:
+    """Yield the last value so far at each place; 0 before the first."""
+    last = 0.0
+    for value in stated:
+        last = last if value is None else value
+        yield last
+
+
+def count_pairs(panel: Panel, onsets: Indices) -> tuple[Floats, Floats]:
+    """Return how many pairs are won, ties half, and how many there are, for each row of onsets.
+
+    With c = 1 for changed trials, w the wins of one trial over another and m = 1 for pairs that count, the sums are
+    c'w(1 - c) and c'm(1 - c). One of two trials wins, or each a half: w + w' = m for valid pairs. So c'wc is half of
+    c'mc, and what is left of the first sum is linear in c: a table of each trial's wins from each onset on.
+    """
+    won, met = np.empty(len(onsets)), np.empty(len(onsets))
+    wins, rivals = _tail_sums(_count_wins(panel)), _tail_sums(_count_rivals(panel))
+    block = max(1, MAX_BLOCK // onsets.shape[1])
+    for start in range(0, len(onsets), block):
+        rows = onsets[start : start + block]
+        part = slice(start, start + len(rows))
+        won[part] = _sum_from(wins, rows) - _count_changed(panel, panel.valid, rows) / 2
+        met[part] = _sum_from(rivals, rows) - _count_changed(panel, panel.present, rows)
+    return won, met
+
+
+def _count_wins(panel: Panel) -> Floats:
+    """Return how many valid trials of other seeds each trial beats at each position, ties half."""
+    apart = panel.seeds[:, None] != panel.seeds
+    found = np.zeros_like(panel.beliefs)
+    for place in range(panel.positions):
+        values, valid = panel.beliefs[:, place], panel.valid[:, place]
+        higher = np.heaviside(np.subtract.outer(values, values), 0.5)
+        found[:, place] = (higher * apart) @ valid.astype(float) * valid
+    return found
+
+
+def _count_rivals(panel: Panel) -> Floats:
+    """Return how many trials of other seeds each trial meets at each position."""
+    apart = (panel.seeds[:, None] != panel.seeds).astype(float)
+    return np.asarray((apart @ panel.present.astype(float)) * panel.present)
+
+
+def _tail_sums(table: NDArray[Any]) -> Floats:
+    """Return the sum of each row from each place on, with 0 for the place after the last."""
+    sums = np.zeros((table.shape[0], table.shape[1] + 1))
+    sums[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
+    return sums
+
+
+def _sum_from(tails: Floats, onsets: Indices) -> Floats:
+    """Return the sum of all trials' tails from their onsets on, for each row of onsets."""
+    return np.asarray(tails.ravel()[onsets + np.arange(len(tails)) * tails.shape[1]].sum(axis=1))
+
+
+def _count_changed(panel: Panel, counted: Flags, onsets: Indices) -> Floats:
+    """Return the number of ordered pairs of changed trials with different seeds, over all positions, for each row."""
+    width = panel.positions + 1
+    places = onsets + np.arange(len(onsets))[:, None] * width
+    changed = np.bincount(places.ravel(), minlength=len(onsets) * width).reshape(-1, width).cumsum(axis=1)[:, :-1]
+    for place in np.flatnonzero(~counted.all(axis=0)):
+        changed[:, place] -= (onsets[:, ~counted[:, place]] <= place).sum(axis=1)
+    first, second = np.nonzero(np.triu(panel.seeds[:, None] == panel.seeds, 1))
+    twins = _sum_from(_tail_sums(counted[first] & counted[second]), np.maximum(onsets[:, first], onsets[:, second]))
+    return np.asarray((changed.astype(float) ** 2).sum(axis=1) - _sum_from(_tail_sums(counted), onsets) - 2 * twins)
+
+
+def _mean_numbers(panel: Panel) -> tuple[float, float]:
+    """Return the numbers of changed and of unchanged trials at a position, its pairs as weights."""
+    changed = panel.onsets[:, None] <= np.arange(panel.positions)
+    repeats = np.bincount(panel.trials)[panel.trials]
+    shares = panel.present / repeats[:, None]  # repeats of a trial are one trial
+    apart = (panel.seeds[:, None] != panel.seeds).astype(float)
+    pairs = (apart @ (panel.present & ~changed) * (panel.present & changed)).sum(axis=0)
+    first, second = (shares * changed).sum(axis=0), (shares * ~changed).sum(axis=0)
+    return float(first @ pairs / pairs.sum()), float(second @ pairs / pairs.sum())
