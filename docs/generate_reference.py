@@ -16,7 +16,7 @@ PAGE = DOCS / "reference.md"
 THEMES = {
     "Run an evaluation": "run resume trials isolate find_domain find_agent Result",
     "What agent and world exchange": "Turn Reply Belief Ask Ending Truth Spec",
-    "Write an agent": "Agent AgentFactory Saves",
+    "Write an agent": "Agent AgentFactory Saves Remembers",
     "Write a domain": "Domain Settings Novelty Trial Phase Limits World EpisodicWorld Play Film",
     "Spaces": "Space Discrete Choice Box Fields",
     "Play and record": "Rollout drive Journal EpisodeEnd AttemptEnd Run CellRecord Episode",

@@ -13,7 +13,20 @@ from openfield.lazy import attach
 if TYPE_CHECKING:
     from openfield.api import resume, run, trials
     from openfield.capabilities import Film
-    from openfield.core import Agent, AgentFactory, Ask, Belief, Ending, Reply, Saves, Spec, Truth, Turn, World
+    from openfield.core import (
+        Agent,
+        AgentFactory,
+        Ask,
+        Belief,
+        Ending,
+        Remembers,
+        Reply,
+        Saves,
+        Spec,
+        Truth,
+        Turn,
+        World,
+    )
     from openfield.domain import Domain
     from openfield.episodic import EpisodicWorld, Play
     from openfield.errors import (
@@ -52,7 +65,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Result", "find_agent", "find_domain", "isolate", "resume", "run", "trials"]
-__all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Reply", "Saves", "Spec", "Truth", "Turn"]
+__all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
 __all__ += ["Box", "Choice", "Discrete", "Fields", "Space"]
 __all__ += ["AttemptEnd", "CellRecord", "Episode", "EpisodeEnd", "Journal", "Rollout", "Run", "drive"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
@@ -15,7 +15,8 @@ from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.plan import Agents, make_plan
-from openfield.runner.run import Watch, read_plan, run_plan
+from openfield.runner.provenance import Remarks
+from openfield.runner.run import RunOptions, Watch, read_plan, run_plan
 from openfield.trial import Trial
 
 
@@ -35,6 +36,7 @@ def run(
     repeats: int = 1,
     retry: bool = False,
     watch: Watch | None = None,
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Evaluate agents on trials and return the result; calling it again resumes.
 
@@ -47,14 +49,20 @@ def run(
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
+        options: `keep`, `note` and `tags`, see `RunOptions`.
     """
     refuse_unguarded()
-    run_plan(make_plan(agents, trials, repeats), journal, workers, retry, watch)
+    plan = make_plan(agents, trials, repeats)
+    run_plan(plan, journal, workers, retry, watch, options.get("keep", False), _remarks(options))
     return Result([journal])
 
 
 def resume(
-    journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None, trust: bool = False
+    journal: str | Path,
+    workers: int = 0,
+    retry: bool = False,
+    watch: Watch | None = None,
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Go on with a run file and return the result. The file is all it needs.
 
@@ -63,7 +71,13 @@ def resume(
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        trust: Run code that the file names even if you did not sign it.
+        options: `keep`, `note`, `tags` and `trust`, see `RunOptions`.
     """
-    run_plan(read_plan(journal, retry, trust=trust), journal, workers, retry, watch)
+    keep = options.get("keep", False)
+    plan = read_plan(journal, retry, trust=options.get("trust", False), keep=keep)
+    run_plan(plan, journal, workers, retry, watch, keep, _remarks(options))
     return Result([journal])
+
+
+def _remarks(options: RunOptions) -> Remarks:
+    return Remarks(options.get("note", ""), tuple(options.get("tags", ())))

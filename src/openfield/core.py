@@ -148,7 +148,7 @@ class World(Protocol):
 
 
 class Agent(Protocol):
-    """Anything that answers turns. `save`, `load` and `close` are optional, see `Saves`."""
+    """Anything that answers turns. `save`, `load`, `remember` and `close` are optional, see `Saves` and `Remembers`."""
 
     def __call__(self, turn: Turn, /) -> Reply:
         """Answer a turn."""
@@ -173,4 +173,17 @@ class Saves(Protocol):
 
     def load(self, state: bytes, /) -> None:
         """Restore the agent that was saved."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An agent that is told its recorded past when a cell is resumed, instead of being asked again.
+
+    For agents whose replies cost money or are random. One that also has `save` and `load` gets its last saved state
+    first, and is then told what came after it.
+    """
+
+    def remember(self, turn: Turn, reply: Reply, /) -> None:
+        """Take note of a turn that it was shown and of the reply that it gave."""
         ...

@@ -1,16 +1,37 @@
-"""What to type in this installation of openfield: the line that installs an extra, and the names of programs."""
+"""This installation of openfield: its extras, the line that installs one, and what to type for its programs."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
 from shlex import quote
 from urllib.parse import unquote, urlsplit
+
+_BUNDLES = ("all", "dev")
+
+
+def list_extras() -> dict[str, dict[str, str | None]]:
+    """Return the packages of each extra with their installed versions, from the metadata of this package."""
+    extras: dict[str, dict[str, str | None]] = {}
+    for line in requires("openfield") or ():
+        marker = re.search(r'extra == [\'"]([\w-]+)[\'"]', line)
+        name = re.match(r"[\w.-]+", line)
+        if marker and name and marker[1] not in _BUNDLES and name[0] != "openfield":
+            extras.setdefault(marker[1], {})[name[0]] = _find_version(name[0])
+    return extras
+
+
+def _find_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def install_line(extra: str) -> str:

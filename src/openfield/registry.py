@@ -287,14 +287,14 @@ def _import(place: str, source: str) -> ModuleType:
     try:
         if place.endswith(".py"):
             return _import_file(Path(place))
-        _look_here()
+        look_here()
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
         reason = traceback.format_exception_only(error)[-1].strip()
         raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
 
 
-def _look_here() -> None:
+def look_here() -> None:
     """Let modules be found in the working directory, unless that was removed."""
     with suppress(FileNotFoundError):
         here = str(Path.cwd())

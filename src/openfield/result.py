@@ -6,7 +6,7 @@ The end of plan -> rollout -> journal -> metrics -> report. Several run files ma
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from openfield.journal.rules import DomainRules, own_rule, read_rules
 from openfield.journal.trust import SIGNATURE
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import known_domain
+from openfield.runner.provenance import FACT, Provenance, latest_versions, read_provenance
 from openfield.runner.sealing import SEED_FACT
 from openfield.trial import Trial
 
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
+    from openfield.runner.fingerprint import CodeVersion
 
 
-HIDDEN_FACTS = ("domain ", "rules ", "session ", SIGNATURE)
+HIDDEN_FACTS = ("domain ", "rules ", "session ", FACT, SIGNATURE)
 """How facts begin that a page does not show."""
 
 
@@ -75,13 +77,17 @@ class Result:
         self.baseline = baseline
         self.cells: list[CellRecord] = []
         self.facts: dict[str, str] = {}
+        self.provenance: list[Provenance] = []
+        """How the cells were made, command by command."""
         self.domains: dict[str, Domain[Any] | DomainRules] = {}
         """The domains of the trials: those at hand, and what the run files say of the others."""
         for path in self.paths:
             with Run(path) as run:
                 cells, domains = read_cells(run)
-                self.cells += cells
+                told = read_provenance(run.facts, path)
+                self.cells += mark_versions(cells, latest_versions(told), run.agents)
                 self.facts |= run.facts
+                self.provenance += told
                 self.domains = domains | self.domains
 
     @cached_property
@@ -160,8 +166,8 @@ class Result:
         facts = {key: value for key, value in self.facts.items() if not key.startswith(hidden)}
         for record in self.records:
             facts |= record.describe(f" of {Path(record.run).stem}" if len(self.records) > 1 else "")
-        summary = self.summary(metrics, intervals, failures)
-        page = render_page(title, self.counted(failures), self.domains, facts, summary, self.baseline)
+        summary, cells = self.summary(metrics, intervals, failures), self.counted(failures)
+        page = render_page(title, cells, self.domains, facts, summary, self.baseline, self.provenance)
         write_page(Path(path), page)
         return Path(path)
 
@@ -252,6 +258,22 @@ def read_record(path: Path) -> RunRecord:
     """Return what a run file says of itself as a whole."""
     with Run(path) as run:
         return RunRecord(path.name, run.fingerprint(), fingerprint_plan(run.planned().values()), *run.counts())
+
+
+def mark_versions(
+    cells: Iterable[CellRecord], latest: Mapping[tuple[str, str], CodeVersion], agents: Mapping[str, str | None]
+) -> Iterator[CellRecord]:
+    """Yield cells that say whether the latest known version of their agent played them.
+
+    Agents without a source were not started by openfield, which knows no version of them.
+    """
+    for cell in cells:
+        known = latest.get((cell.trial.domain, cell.agent))
+        if cell.player is None:
+            mark = "unknown" if cell.attempt and agents.get(cell.agent) is not None else ""
+        else:
+            mark = "" if known is None or known.fingerprint == cell.player else "earlier"
+        yield msgspec.structs.replace(cell, version=mark) if mark else cell
 
 
 def _find_domain(run: Run, name: str) -> Domain[Any] | DomainRules:

@@ -134,7 +134,7 @@ class Rollout:
             recorder: Where new steps are written; None records nothing.
             heartbeat: Where a watchdog in another process sees by when the agent must answer.
             known: How many recorded steps the agent knows of. The turns after them are shown to it again, and it must
-                answer as it did.
+                answer as it did, unless `recall` tells it of them.
 
         Raises:
             ReplayMismatch: A replayed turn differs from the recorded one; the message says which.
@@ -377,6 +377,19 @@ class Rollout:
             self._heartbeat[0] = 0
         if not is_same_reply(reply, step.reply):
             raise AgentDiffers(f"Turn {self.turns}: the agent answers {shorten(reply)}, not what it did before.")
+        self._go_on(step)
+
+    def recall(self) -> Iterator[tuple[Turn, Reply]]:
+        """Yield the recorded turns that the agent does not know of, each with its reply, instead of asking it again."""
+        while (step := self._repeated) is not None:
+            if self._heartbeat is not None:
+                self._heartbeat[0] = 0
+            if step.reply is not None:
+                yield self.turn, step.reply
+            self._go_on(step)
+
+    def _go_on(self, step: RawStep) -> None:
+        """Take a recorded reply, and record what follows if it was the last one."""
         self._repeat(step)
         self._repeated = next(self._past, None)
         self._go_live()

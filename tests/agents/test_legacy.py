@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import sys
 from contextlib import suppress
@@ -16,6 +17,7 @@ from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import Run
 from openfield.rollout import Rollout
 from openfield.runner.processes import Guard
+from openfield.runner.run import RunWarning
 from openfield.serving.dispatch import SingleDispatcher
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.trial import Limits
@@ -258,5 +260,7 @@ def test_a_stopped_run_is_rehearsed_with_a_fresh_program(path: Path, client: Any
 def test_a_program_that_answers_otherwise_starts_again(path: Path, client: Any) -> None:
     with pytest.raises(Cancelled):
         of.run(client("play()"), tiny_trials(1), path, watch=press_ctrl_c_after(25))
-    of.run(client("play()", CLIENT.replace("0.25", "0.75")), tiny_trials(1), path)
+    with pytest.warns(RunWarning) as said:
+        of.run(client("play()", CLIENT.replace("0.25", "0.75")), tiny_trials(1), path, keep=True)
+    assert re.search(r"not what it did before. The trial starts again: \d+ recorded replies", str(said[-1].message))
     assert [(number, found) for number, found, _ in attempts(path)] == [(1, "superseded"), (2, "done")]

@@ -171,6 +171,45 @@ def test_large_turns_and_replies_pass(program: Any) -> None:
     assert ask(start(program(code)), Turn(observation=noise)).action == noise
 
 
+REMEMBERING = r"""
+import json, random, sys
+def say(**message): print(json.dumps(message), flush=True)
+said = []
+say(type="hello", saves=SAVES, remembers=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "turn" and message["ask"] != "none":
+        said.append([message["observation"]["cue"], random.random()])
+        say(type="reply", action=0, belief={"novel": said[-1][1], "detail": said})
+    elif message["type"] == "remember" and message["turn"]["ask"] != "none":
+        said.append([message["turn"]["observation"]["cue"], message["reply"]["belief"]["novel"]])
+    elif message["type"] == "save":
+        say(type="state", state="")
+    elif message["type"] == "load":
+        say(type="loaded")
+"""
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_a_program_that_remembers_is_told_its_past_and_asked_nothing_twice(
+    program: Any, path: Path, saves: bool
+) -> None:
+    agents = {"mine": f"process:{program('', saves, REMEMBERING)}"}
+    trials = tiny_trials(1, padding=2_000)
+    with pytest.raises(Cancelled):
+        of.run(agents, trials, path, watch=press_ctrl_c_after(2))
+    of.run(agents, trials, path)
+    assert attempts(path) == [(1, "done", "")]
+    with Run(path) as run:
+        (cell,) = run.cells()
+        turns = list(run.steps(cell.id, 1))
+    said = [step.reply.belief for step in turns if step.reply is not None and step.reply.belief is not None]
+    assert len(said) == 8 * 6
+    seen = said[-1].detail
+    assert [novel for _, novel in seen] == [belief.novel for belief in said][-len(seen) :]
+    assert saves or len(seen) == len(said)
+
+
 def test_a_missing_program_and_an_empty_command_are_named() -> None:
     with pytest.raises(AgentGone, match="'no-such-program' cannot be started: No such file"):
         start("no-such-program --fast")

@@ -102,6 +102,22 @@ def test_a_worker_that_is_killed_is_our_failure_and_its_cell_goes_on_where_it_wa
     assert sum(isinstance(entry, EpisodeEnd) and entry.cell == dead.id for entry in seen) == 1
 
 
+def test_a_worker_that_dies_between_two_cells_costs_no_attempt(path: Path) -> None:
+    def watch(entry: Entry) -> None:
+        """Kill the worker that has just ended a cell."""
+        if isinstance(entry, AttemptEnd):
+            (worker,) = (pid for pid in children(os.getpid()) if b"spawn_main" in command_line(pid))
+            os.kill(worker, signal.SIGKILL)
+            wait_until(lambda: not alive(worker))
+
+    of.run([copycat], tiny_trials(3), path, workers=1, watch=watch)
+    assert attempts(path) == [(1, "done", "")] * 3
+
+
+def command_line(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 class Spoiler:
     """Leaves a process in which nothing can be opened any more."""
 

@@ -2,21 +2,29 @@ from __future__ import annotations
 
 import random
 import signal
+import sqlite3
+import sys
 import threading
+import time
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 import openfield as of
+from conftest import Spawn
 from openfield import registry
 from openfield.api import resume
-from openfield.errors import Cancelled, InvalidInput, MissingExtra, ReplayMismatch, RunBusy, UnknownName
+from openfield.errors import Cancelled, InvalidInput, MissingExtra, ReplayMismatch, UnknownName
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, EpisodeEnd
+from openfield.result import Result
 from openfield.runner.plan import make_cells
+from openfield.runner.run import RunWarning
 from openfield.trial import Limits
 from support import worlds
 from support.places import MAZE
@@ -79,7 +87,10 @@ def test_an_agents_failure_is_not_tried_again_unless_asked(path: Path) -> None:
         assert [(number, outcome) for number, outcome, _ in attempts(path)] == [(1, "agent_error")]
     of.run([Crasher], trials, path, retry=True)
     assert [(number, outcome) for number, outcome, _ in attempts(path)] == [(1, "superseded"), (2, "agent_error")]
-    of.run({"Crasher": copycat}, trials, path, retry=True)
+    with pytest.warns(
+        RunWarning, match=r"An earlier version of Crasher played 1 cell \(its class or function changed\)"
+    ):
+        of.run({"Crasher": copycat}, trials, path, retry=True)
     assert outcomes(path) == [("Crasher", "done", 3)]
     with Run(path) as run:
         assert len(list(run.steps(run.cells()[0].id, 1))) == 10
@@ -124,10 +135,15 @@ def test_a_fickle_agent_starts_again_and_the_old_attempt_is_kept(path: Path) -> 
     trials = tiny_trials(1, padding=9_000)
     with pytest.raises(Cancelled):
         of.run([Fickle], trials, path, watch=press_ctrl_c_after(4))
-    of.run([Fickle], trials, path)
+    with pytest.warns(RunWarning, match=r"Fickle, cell \w+: Turn \d+: the agent answers Reply\("):
+        of.run([Fickle], trials, path)
     (first, superseded, note), (second, done, _) = attempts(path)
     assert (first, superseded, second, done) == (1, "superseded", 2, "done")
-    assert "the agent answers Reply(" in note
+    lost = rows(path, "SELECT sum(count) - 1 FROM chunks WHERE attempt = 1")[0][0]
+    assert note.endswith(
+        f"The trial starts again: {lost} recorded replies are thrown away. "
+        "To keep them next time, give the agent save() and load(), or remember(turn, reply)."
+    )
     with Run(path) as run:
         (cell,) = run.cells()
         assert len(list(run.steps(cell.id, 1))) > 7
@@ -244,29 +260,207 @@ def test_a_run_outside_the_main_thread_leaves_signals_alone(path: Path) -> None:
 # several processes
 
 
-def test_cells_that_another_process_holds_are_left_to_it(path: Path) -> None:
+def test_cells_that_another_process_plays_are_waited_for(path: Path) -> None:
     trials = tiny_trials(3)
-    first, *_ = cells = make_cells(["copycat"], trials)
+    first, second, _ = cells = make_cells(["copycat"], trials)
     with Journal(path) as other:
         other.enter(cells, {}, {})
-        other.lease(first.id)
-        with pytest.raises(RunBusy, match="Another process is working on 1 cells"):
-            of.run([copycat], trials, path)
-        assert [outcome for _, outcome, _ in outcomes(path)] == [None, "done", "done"]
-    of.run([copycat], trials, path)
-    assert [outcome for _, outcome, _ in outcomes(path)] == ["done"] * 3
+        for cell in (first, second):
+            other.lease(cell.id)
+            other.begin(cell.id)
+        seen: list[Any] = []
+
+        def watch(entry: Any) -> None:
+            """Finish one cell and leave the other once the third is played here."""
+            seen.append((entry.cell, entry.outcome) if isinstance(entry, AttemptEnd) else None)
+            if isinstance(entry, AttemptEnd) and entry.cell not in (first.id, second.id):
+                ends = AttemptEnd(first.id, 1, "truncated", "", 1.0), AttemptEnd(second.id, 1, "cancelled", "", 1.0)
+                other.add(*ends).result(timeout=60)
+
+        of.run([copycat], trials, path, watch=watch)
+    assert [outcome for _, outcome, _ in outcomes(path)] == ["truncated", "done", "done"]
+    assert (first.id, "truncated") in seen  # progress counts what others played
 
 
-def test_a_cell_waits_for_one_that_another_process_holds(path: Path) -> None:
+def test_a_runner_that_waits_says_so_and_can_be_stopped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = tiny_trials(2)
     trials = [first, msgspec.structs.replace(second, after=first.id)]
     cells = make_cells(["copycat"], trials)
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=press_ctrl_c_after(1))
+    monkeypatch.setattr("openfield.runner.run.time", clock)
     with Journal(path) as other:
         other.enter(cells, {}, {})
         other.lease(cells[0].id)
-        with pytest.raises(RunBusy, match="2 cells"):
+        waiting = pytest.warns(RunWarning, match="Waiting for 2 cells that another process plays")
+        with waiting, pytest.raises(Cancelled):
             of.run([copycat], trials, path)
     assert attempts(path) == []
+
+
+def test_several_runners_on_one_file_all_succeed(path: Path, spawn: Spawn) -> None:
+    runners = [spawn("tests/support/run_program.py", path, "Learner", str(workers)) for workers in (0, 1, 2)]
+    assert [runner.wait(120) for runner in runners] == [0, 0, 0]
+    assert attempts(path) == [(1, "done", "")] * 3
+
+
+# versions of an agent
+
+EDITED = """
+import openfield as of
+{more}
+class Agent:
+    def __init__(self, spec, seed): ...
+
+    def __call__(self, turn):
+        return of.Reply(turn.observation["cue"]){fault}
+"""
+
+
+@pytest.fixture
+def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes a version of an agent, which no process has imported yet."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(more: str = "", fault: str = "") -> str:
+        sys.modules.pop("openfield_file_mine", None)
+        (tmp_path / "mine.py").write_text(EDITED.format(more=more, fault=fault))
+        return "mine.py:Agent"
+
+    return write
+
+
+@pytest.mark.parametrize("again", ["run", "resume"])
+def test_an_edited_agent_plays_its_cells_again(path: Path, edit: Any, again: str) -> None:
+    trials = tiny_trials(2)
+    of.run({"mine": edit(), "other": "random"}, trials, path)
+    edit("# better")
+    said = r"An earlier version of mine played 2 cells \(mine.py changed\). They are played again; --keep keeps them."
+    with pytest.warns(RunWarning, match=said):
+        result = of.run({"mine": "mine.py:Agent"}, trials, path) if again == "run" else of.resume(path)
+    assert sorted(outcomes(path)) == [("mine", "done", 2)] * 2 + [("other", "done", 1)] * 2
+    assert rows(path, "SELECT count(*) FROM attempts WHERE outcome = 'superseded'") == [(2,)]
+    assert len(rows(path, "SELECT DISTINCT fingerprint FROM players WHERE cell = ?", result.cells[0].id)) == 2
+    assert {group.versions for group in result.summary().groups} == {""}
+
+
+@pytest.mark.parametrize("again", ["run", "resume"])
+def test_cells_of_an_earlier_version_can_be_kept_and_are_marked(path: Path, edit: Any, again: str) -> None:
+    trials = tiny_trials(2)
+    of.run({"mine": edit(), "other": "random"}, trials[:1], path)
+    edit("# better")
+    agents = {"mine": "mine.py:Agent", "other": "random"}
+    with pytest.warns(RunWarning, match=r"played 1 cell \(mine.py changed\). They are kept and marked."):
+        result = of.run(agents, trials, path, keep=True) if again == "run" else of.resume(path, keep=True)
+    assert all(found == (found[0], "done", 1) for found in outcomes(path))
+    marks = {group.agent: group.versions for group in result.summary().groups}
+    assert marks == {"mine": "earlier in 1 of 2 cells" if again == "run" else "earlier in 1 of 1 cells", "other": ""}
+
+
+def test_a_cell_that_an_edited_agent_had_begun_starts_again_unless_it_is_kept(path: Path, edit: Any) -> None:
+    trials = tiny_trials(1, padding=9_000)
+    for keep in (True, False):
+        with pytest.raises(Cancelled):
+            of.run({"mine": edit()}, trials, path, watch=press_ctrl_c_after(4))
+        edit("# better")
+        with pytest.warns(RunWarning, match="kept" if keep else "played again"):
+            of.resume(path, keep=keep)
+        assert [outcome for _, outcome, _ in attempts(path)] == ["done"] if keep else ["superseded", "done"]
+        path.unlink()
+
+
+def test_a_repaired_agent_needs_no_retry(path: Path, edit: Any) -> None:
+    of.run({"mine": edit(fault=" + 1")}, tiny_trials(1), path)
+    with pytest.warns(RunWarning, match="earlier version"):
+        of.run({"mine": edit()}, tiny_trials(1), path)
+    assert [outcome for _, outcome, _ in attempts(path)] == ["superseded", "done"]
+
+
+def test_versions_in_several_files_are_not_pooled_in_silence(path: Path, edit: Any) -> None:
+    other = path.with_name("other.sqlite")
+    of.run({"mine": edit()}, tiny_trials(1), path)
+    of.run({"mine": edit("# better")}, tiny_trials(1, seed=5), other)
+    (group,) = Result([path, other]).summary().groups
+    assert group.versions == "2 versions"
+
+
+def test_cells_without_a_fingerprint_are_kept_and_marked(path: Path, edit: Any) -> None:
+    of.run({"mine": edit()}, tiny_trials(1), path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM players")
+    (group,) = of.run({"mine": edit("# better")}, tiny_trials(1), path).summary().groups
+    assert group.versions == "unknown in 1 of 1 cells"
+    assert attempts(path) == [(1, "done", "")]
+
+
+def test_resume_keeps_the_cells_of_an_agent_that_is_gone(path: Path, edit: Any) -> None:
+    of.run({"mine": edit()}, tiny_trials(1), path)
+    Path("mine.py").unlink()
+    assert [cell.outcome for cell in of.resume(path).cells] == ["done"]
+
+
+# a past that is told
+
+
+class Remembering(Fickle):
+    """Never answers the same twice, and is told what it said."""
+
+    asked: ClassVar[list[of.Turn]] = []
+    told: ClassVar[list[tuple[of.Turn, of.Reply]]] = []
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        self.asked.append(turn)
+        return super().__call__(turn)
+
+    def remember(self, turn: of.Turn, reply: of.Reply) -> None:
+        self.told.append((turn, reply))
+
+
+class RememberingSaver(Remembering):
+    loaded = 0
+
+    def save(self) -> bytes:
+        return b"state"
+
+    def load(self, state: bytes) -> None:
+        type(self).loaded += 1
+
+
+@pytest.mark.parametrize("agent", [Remembering, RememberingSaver])
+def test_an_agent_that_remembers_is_not_asked_again(path: Path, agent: type[Remembering]) -> None:
+    trials = tiny_trials(1, padding=9_000)
+    agent.asked.clear()
+    agent.told.clear()
+    with pytest.raises(Cancelled):
+        of.run([agent], trials, path, watch=press_ctrl_c_after(4))
+    with Run(path) as run:
+        (cell,) = run.cells()
+        recorded, saved = list(run.steps(cell.id, 1)), run.state(cell.id, 1)
+    of.run([agent], trials, path)
+    assert attempts(path) == [(1, "done", "")]
+    past = recorded if agent is Remembering else recorded[saved[0] - 1 if saved else 0 :]
+    assert [reply for _, reply in agent.told] == [step.reply for step in past[1:]]
+    assert [turn for turn, _ in agent.told] == [step.turn for step in past[:-1]]
+    assert len(agent.asked) == 8 * 7  # every turn once
+
+
+def test_an_agent_that_remembers_may_come_after_another_trial(path: Path) -> None:
+    Remembering.told.clear()
+    of.run([Remembering], after(*tiny_trials(2)), path)
+    assert {outcome for _, outcome, _ in outcomes(path)} == {"done"}
+    assert len(Remembering.told) == 8 * 7
+
+
+class Forgetful(Remembering):
+    def remember(self, turn: of.Turn, reply: of.Reply) -> None:
+        raise LookupError("who said that")
+
+
+def test_a_fault_while_remembering_is_the_agents(path: Path) -> None:
+    trials = tiny_trials(1, padding=9_000)
+    with pytest.raises(Cancelled):
+        of.run([Forgetful], trials, path, watch=press_ctrl_c_after(4))
+    of.run([Forgetful], trials, path)
+    assert attempts(path) == [(1, "agent_error", "remember() raised LookupError: who said that")]
 
 
 # one trial after another

@@ -66,8 +66,11 @@ class Program:
         self._outbox.register(self._pipe(self._process.stdin), selectors.EVENT_WRITE)
         os.set_blocking(self._pipe(self._process.stdin).fileno(), False)
         try:
-            if self.read(jsonlines.HelloMessage).saves:  # else it has no `save`, as an agent that cannot
+            hello = self.read(jsonlines.HelloMessage)
+            if hello.saves:  # else it has no `save`, as an agent that cannot
                 self.save, self.load = self._save, self._load
+            if hello.remembers:
+                self.remember = self._remember
             self.write(jsonlines.welcome(spec, seed))
         except BaseException:
             self.close()
@@ -127,6 +130,10 @@ class Program:
     def _load(self, state: bytes) -> None:
         """Give the program the state it saved."""
         self.ask(jsonlines.load_line(state), jsonlines.LoadedMessage)
+
+    def _remember(self, turn: Turn, reply: Reply) -> None:
+        """Tell the program of a recorded turn and its reply; no answer is waited for."""
+        self.write(jsonlines.remember_line(turn, reply))
 
     def _messages(self) -> list[FromAgent]:
         """Wait for a message and return all that have come."""

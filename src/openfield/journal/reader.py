@@ -85,6 +85,10 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the latest attempt; 0 if there was none."""
     steps: int = 0
     seconds: float = 0.0
+    player: str | None = None
+    """The fingerprint of the agent that played the latest attempt; None if it is not known."""
+    version: str = ""
+    """In a `Result`: `earlier` if an earlier version of the agent played it, `unknown` if none was recorded."""
     episodes: tuple[Episode, ...] = ()
     control: bool = False
     """Whether the agent is a control, which must fail and is in no comparison."""
@@ -175,7 +179,8 @@ class Run:
         """Return all cells, or only one, in the order they were entered, each with its latest attempt."""
         trials, agents = dict(self._keyed_trials(only)), self.agents
         episodes = self._episodes() if with_episodes else {}
-        rows = self._rows(_LATEST_ATTEMPTS, _LatestAttempt, (only, only))
+        query = _LATEST_ATTEMPTS.format(player=_PLAYER if self._version > 1 else "NULL")
+        rows = self._rows(query, _LatestAttempt, (only, only))
         return [
             CellRecord(
                 id=cell,
@@ -187,10 +192,11 @@ class Run:
                 attempt=attempt or 0,
                 steps=steps or 0,
                 seconds=seconds or 0.0,
+                player=player,
                 episodes=tuple(episodes.get((cell, attempt), ())),
                 control=is_control(agents.get(agent)),
             )
-            for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds in rows
+            for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds, player in rows
         ]
 
     def cell(self, wanted: str) -> CellRecord:
@@ -370,7 +376,7 @@ def _attempt_of(chunk: tuple[Chunk, bytes | None]) -> tuple[str, int]:
     return chunk[0].cell, chunk[0].attempt
 
 
-_LatestAttempt = tuple[str, str, str, int, int | None, str | None, str | None, int | None, float | None]
+_LatestAttempt = tuple[str, str, str, int, int | None, str | None, str | None, int | None, float | None, str | None]
 _Cell = tuple[str, str, str, int]
 _Attempt = tuple[str, int, str | None]
 _Episode = tuple[str, int, int, str, int, int, float | None, bytes | None, str, bytes | None]
@@ -395,9 +401,10 @@ _COUNTS = """
     FROM (SELECT outcome, number = max(number) OVER (PARTITION BY cell) AS is_latest FROM attempts)
 """
 _ORPHANS = "SELECT cell, attempt FROM {} EXCEPT SELECT cell, number FROM attempts"
+_PLAYER = "(SELECT fingerprint FROM players WHERE players.cell = id AND attempt = number)"
 _LATEST_ATTEMPTS = """
     SELECT id, agent, trial, repeat, number, outcome, note,
-      (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds
+      (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds, {player}
     FROM cells LEFT JOIN attempts ON cell = id AND number = (SELECT max(number) FROM attempts WHERE cell = id)
     WHERE ? IS NULL OR id = ? ORDER BY cells.rowid
 """

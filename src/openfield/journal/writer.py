@@ -110,6 +110,10 @@ class Journal:
         """Take a cell for this journal; return False if another living one has it."""
         return self._submit(lambda db: self._leases.take(db, cell)).result()
 
+    def release(self, cell: str) -> None:
+        """End the lease of a cell that this journal does not play after all."""
+        self._submit(lambda db: self._leases.end(db, cell)).result()
+
     def begin(self, cell: str, fingerprint: str | None = None) -> int:
         """Start a new attempt at a cell and return its number. An earlier one is superseded.
 

@@ -58,6 +58,8 @@ class AgentResults(msgspec.Struct, frozen=True):
     """The interquartile mean of the test performance, after the onset if there is one; from 20 trials on."""
     note: str = ""
     """What a reader must know of its trials."""
+    versions: str = ""
+    """Which cells were not played by the latest known version of the agent, in words; empty if there are none."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -125,7 +127,8 @@ def _summarise_group(
     unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
     iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
     note = COUNTABLE if not scenario.red_light and is_countable(played) else ""
-    return AgentResults(agent, scenario, len(trials), unchanged, count_outcomes(played), found, beside, iqm, note)
+    counts, versions = count_outcomes(played), say_versions(played)
+    return AgentResults(agent, scenario, len(trials), unchanged, counts, found, beside, iqm, note, versions)
 
 
 def estimate_numbers(
@@ -189,6 +192,17 @@ def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
     counts = Counter(cell.outcome or "unfinished" for cell in cells)
     order = sorted(counts, key=lambda outcome: (outcome != "done", outcome != "truncated", outcome))
     return {outcome: counts[outcome] for outcome in order}
+
+
+def say_versions(cells: Iterable[CellRecord]) -> str:
+    """Return in words which cells the latest known version of an agent did not play; empty if it played all."""
+    begun = [cell for cell in cells if cell.attempt]
+    earlier, unknown = (sum(cell.version == kind for cell in begun) for kind in ("earlier", "unknown"))
+    players = {cell.player for cell in begun if cell.player is not None}
+    said = [f"earlier in {earlier} of {len(begun)} cells"] if earlier else []
+    said += [f"{len(players)} versions"] if len(players) > 1 and not earlier else []
+    said += [f"unknown in {unknown} of {len(begun)} cells"] if unknown else []
+    return ", ".join(said)
 
 
 def list_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:

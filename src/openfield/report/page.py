@@ -22,8 +22,9 @@ from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.chart import draw_curves
 from openfield.report.openset import draw_openset
-from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
+from openfield.report.tables import draw_comparisons, draw_outcomes, draw_provenance, draw_results
 from openfield.report.words import Domains
+from openfield.runner.provenance import Provenance
 
 MAX_BYTES = 300_000
 
@@ -67,6 +68,7 @@ def render_page(
     facts: Mapping[str, str],
     summary: Summary,
     baseline: str | None = None,
+    provenance: Sequence[Provenance] = (),
 ) -> str:
     """Return the report on these cells as HTML, with as much detail as fits.
 
@@ -77,6 +79,7 @@ def render_page(
         facts: Further lines of the summary, such as the run file and the date.
         summary: The numbers of the cells.
         baseline: The agent that others are compared with, if one was named.
+        provenance: How the cells were made.
     """
     members = group_cells(cells)
     figures = {
@@ -86,7 +89,7 @@ def render_page(
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
     }
     for detail in DETAILS:
-        body = _draw_body(summary, members, domains, detail, baseline)
+        body = (*_draw_body(summary, members, domains, detail, baseline), draw_provenance(provenance))
         page = frame_page(title, figures | dict(facts), body, words.explain_reading(summary))
         if len(page.encode()) < MAX_BYTES:
             break

@@ -5,7 +5,7 @@ Stands in report: summary -> tables -> page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from openfield.journal.reader import SCORED, CellRecord
@@ -15,17 +15,20 @@ from openfield.metrics.stats import Bounds, Estimate, two_sided
 from openfield.metrics.summary import AgentResults, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import (
+    MAX_COMMANDS,
     OUTCOMES,
     POLICIES,
     count_failed,
     count_trials,
     describe_basis,
+    describe_provenance,
     name_number,
     say_corrected,
     say_outcomes,
     say_trials,
     shorten_note,
 )
+from openfield.runner.provenance import Provenance
 
 MAX_NOTES = 12
 
@@ -57,6 +60,7 @@ def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> s
     note = "of the test performance, after the onset where there is one: the mean of the middle half of the trials"
     rows = [
         f"<th scope=row>Trials<small>scored; below, how the cells ended</small></th>{played}",
+        *_draw_versions(groups),
         *(_draw_number(number, groups) for number in shown),
     ]
     if any(group.iqm for group in groups):
@@ -65,6 +69,22 @@ def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> s
             + "".join(_draw_cell(group, group.iqm, None) for group in groups)
         )
     return "<h3>Results</h3>" + draw_table(_head(["", *(group.agent for group in groups)]), rows, "wide results")
+
+
+def draw_provenance(told: Sequence[Provenance]) -> str:
+    """Draw how the cells were made, command by command."""
+    if not told:
+        return ""
+    known = [describe_provenance(each) for each in told[-MAX_COMMANDS:]]
+    titles = [title for title in known[-1] if title != "Command"]
+    rows = (
+        f"<th scope=row><code>{escape(each['Command'])}</code></th>"
+        + "".join(f'<td class="text">{escape(each.get(title, ""))}</td>' for title in titles)
+        for each in known
+    )
+    more = f"<p>And {len(told) - MAX_COMMANDS} earlier ones.</p>" if len(told) > MAX_COMMANDS else ""
+    table = draw_table(_head(["Command", *titles]), rows)
+    return f"<section><h2>How it was made</h2>{table}{more}</section>"
 
 
 def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:
@@ -101,6 +121,15 @@ def _draw_notes(cells: Iterable[CellRecord]) -> str:
     )
     more = f"<p>And {len(failed) - MAX_NOTES} more.</p>" if len(failed) > MAX_NOTES else ""
     return f"<details><summary>What they said</summary><ul>{items}</ul>{more}</details>" if failed else ""
+
+
+def _draw_versions(groups: Sequence[AgentResults]) -> Iterator[str]:
+    """Draw which cells the latest version of an agent did not play, if there are any."""
+    if any(group.versions for group in groups):
+        cells = "".join(
+            f'<td class="text">{escape(group.versions or "the same in all cells")}</td>' for group in groups
+        )
+        yield f"<th scope=row>Version<small>of the agent: its files, package or program</small></th>{cells}"
 
 
 def _draw_number(number: Number, groups: Sequence[AgentResults]) -> str:

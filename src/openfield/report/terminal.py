@@ -5,7 +5,7 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -21,6 +21,10 @@ from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.words import Domains
+from openfield.runner.provenance import Provenance
+
+SHORT = ("Note", "Tags", "Git revision", "Versions")
+"""What the terminal says about a command; the page has all of it."""
 
 
 def render_summary(summary: Summary, domains: Domains) -> RenderableType:
@@ -34,6 +38,17 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         parts += [_heading(scenario, groups, domains), _Results(summary, groups)]
         parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
+
+
+def render_provenance(told: Sequence[Provenance]) -> RenderableType:
+    """Return how a run was made, in few lines: the latest command, and how many there were before it."""
+    if not told:
+        return Text()
+    known = words.describe_provenance(told[-1])
+    before = f", after {len(told) - 1} earlier" if len(told) > 1 else ""
+    text = Text(f"Made by {known['Command']} ({known['Started']}{before})", style="dim")
+    rest = "; ".join(f"{title.lower()}: {value}" for title, value in known.items() if title in SHORT)
+    return text.append(f"\n{rest}") if rest else text
 
 
 def _failures(summary: Summary) -> Table:
@@ -91,6 +106,8 @@ def _results(summary: Summary, groups: list[AgentResults]) -> Table:
     table.add_row("cells", *(Text(words.say_outcomes(group.outcomes)) for group in groups), style="dim")
     if any(group.unchanged for group in groups):
         table.add_row("trials", *(Text(words.say_trials(group)) for group in groups), style="dim")
+    if any(group.versions for group in groups):
+        table.add_row("version", *(Text(group.versions, style="yellow") for group in groups))
     for number in summary.numbers:
         if any(number.name in group.estimates for group in groups):
             cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from openfield.console import escape_controls
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
@@ -18,9 +19,12 @@ from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import MIN_TRIALS, Estimate, say_p
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.runner.provenance import Provenance
 
 MAX_PAIRS = 15
 MAX_NOTE_LENGTH = 300
+MAX_COMMANDS = 20
+"""How many commands a page tells of, the latest ones."""
 
 Domains = Mapping[str, Domain[Any] | DomainRules]
 
@@ -158,6 +162,26 @@ def count_failed(outcomes: Mapping[str, int]) -> int:
 def say_outcomes(outcomes: Mapping[str, int]) -> str:
     """Return all outcomes in one line."""
     return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no cells"
+
+
+def describe_provenance(told: Provenance) -> dict[str, str]:
+    """Return what is recorded of a command, by title; what is not recorded is left out."""
+    versions = ", ".join(f"{name} {version}" for name, version in told.versions.items())
+    revision = told.revision[:12] + (" with changes" if told.dirty else "")
+    agents = ", ".join(
+        f"{name} {version.fingerprint}" for each in told.agents.values() for name, version in each.items()
+    )
+    found = {
+        "Command": told.command,
+        "Started": told.started,
+        "Note": told.note,
+        "Tags": ", ".join(told.tags),
+        "Git revision": revision if told.revision else "",
+        "Versions": versions,
+        "Machine": told.machine,
+        "Agents": agents,
+    }
+    return {title: escape_controls(text) for title, text in found.items() if text}
 
 
 def shorten_note(note: str) -> str:

@@ -2,7 +2,7 @@
 
 Start with `plan`, which pairs agents with trials, then `run`, whose scheduler starts cells on one of the `executors`.
 `player` plays one cell; `deadline` and `processes` end agents that do not answer. `experiment` reads experiment files,
-`isolation` closes agents off.
+`isolation` closes agents off, `fingerprint` tells versions of an agent apart, and `provenance` says how a run was made.
 """
 
 from typing import TYPE_CHECKING
@@ -12,15 +12,21 @@ from openfield.lazy import attach
 if TYPE_CHECKING:
     from openfield.runner.executors import Executor, Inline, Processes
     from openfield.runner.experiment import Experiment, read_experiment
+    from openfield.runner.fingerprint import CodeVersion
     from openfield.runner.plan import Plan, make_plan
-    from openfield.runner.run import read_plan, run_plan
+    from openfield.runner.provenance import Provenance
+    from openfield.runner.run import RunOptions, RunWarning, read_plan, run_plan
 
 __all__ = [
+    "CodeVersion",
     "Executor",
     "Experiment",
     "Inline",
     "Plan",
     "Processes",
+    "Provenance",
+    "RunOptions",
+    "RunWarning",
     "make_plan",
     "read_experiment",
     "read_plan",

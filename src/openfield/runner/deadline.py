@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
-from openfield.core import Agent, Saves
+from openfield.core import Agent, Remembers, Reply, Saves, Turn
 from openfield.errors import AgentFault, AgentProtocol, Cancelled, blame_agent, shorten
 from openfield.rollout import Heartbeat, nanoseconds
 
@@ -50,6 +51,11 @@ class Deadline:
         if len(state) > MAX_STATE:
             raise AgentProtocol(f"save() gave {len(state) >> 20} MB; {MAX_STATE >> 20} MB are allowed.")
         return state
+
+    def remind(self, agent: Remembers, past: Iterable[tuple[Turn, Reply]]) -> None:
+        """Tell an agent what it was shown and what it replied."""
+        for turn, reply in past:
+            self(partial(agent.remember, turn, reply), "remember() raised")
 
     def close(self, agent: Agent) -> None:
         """Let an agent free what it holds. What goes wrong then is a warning: the outcome is known already."""

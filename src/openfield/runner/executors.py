@@ -118,14 +118,16 @@ class Processes:
         """Send the job to an idle worker, or to a new one."""
         message = _pickled(job)
         knows_main = b"__main__" in message
-        worker = next((each for each in self._idle if each.knows_main or not knows_main), None)
-        if worker is None:
-            worker = self._hire(knows_main)
-        else:
+        for worker in [each for each in self._idle if each.knows_main or not knows_main]:
             self._idle.remove(worker)
-        self._busy.append(worker)
-        worker.connection.send_bytes(message)
+            if worker.send(message):
+                break
+            worker.end(at_once=True)  # it died between two jobs: what an agent left there may have ended it
+        else:
+            worker = self._hire(knows_main)
+            worker.send(message)  # if it is dead already, `poll` finds out and says how it died
         worker.job = job
+        self._busy.append(worker)
 
     def _hire(self, knows_main: bool) -> _Worker:
         try:
@@ -250,6 +252,14 @@ class _Worker:
         with undisturbed(), nullcontext() if knows_main else _hidden_main():
             self.process.start()
         theirs.close()
+
+    def send(self, message: bytes) -> bool:
+        """Send a job; return False if the process is dead."""
+        try:
+            self.connection.send_bytes(message)
+        except OSError:
+            return False
+        return True
 
     def overdue(self) -> float:
         """Return by how many seconds its agent is late."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from openfield import __version__
@@ -27,6 +28,7 @@ from openfield.registry import (
     find_domain,
     name_control,
 )
+from openfield.runner.fingerprint import Code, identify_agent
 from openfield.runner.isolation.agent import check_isolated
 from openfield.runner.isolation.bubblewrap import settle
 from openfield.runner.isolation.settings import IsolatedAgents, Isolation
@@ -56,6 +58,18 @@ class Plan:
     def sources(self) -> dict[str, str | None]:
         """The agents as text, for the run file."""
         return {name: agent_text(source) for name, source in self.agents.items()}
+
+    @cached_property
+    def codes(self) -> dict[tuple[str, str], Code]:
+        """The code behind every agent, by domain and name, as far as it is found."""
+        pairs = sorted({(cell.trial.domain, cell.agent) for cell in self.cells if cell.agent in self.agents})
+        found = {pair: identify_agent(self.agents[pair[1]], self.domains[pair[0]]) for pair in pairs}
+        return {pair: code for pair, code in found.items() if code is not None}
+
+    @cached_property
+    def fingerprints(self) -> dict[tuple[str, str], str]:
+        """The fingerprint of every agent whose code was found, by domain and name."""
+        return {pair: code.version.fingerprint for pair, code in self.codes.items()}
 
 
 def make_plan(

@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.capabilities import PreparesTrials, list_oracles
 from openfield.cell import Cell
-from openfield.core import Agent, AgentFactory, Saves
+from openfield.core import Agent, AgentFactory, Remembers, Saves
 from openfield.domain import Domain, spec_of
 from openfield.errors import (
     AgentDiffers,
@@ -127,14 +127,27 @@ class Player:
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
         if job.agent in list_oracles(domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
-        return drive(rollout, agent)
+        try:
+            if isinstance(agent, Remembers):
+                ask.remind(agent, rollout.recall())
+            return drive(rollout, agent)
+        except AgentDiffers as error:
+            either = "" if isinstance(agent, Saves) else "save() and load(), or "
+            raise AgentDiffers(
+                f"{error} The trial starts again: {job.steps - 1} recorded replies are thrown away. "
+                f"To keep them next time, give the agent {either}remember(turn, reply)."
+            ) from None
 
     def _play_program(self, job: Job, domain: Domain[Any], recorder: Recorder, command: str) -> str:
         """Let a program that speaks the domain's wire play the cell."""
         heartbeat = None if load(f"{WIRE_AGENTS}:is_watched")(command) else self._heartbeat
         rollout = self._open(job, domain, recorder, known=0, heartbeat=heartbeat)
         guard = Guard() if job.isolation is None else Sandbox(job.isolation, job.run)
-        outcome: str = load(f"{WIRE_AGENTS}:drive_program")(rollout, domain, job.cell, command, guard)
+        try:
+            outcome: str = load(f"{WIRE_AGENTS}:drive_program")(rollout, domain, job.cell, command, guard)
+        except AgentDiffers as error:
+            lost = job.steps - 1
+            raise AgentDiffers(f"{error} The trial starts again: {lost} recorded replies are thrown away.") from None
         return outcome
 
     def _find_agent(self, job: Job, domain: Domain[Any], afterwards: ExitStack) -> AgentFactory:
@@ -165,7 +178,8 @@ class Player:
     def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Deadline) -> int:
         """Bring an agent to where its cell stands, and return how many recorded steps it then knows.
 
-        A saved agent goes on right after its last finished episode, whether it is deterministic or not.
+        A saved agent goes on right after its last finished episode, whether it is deterministic or not; one that
+        remembers is told what came after that.
         """
         stateless = getattr(agent, "stateless", False)
         if not job.steps and (job.start is None or stateless):
@@ -174,6 +188,8 @@ class Player:
             state = run.state(job.cell.id, job.attempt) if job.steps else None
             if state is not None and isinstance(agent, Saves):
                 ask.load(agent, state[1])
+                if isinstance(agent, Remembers):
+                    return state[0]
                 recorder.rewind(state[0])
                 return NEVER
             if job.start is not None and not stateless:
@@ -191,10 +207,13 @@ class Player:
         rollout.stop()  # where the record ends
         try:
             with suppress(Cancelled):
+                if isinstance(agent, Remembers):
+                    ask.remind(agent, rollout.recall())
                 drive(rollout, agent)
         except AgentDiffers as error:
             raise AgentFault(
-                f"The agent has no save() and replied differently when trial {cell.trial.id} was replayed: {error}"
+                f"The agent has no save() and replied differently when trial {cell.trial.id} was replayed: {error} "
+                "Give it save() and load(), or remember(turn, reply)."
             ) from None
         finally:
             rollout.close()

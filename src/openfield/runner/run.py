@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
 from openfield.cell import Cell
-from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch, RunBusy
+from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
 from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
@@ -26,14 +28,40 @@ from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
 from openfield.runner.player import Job
+from openfield.runner.provenance import Remarks, RunOrigin, latest_versions, read_provenance
 
 Watch = Callable[[Entry], None]
 ISOLATION = "isolation"
 """The fact of a run file that says how its agents are isolated."""
+LOOK_SECONDS = 1.0
+"""How often a runner that waits looks whether another process has left or finished a cell."""
+
+
+class RunOptions(TypedDict, total=False):
+    """What `run` and `resume` take beside their parameters."""
+
+    keep: bool
+    """Keep cells that an earlier version of an agent played, and mark them, instead of playing them again."""
+    note: str
+    """What the record should say about this call."""
+    tags: Sequence[str]
+    """Words to find it by."""
+    trust: bool
+    """Run code that a run file names even if you did not sign it; only for `resume`."""
+
+
+class RunWarning(UserWarning):
+    """A run does something that its user may not expect: cells are played again, or wait for another process."""
 
 
 def run_plan(
-    plan: Plan, journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None
+    plan: Plan,
+    journal: str | Path,
+    workers: int = 0,
+    retry: bool = False,
+    watch: Watch | None = None,
+    keep: bool = False,
+    remarks: Remarks | None = None,
 ) -> None:
     """Play all cells of a plan that a run file does not hold yet.
 
@@ -43,17 +71,28 @@ def run_plan(
         workers: How many processes play; 0 plays here.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
+        keep: Keep cells that an earlier version of an agent played.
+        remarks: What the user says about this command.
     """
     with Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)
         facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
         facts |= sign_code(plan.sources.values())
         record.enter(plan.cells, plan.sources, facts)
-        CellScheduler(record, plan, retry, watch).run(workers)
+        scheduler = CellScheduler(record, plan, retry, watch, keep)
+        remarks = remarks or Remarks()
+        if scheduler.brings_news or remarks.note or remarks.tags:
+            origin = RunOrigin(plan.codes, plan.domains.values(), remarks)
+            record.enter((), {}, origin.facts(), origin.sources())
+        scheduler.run(workers)
 
 
 def read_plan(
-    journal: str | Path, retry: bool = False, isolation: Mapping[str, Any] | None = None, trust: bool = False
+    journal: str | Path,
+    retry: bool = False,
+    isolation: Mapping[str, Any] | None = None,
+    trust: bool = False,
+    keep: bool = False,
 ) -> Plan:
     """Return the plan of a run file, to go on with it. The file is all it needs.
 
@@ -62,6 +101,7 @@ def read_plan(
         retry: Play cells again that an agent failed.
         isolation: What changes in what its isolated agents may see and use, as keys of `Isolation`.
         trust: Run code that the file names even if this user did not sign it.
+        keep: Keep cells that an earlier version of an agent played.
 
     Raises:
         InvalidInput: The file names code that may not run here, or has nothing to play.
@@ -74,7 +114,8 @@ def read_plan(
         cells = [record.cell for record in records]
         domains = {name: trusted_domain(run, name, trust) for name in {cell.trial.domain for cell in cells}}
     agents = {name: source for name, source in sources.items() if source is not None}
-    left = [cell for cell, record in zip(cells, records, strict=True) if _is_left(record.outcome, retry)]
+    plan = Plan(tuple(cells), agents, domains)
+    left = [record.cell for record in records if _is_left(record, retry) or (is_outdated(record, plan) and not keep)]
     for name in {cell.agent for cell in left} - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
     kept = _read_isolation(facts)
@@ -111,33 +152,48 @@ def _check_isolation(path: Path, isolation: Isolation | None) -> None:
 class CellScheduler:
     """Decides which cell is played next, and what follows from how each ended."""
 
-    def __init__(self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None) -> None:
+    def __init__(
+        self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None, keep: bool = False
+    ) -> None:
         self._journal = journal
-        self._agents, self._isolation = plan.agents, plan.isolation
+        self._plan = plan
         self._watch = watch
-        self._retry = retry
+        self._retry, self._keep = retry, keep
         self._cells = {cell.id: cell for cell in plan.cells}
         self._reader = Run(journal.path)
-        self._outcomes = {record.id: record.outcome for record in self._read()}
-        self._left = [cell.id for cell in plan.cells if _is_left(self._outcomes[cell.id], retry)]
+        records = {record.id: record for record in self._read() if record.id in self._cells}
+        self._attempts = {cell: record.attempt for cell, record in records.items()}  # before this run
+        self._outcomes = {cell: record.outcome for cell, record in records.items()}
+        self._left = [cell for cell in self._cells if self._is_left(records[cell])]
         self._running: set[str] = set()
         self._elsewhere: list[str] = []  # cells that another process plays
+        self._rounds = 0  # how often these were looked at again
         self._failures: Counter[str] = Counter()
         self._torn: set[str] = set()  # cells whose worker died
         self._anew: set[str] = set()  # cells to be played again from the start
         self._changed = ""  # how a world differs from its record
         self._stopping = False
+        self._say_outdated(records.values())
+
+    @property
+    def brings_news(self) -> bool:
+        """Whether there is something to play, or an agent is not the one that the run file knows."""
+        known = latest_versions(read_provenance(self._reader.facts, self._journal.path))
+        return bool(self._left) or any(known.get(pair) != code.version for pair, code in self._plan.codes.items())
 
     def run(self, workers: int) -> None:
-        """Play all cells that are left."""
+        """Play all cells that are left, and wait for those that another process plays."""
         if workers < 0:
             raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
         executor: Executor = Processes(self._emit, workers) if workers else Inline(self._emit)
         try:
             with _on_signals(lambda: self._stop(executor)):
-                while self._running or (self._left and not self._stopping):
+                while self._running or ((self._left or self._elsewhere) and not self._stopping):
                     self._start_some(executor)
-                    executor.poll()
+                    if self._running:
+                        executor.poll()
+                    elif self._elsewhere and not self._stopping:
+                        self._wait()
                     if self._changed:
                         executor.stop()
         finally:
@@ -156,11 +212,53 @@ class CellScheduler:
             )
         if self._stopping:
             raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(path))}")
-        if self._elsewhere:
-            raise RunBusy(
-                f"Another process is working on {len(self._elsewhere)} cells of {path}; "
-                f"the others are done. When it has finished: openfield report {quote(str(path))}"
-            )
+
+    def _wait(self) -> None:
+        """Wait a moment for cells that another process plays, and put them back in line: it may leave some."""
+        records = {record.id: record for record in self._read()}
+        for cell in [each for each in self._elsewhere if not self._is_left(records[each])]:
+            self._elsewhere.remove(cell)
+            self._take_as_played(records[cell])
+        if self._elsewhere and self._rounds:  # in the first round it may have left them since they were asked for
+            self._sleep()
+        self._rounds += 1
+        self._left, self._elsewhere = [*self._left, *self._elsewhere], []
+
+    def _sleep(self) -> None:
+        """Wait a moment, and say the first time what for."""
+        if self._rounds == 1:
+            text = f"Waiting for {count_cells(self._elsewhere)} that another process plays. Ctrl-C leaves them to it."
+            warnings.warn(text, RunWarning, stacklevel=5)
+        until = time.monotonic() + LOOK_SECONDS
+        while time.monotonic() < until and not self._stopping:
+            time.sleep(LOOK_SECONDS / 10)
+
+    def _take_as_played(self, record: CellRecord) -> None:
+        """Take note of a cell that another process has played."""
+        self._outcomes[record.id] = record.outcome
+        if self._watch is not None and record.outcome is not None:
+            self._watch(AttemptEnd(record.id, record.attempt, record.outcome, record.note, record.seconds))
+
+    def _say_outdated(self, records: Iterable[CellRecord]) -> None:
+        """Say which cells an earlier version of an agent played, and what becomes of them."""
+        told = read_provenance(self._reader.facts, self._journal.path)
+        known = {each.fingerprint: each for one in told for agents in one.agents.values() for each in agents.values()}
+        found: dict[tuple[str, str], list[str]] = {}
+        for record in records:
+            if record.player is not None and is_outdated(record, self._plan):
+                found.setdefault((record.trial.domain, record.agent), []).append(record.player)
+        for pair, players in found.items():
+            before, now = known.get(players[-1]), self._plan.codes[pair].version
+            why = "" if before is None else f" ({', '.join(before.differences(now))} changed)"
+            then = "kept and marked." if self._keep else "played again; --keep keeps them."
+            text = f"An earlier version of {pair[1]} played {count_cells(players)}{why}. They are {then}"
+            warnings.warn(text, RunWarning, stacklevel=4)
+
+    def _is_left(self, record: CellRecord) -> bool:
+        """Return whether a cell is to be played: another process may have tried a failed one again meanwhile."""
+        if not self._keep and is_outdated(record, self._plan):
+            return True
+        return _is_left(record, self._retry and record.attempt <= self._attempts.get(record.id, 0))
 
     def _start_some(self, executor: Executor) -> None:
         while executor.free and not self._stopping and (ready := next(filter(self._is_ready, self._left), None)):
@@ -174,13 +272,16 @@ class CellScheduler:
 
     def _start(self, cell: Cell, executor: Executor) -> None:
         (record,) = self._read(cell.id)
-        self._outcomes[cell.id] = record.outcome
-        if not _is_left(record.outcome, self._retry):  # another process was faster
+        if not self._is_left(record):  # another process was faster
+            self._journal.release(cell.id)
+            self._take_as_played(record)
             return
         self._running.add(cell.id)
         attempt, steps = record.attempt, record.steps
-        if not attempt or cell.id in self._anew or not (record.outcome in RESUMABLE or cell.id in self._torn):
-            attempt, steps = self._journal.begin(cell.id), 0
+        anew = cell.id in self._anew or (not self._keep and is_outdated(record, self._plan))
+        if not attempt or anew or not (record.outcome in RESUMABLE or cell.id in self._torn):
+            fingerprint = self._plan.fingerprints.get((cell.trial.domain, cell.agent))
+            attempt, steps = self._journal.begin(cell.id, fingerprint), 0
         before = None if cell.after is None else self._cells[cell.after]
         if before is not None and self._outcomes[before.id] not in SCORED:
             (failed,) = self._read(before.id)
@@ -189,8 +290,8 @@ class CellScheduler:
             return
         start = None if before is None else (before, self._read(before.id)[0].attempt)
         source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
-        agent, domain = self._agents[cell.agent], source or cell.trial.domain
-        executor.start(Job(cell, attempt, agent, domain, path, steps, start, self._isolation))
+        agent, domain = self._plan.agents[cell.agent], source or cell.trial.domain
+        executor.start(Job(cell, attempt, agent, domain, path, steps, start, self._plan.isolation))
 
     def _emit(self, *entries: Entry) -> None:
         self._journal.add(*entries)
@@ -212,6 +313,9 @@ class CellScheduler:
             self._anew.add(entry.cell)
         elif differs:
             self._changed = f"Cell {entry.cell}: {entry.note}"
+        if entry.outcome == "superseded":
+            told = f"{self._cells[entry.cell].agent}, cell {entry.cell}: {entry.note}"
+            warnings.warn(told, RunWarning, stacklevel=4)
         if again or entry.outcome == "superseded" or (differs and self._retry):
             self._left.insert(0, entry.cell)
         else:
@@ -230,9 +334,21 @@ class CellScheduler:
         return self._reader.cells(with_episodes=False, only=cell)
 
 
-def _is_left(outcome: str | None, retry: bool) -> bool:
+def _is_left(record: CellRecord, retry: bool) -> bool:
     """Return whether a cell is still to be played. Failures of an agent are tried again only on request."""
+    outcome = record.outcome
     return outcome not in SCORED and (retry or outcome is None or not outcome.startswith("agent_"))
+
+
+def is_outdated(record: CellRecord, plan: Plan) -> bool:
+    """Return whether an earlier version of the agent played a cell; without fingerprints nothing is known."""
+    current = plan.fingerprints.get((record.trial.domain, record.agent))
+    return None not in (record.player, current) and record.player != current
+
+
+def count_cells(cells: Collection[object]) -> str:
+    """Return how many cells there are, in words."""
+    return "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
 
 
 @contextmanager

@@ -36,6 +36,8 @@ class HelloMessage(msgspec.Struct, frozen=True, tag="hello"):
     name: str | None = None
     saves: bool = False
     """Whether it answers `save` and `load`."""
+    remembers: bool = False
+    """Whether it takes `remember`."""
     token: str | None = None
     """What the server was started with, where it wants one."""
     session: str | None = None
@@ -105,8 +107,12 @@ def welcome(spec: Spec, seed: int, session: str | None = None) -> bytes:
 
 def turn_line(turn: Turn) -> bytes:
     """Return the line that shows an agent a turn, with every field."""
-    shown = turn.observation, turn.reward, turn.feedback, turn.phase, turn.first, turn.last, turn.red_light
-    return _TO_AGENT.encode(_TurnMessage(turn.ask, *shown)) + b"\n"
+    return _TO_AGENT.encode(_show(turn)) + b"\n"
+
+
+def remember_line(turn: Turn, reply: Reply) -> bytes:
+    """Return the line that tells an agent of a recorded turn and its own reply to it."""
+    return _line(type="remember", turn=_show(turn), reply={"action": reply.action, "belief": reply.belief})
 
 
 def save_line() -> bytes:
@@ -229,6 +235,11 @@ def _decode(line: bytes) -> FromAgent:
         return _FROM_AGENT.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AgentProtocol(f"not a message of the protocol: {line[:80]!r} ({error})") from None
+
+
+def _show(turn: Turn) -> _TurnMessage:
+    shown = turn.observation, turn.reward, turn.feedback, turn.phase, turn.first, turn.last, turn.red_light
+    return _TurnMessage(turn.ask, *shown)
 
 
 def _line(**message: Any) -> bytes:

@@ -39,6 +39,19 @@ def test_terminal_page_and_json_print_the_fingerprint(openfield: Any, run: Path,
     assert json.loads(openfield("verify", run, "--json").out)["record"] == record
 
 
+def test_terminal_page_and_json_say_how_a_run_was_made(openfield: Any, run: Path, tmp_path: Path) -> None:
+    first = openfield("report", run, "--json").out
+    (made,) = json.loads(first)["provenance"]
+    assert openfield("report", run, "--json").out == first  # nothing depends on when it is printed
+    assert made["agents"]["maze"].keys() == {"compass", "random"}
+    said, page = openfield("report", run).out, (tmp_path / "maze.html").read_text()
+    assert f"Made by {made['command']} ({made['started']})" in " ".join(said.split())
+    assert f"python {made['versions']['python']}" in said
+    assert "<h2>How it was made</h2>" in page
+    assert all(text in page for text in (made["machine"], made["started"], f"numpy {made['versions']['numpy']}"))
+    assert "command 20" not in page  # the fact itself
+
+
 def test_report_of_chosen_metrics(openfield: Any, run: Path, tmp_path: Path) -> None:
     summary = json.loads(openfield("report", run, "--metric", "detection", "--json").out)
     names = [number["name"] for number in summary["numbers"]]

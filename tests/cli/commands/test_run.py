@@ -221,3 +221,35 @@ def test_brackets_in_a_name_mean_nothing(narrow: Any, name: str) -> None:
     assert said.status == 0
     assert f"process:true {name}" in said.err
     assert name in said.out
+
+
+EDITED = "import openfield as of\nimport near\ndef left(turn):\n    return of.Reply('left')\n"
+
+
+@pytest.mark.filterwarnings("always::openfield.runner.run.RunWarning")
+def test_an_edited_agent_is_played_again_unless_it_is_kept(openfield: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(EDITED)
+    (tmp_path / "near.py").write_text("x = 1\n")
+    words = ("run", MAZE, "--agent", "mine.py:left", *SMALL, "-o", "x.sqlite")
+    assert "version" not in openfield(*words, "--note", "the first", "--tag", "base", "--tag", "v1").err
+    (tmp_path / "near.py").write_text("x = 2\n")
+    said = openfield(*words, "--keep")
+    assert "openfield: An earlier version of mine.py:left played 2 cells (near.py changed)." in said.err
+    assert "earlier in 2 of 2 cells" in said.out
+    (group,) = json.loads(openfield("report", "x.sqlite", "--json").out)["groups"]
+    assert group["versions"] == "earlier in 2 of 2 cells"
+    assert "earlier in 2 of 2 cells" in openfield("report", "x.sqlite").out
+    assert "earlier in 2 of 2 cells" in (tmp_path / "x.html").read_text()
+    said = openfield("resume", "x.sqlite", "--workers", "0")
+    assert "They are played again; --keep keeps them." in said.err
+    with Run("x.sqlite") as run:
+        assert {(cell.outcome, cell.attempt) for cell in run.cells()} == {("done", 2)}
+    first, *_ = told = json.loads(openfield("report", "x.sqlite", "--json").out)["provenance"]
+    assert (len(told), first["note"], first["tags"]) == (3, "the first", ["base", "v1"])
+
+
+def test_an_experiment_file_is_kept_with_the_run(openfield: Any, tmp_path: Path) -> None:
+    text = f'domain = "{MAZE}"\nagents = ["random"]\ntrials = 1\noutput = "x.sqlite"\n'
+    (tmp_path / "plan.toml").write_text(text)
+    assert openfield("run", "plan.toml", "--workers", "0").status == 0
+    assert openfield("show", "x.sqlite", "--source", "experiment").out == text

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.places import MAZE
 
 SMALL = (
@@ -52,3 +54,31 @@ def test_why_a_cell_failed_is_said_in_one_line(narrow: Any) -> None:
     lines = [line.rstrip() for line in said.out.splitlines()]
     assert "    '/nonexist' cannot be started: No such file or directory." in lines
     assert "agent_gone  0         1" in said.out
+
+
+@pytest.mark.filterwarnings("always::openfield.runner.run.RunWarning")
+def test_sources_are_listed_and_printed(openfield: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        text := "import near, openfield as of\ndef left(turn):\n    return of.Reply('left')\n"
+    )
+    words = ("run", MAZE, "--agent", "me=mine.py:left", "--workers", "0", *SMALL, "-o", "x.sqlite")
+    for version in (1, 2):
+        (tmp_path / "near.py").write_text(f"x = {version}\n")
+        assert openfield(*words).status == 0
+    listed = openfield("show", "x.sqlite", "--source").out.splitlines()
+    assert [line.split()[:2] for line in listed[1:]] == [
+        ["maze.py", "maze"],
+        ["mine.py", "me"],
+        *sorted([["near.py", "an"], ["near.py", "me"]], key=lambda row: listed[3].split()[1] != row[1]),
+    ]
+    assert openfield("show", "x.sqlite", "--source", "mine.py").out == text
+    assert openfield("show", "x.sqlite", "--source", "near.py").out == "x = 2\n"
+    both = openfield("show", "x.sqlite", "--source", "me").out
+    assert text in both
+    assert "x = 2" in both
+    rows = json.loads(openfield("show", "x.sqlite", "--source", "--json").out)
+    (earlier,) = [row for row in rows if row["of"] == ["an earlier version"]]
+    assert openfield("show", "x.sqlite", "--source", earlier["digest"][:8]).out == "x = 1\n"
+    said = openfield("show", "x.sqlite", "--source", "mime.py")
+    assert (said.status, said.out) == (2, "")
+    assert "Unknown source 'mime.py'. Did you mean 'mine.py'?" in said.err

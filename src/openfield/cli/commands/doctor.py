@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from importlib.metadata import PackageNotFoundError, requires, version
 
 from openfield.console import print_json, print_table
-
-_BUNDLES = ("all", "dev")
 
 
 def doctor(*, json: bool = False) -> None:
@@ -21,11 +17,11 @@ def doctor(*, json: bool = False) -> None:
         openfield doctor
     """
     from openfield import __version__
-    from openfield.installation import install_line
+    from openfield.installation import install_line, list_extras
     from openfield.runner.isolation.bubblewrap import find_obstacle
 
     broken, obstacle = _broken_plugins(), find_obstacle()
-    parts = {extra: {name: _version(name) for name in names} for extra, names in _extras().items()}
+    parts = list_extras()
     if json:
         isolation = {"bubblewrap": not obstacle, "obstacle": obstacle}
         print_json({"openfield": __version__, "extras": parts, "isolation": isolation, "broken_plugins": broken})
@@ -52,21 +48,3 @@ def _broken_plugins() -> list[str]:
         for load in (installed_domains, installed_agents, installed_metrics):
             load()
     return list(dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, PluginWarning)))
-
-
-def _extras() -> dict[str, list[str]]:
-    """Return the packages of each extra, from the metadata of this package."""
-    extras: dict[str, list[str]] = {}
-    for line in requires("openfield") or ():
-        marker = re.search(r'extra == [\'"]([\w-]+)[\'"]', line)
-        name = re.match(r"[\w.-]+", line)
-        if marker and name and marker[1] not in _BUNDLES and name[0] != "openfield":
-            extras.setdefault(marker[1], []).append(name[0])
-    return extras
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

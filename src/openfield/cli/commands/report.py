@@ -38,6 +38,12 @@ def report(
 
     result = Result(runs, baseline)
     print_result(result, json, metric, numbers)
+    if not json and result.provenance:
+        from rich.console import Console
+
+        from openfield.report.terminal import render_provenance
+
+        Console().print(render_provenance(result.provenance))
     if output is not None or not json:
         page = result.page(output or runs[0].with_suffix(".html"), metric, numbers.intervals, numbers.failures)
         if not json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.shared.parameters import NO_ISOLATION, IsolationOptions, Trust
+from openfield.cli.shared.parameters import NO_ISOLATION, NO_REMARKS, IsolationOptions, RecordOptions, Trust
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.cli.shared.trust import admit_all
 from openfield.options import Whole, given
@@ -16,6 +16,7 @@ def resume(
     *,
     workers: Whole = 2,
     retry: bool = False,
+    record: RecordOptions = NO_REMARKS,
     trust: Trust = False,
     json: bool = False,
     isolation: IsolationOptions = NO_ISOLATION,
@@ -26,6 +27,7 @@ def resume(
         run: The run file.
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
+        record: What is kept and noted.
         trust: Run agents and domains that the file names even if you did not sign them.
         json: Print the numbers as JSON.
         isolation: What changes in how agents are isolated.
@@ -35,8 +37,9 @@ def resume(
     """
     from openfield.runner.run import read_plan
 
+    remarks = record.remarks()
     admit_all(run, trust)
-    plan = read_plan(run, retry, given(isolation), trust)
-    result = play_plan(plan, run, workers, retry, json)
+    plan = read_plan(run, retry, given(isolation), trust, record.keep)
+    result = play_plan(plan, run, workers, retry, json, record.keep, remarks)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

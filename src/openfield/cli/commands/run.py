@@ -16,10 +16,12 @@ from openfield.cli.shared.parameters import (
     AGENTS,
     NO_ISOLATION,
     NO_OPTIONS,
+    NO_REMARKS,
     USUAL,
     ExperimentOptions,
     IsolationOptions,
     NumberOptions,
+    RecordOptions,
 )
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result
 from openfield.console import print_json
@@ -39,6 +41,7 @@ def run(
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
     retry: bool = False,
+    record: RecordOptions = NO_REMARKS,
     dry_run: Annotated[bool, Parameter(group=MORE)] = False,
     json: bool = False,
     numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = USUAL,
@@ -56,6 +59,7 @@ def run(
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
+        record: What is kept and noted.
         dry_run: Print what would be played and the fingerprint of the plan, to publish it beforehand; play nothing.
         json: Print the numbers as JSON.
         numbers: How numbers are computed.
@@ -67,7 +71,7 @@ def run(
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers))
+    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record))
 
 
 class Playing(NamedTuple):
@@ -81,6 +85,8 @@ class Playing(NamedTuple):
     """Print JSON."""
     numbers: NumberOptions = USUAL
     """How numbers are computed."""
+    record: RecordOptions = NO_REMARKS
+    """What becomes of earlier cells, and what the record says about the command."""
 
 
 def _run_experiment(
@@ -106,6 +112,7 @@ def _run_experiment(
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
     file = Path(domain) if domain.endswith(".toml") else None
+    remarks = playing.record.remarks(file)
     start: dict[str, Any] = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     changes = prepare(find_domain(start["domain"]), "run", options)
     if changes.instead is not None:
@@ -127,7 +134,8 @@ def _run_experiment(
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
         print_plan(plan, path, playing.as_json)
         return
-    result = play_plan(plan, path, experiment.workers, playing.retry, playing.as_json)
+    keep = playing.record.keep
+    result = play_plan(plan, path, experiment.workers, playing.retry, playing.as_json, keep, remarks)
     print_result(result, playing.as_json, numbers=playing.numbers)
     for finish in changes.finish:
         finish(result)

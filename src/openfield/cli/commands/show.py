@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Trust
 from openfield.cli.shared.trust import admit_domains
-from openfield.console import print_json, print_rows, print_table
+from openfield.console import escape_controls, print_json, print_rows, print_table
 from openfield.options import Whole
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from openfield.journal.reader import CellRecord, Run
     from openfield.record import Step
+
+EARLIER = "an earlier version"
+SourceRow = tuple[str, list[str], str, str]
+"""A source file: its name, what it belongs to, its digest and its text."""
 
 
 def show(
@@ -28,6 +33,7 @@ def show(
     gif: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     episode: Whole | None = None,
     trust: Trust = False,
+    source: Annotated[list[str] | None, Parameter(consume_multiple=True, metavar="[NAME]")] = None,
     json: bool = False,
 ) -> None:
     """Look into a run, turn by turn.
@@ -39,6 +45,8 @@ def show(
         gif: Play an episode again and write it to this file as a film. Needs `--cell` and a domain that draws.
         episode: The number of the episode to film [0].
         trust: Film in a domain that the file names even if you did not sign it.
+        source: List the source files that the run file holds, or print one: the name of an agent or of a file, or the
+            beginning of a digest.
         json: Print as JSON.
 
     Example:
@@ -50,7 +58,9 @@ def show(
     if gif is None and (episode is not None or trust):
         raise InvalidInput(f"{'--trust' if episode is None else '--episode'} needs --gif.")
     with Run(run) as opened:
-        if cell is None:
+        if source is not None:
+            _show_sources(opened, source, json)
+        elif cell is None:
             if turn is not None or gif is not None:
                 raise InvalidInput(f"{'--gif' if turn is None else '--turn'} needs --cell.")
             _show_cells(opened.cells(), json)
@@ -63,6 +73,49 @@ def show(
             print(f"{count} pictures of episode {episode or 0} in {gif}")
         else:
             _show_turns(opened, opened.cell(cell), turn, json)
+
+
+def _show_sources(run: Run, wanted: list[str], as_json: bool) -> None:
+    """List the source files of a run, or print those that a name stands for."""
+    users = _list_users(run)
+    rows = [(each.name, users.get(each.digest, [EARLIER]), each.digest, each.text) for each in run.sources()]
+    for name in wanted:
+        for file, _, digest, text in (found := _find_sources(rows, name)):
+            told = f"# {file} {digest[:12]}\n{text}" if len(found) > 1 else text
+            print(escape_controls(told) if sys.stdout.isatty() else told, end="")
+    if not wanted and as_json:
+        print_rows(("file", "of", "digest", "text"), rows, as_json)
+    elif not wanted:
+        shown = [(file, ", ".join(of), digest[:12], text.count("\n")) for file, of, digest, text in rows]
+        print_rows(("file", "of", "digest", "lines"), shown, as_json)
+
+
+def _find_sources(rows: list[SourceRow], name: str) -> list[SourceRow]:
+    """Return the files of an agent or domain, the latest of a file's name, or those whose digest begins like this."""
+    from openfield.errors import UnknownName
+
+    found = [row for row in rows if name in row[1]]
+    found = found or [row for row in rows if name == row[0] and row[1] != [EARLIER]]
+    found = found or [row for row in rows if name == row[0] or row[2].startswith(name)]
+    if not found:
+        raise UnknownName("source", name, {each for row in rows for each in (row[0], *row[1])}, label="In this run")
+    return found
+
+
+def _list_users(run: Run) -> dict[str, list[str]]:
+    """Return by digest which agents and domains a file belongs to, as they are now."""
+    from openfield.runner.provenance import latest_versions, read_provenance
+
+    told = read_provenance(run.facts, run.path)
+    latest = [(name, version) for (_, name), version in latest_versions(told).items()]
+    latest += {name: (name, version) for each in told for name, version in each.domains.items()}.values()
+    latest += [("experiment", each.experiment) for each in told if each.experiment is not None][-1:]
+    users: dict[str, list[str]] = {}
+    for name, version in latest:
+        for part, digest in version.parts.items():
+            if part.startswith("file ") and name not in users.setdefault(digest, []):
+                users[digest].append(name)
+    return users
 
 
 def _show_cells(cells: list[CellRecord], as_json: bool) -> None:

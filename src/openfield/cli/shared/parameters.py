@@ -1,4 +1,4 @@
-"""Parameters that several commands have: output files, settings, metrics, and which trials are made."""
+"""Parameters that several commands have: output files, settings, metrics, trials, and what is recorded."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from openfield.options import MORE, CommandChanges, Count, Whole, given
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
+    from openfield.runner.provenance import Remarks
     from openfield.trial import Trial
 
 AGENTS = Group("Agents", sort_key=1)
@@ -150,3 +151,25 @@ class ExperimentOptions:
 
 
 NO_OPTIONS = ExperimentOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RecordOptions:
+    """What becomes of earlier cells, and what the record says about the command."""
+
+    keep: Annotated[bool, Parameter(group=MORE)] = False
+    """Keep the cells that an earlier version of an agent played, and mark them."""
+    note: Annotated[str, Parameter(group=MORE, metavar="TEXT")] = ""
+    """A note for the record. Reports print it."""
+    tag: Annotated[list[str] | None, Parameter(group=MORE, metavar="NAME", consume_multiple=False)] = None
+    """A word to find the run by. Repeat it for further ones."""
+
+    def remarks(self, experiment: Path | None = None) -> Remarks:
+        """Return what is recorded about the command, with its experiment file."""
+        from openfield.runner.provenance import Remarks
+
+        return Remarks(self.note, tuple(self.tag or ()), experiment)
+
+
+NO_REMARKS = RecordOptions()

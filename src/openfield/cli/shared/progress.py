@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,17 +12,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from openfield.capabilities import ShowsProgress
+from openfield.cell import Cell
 from openfield.console import escape_controls
 from openfield.domain import Domain
 from openfield.errors import JournalError
-from openfield.journal.reader import Run
+from openfield.journal.reader import OUR_FAILURES, Run
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.runner.plan import Plan
-from openfield.runner.run import Watch
+from openfield.runner.run import Watch, is_outdated
 
 
 @contextmanager
-def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
+def showing_progress(plan: Plan, run: Path, keep: bool = False) -> Iterator[Watch]:
     """Show a bar per agent while a run plays, and yield the function that every entry of the record is given to."""
     columns = (
         TextColumn("{task.description}", markup=False),  # names are not ours: brackets in them mean nothing
@@ -34,27 +34,32 @@ def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
         TextColumn("{task.fields[note]}", style="dim", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), refresh_per_second=8) as progress:
-        yield _Bars(progress, plan, run)
+        yield _Bars(progress, plan, run, keep)
 
 
 class _Bars:
-    """Progress bars fed by entries of the record; they count episodes if their number is known, else trials."""
+    """Progress bars fed by entries of the record; they count episodes if their number is known, else trials.
 
-    def __init__(self, progress: Progress, plan: Plan, run: Path) -> None:
+    Every cell counts by its latest attempt, so that one that is played again does not count twice.
+    """
+
+    def __init__(self, progress: Progress, plan: Plan, run: Path, keep: bool = False) -> None:
         self._progress = progress
         self._cells = cells = {cell.id: cell for cell in plan.cells}
         self._domains = plan.domains
         self._episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
         self._bars: dict[str, TaskID] = {}
-        self._ended: set[str] = set()
+        self._done: dict[str, int] = dict.fromkeys(cells, 0)
         self._turns, self._since = 0, time.monotonic()
-        done = self._count_done(run)
+        with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
+            for record in opened.cells():
+                if record.id in cells and (keep or not is_outdated(record, plan)):
+                    self._count(record.id, len(record.episodes), record.outcome)
+        unit = "episodes" if self._episodes else "trials"
         for agent in dict.fromkeys(cell.agent for cell in cells.values()):
-            trials = [cell.trial for cell in cells.values() if cell.agent == agent]
-            episodes = sum(phase.episodes for trial in trials for phase in trial.phases)
-            total = episodes if self._episodes else len(trials)
-            unit = "episodes" if self._episodes else "trials"
-            self._bars[agent] = progress.add_task(agent, total=total, completed=done[agent], unit=unit, note="")
+            own = [cell for cell in cells.values() if cell.agent == agent]
+            total, done = sum(map(self._total, own)), sum(self._done[cell.id] for cell in own)
+            self._bars[agent] = progress.add_task(agent, total=total, completed=done, unit=unit, note="")
 
     def __call__(self, entry: Entry) -> None:
         cell = self._cells.get(entry.cell)
@@ -67,19 +72,20 @@ class _Bars:
             case EpisodeEnd():
                 note = _describe(entry, self._domains[cell.trial.domain])
                 speed = self._turns / max(time.monotonic() - self._since, 1e-3)
-                self._progress.update(bar, advance=int(self._episodes), note=f"{note}  {speed:,.0f} turns/s")
-            case AttemptEnd() if not self._episodes and entry.cell not in self._ended:  # some are tried again
-                self._ended.add(entry.cell)
-                self._progress.update(bar, advance=1)
+                more = self._count(cell.id, entry.number + 1)
+                self._progress.update(bar, advance=more, note=f"{note}  {speed:,.0f} turns/s")
+            case AttemptEnd() if entry.outcome not in ("cancelled", *OUR_FAILURES):
+                self._progress.update(bar, advance=self._count(cell.id, 0, entry.outcome))
 
-    def _count_done(self, run: Path) -> Counter[str]:
-        """Count what an earlier run has done already, by agent."""
-        done: Counter[str] = Counter()
-        with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
-            for record in opened.cells():
-                if record.id in self._cells:
-                    done[record.agent] += len(record.episodes) if self._episodes else record.outcome is not None
-        return done
+    def _count(self, cell: str, episodes: int, outcome: str | None = None) -> int:
+        """Take note of how much of a cell is done, and return how much more that is than before."""
+        total, before = self._total(self._cells[cell]), self._done[cell]
+        is_over = outcome is not None and outcome not in ("superseded", "cancelled", *OUR_FAILURES)
+        self._done[cell] = total if is_over else min(episodes if self._episodes else 0, total)
+        return self._done[cell] - before
+
+    def _total(self, cell: Cell) -> int:
+        return sum(phase.episodes for phase in cell.trial.phases) if self._episodes else 1
 
 
 def _describe(episode: EpisodeEnd, domain: Domain[Any]) -> str:

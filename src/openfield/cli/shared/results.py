@@ -18,9 +18,18 @@ if TYPE_CHECKING:
     from openfield.cell import Cell
     from openfield.result import Result, RunRecord
     from openfield.runner.plan import Plan
+    from openfield.runner.provenance import Remarks
 
 
-def play_plan(plan: Plan, path: Path, workers: int, retry: bool = False, as_json: bool = False) -> Result:
+def play_plan(
+    plan: Plan,
+    path: Path,
+    workers: int,
+    retry: bool = False,
+    as_json: bool = False,
+    keep: bool = False,
+    remarks: Remarks | None = None,
+) -> Result:
     """Play what is left of a plan behind progress bars, and return the result.
 
     If JSON is printed, what agents print in this process goes to standard error; workers always send it there.
@@ -29,8 +38,8 @@ def play_plan(plan: Plan, path: Path, workers: int, retry: bool = False, as_json
     from openfield.result import Result
     from openfield.runner.run import run_plan
 
-    with showing_progress(plan, path) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
-        run_plan(plan, path, workers, retry, watch)
+    with showing_progress(plan, path, keep) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
+        run_plan(plan, path, workers, retry, watch, keep, remarks)
     return Result([path])
 
 
@@ -68,8 +77,8 @@ def print_result(
         numbers: How numbers are computed.
     """
     if as_json:
-        summary = result.summary(metrics, numbers.intervals, numbers.failures)
-        print_json(to_builtins(summary) | {"runs": result.records})
+        summary = to_builtins(result.summary(metrics, numbers.intervals, numbers.failures))
+        print_json(summary | {"runs": result.records, "provenance": result.provenance})
         return
     from rich.console import Console
 

@@ -1,0 +1,324 @@
+"""Tell versions of an agent apart: by its files, its package or its program, without running any of them.
+
+The plan of a run has a fingerprint for every agent; the journal keeps it with every attempt. What an agent imports by a
+computed name, and the files that it opens by itself, are not seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from itertools import accumulate, pairwise
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import msgspec
+
+from openfield import __version__
+from openfield.domain import Domain
+from openfield.record import UNWRITABLE, action_key
+from openfield.registry import FIND_CONTROL, AgentSource, find_entry_points, is_control, look_here, name_control
+
+INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of installed packages: their version stands for all their files."""
+
+WORDS = {"name": "its class or function", "command": "its command", "code": "its code"}
+"""What the parts of a version are called that are neither files, packages nor parameters."""
+
+
+class CodeVersion(msgspec.Struct, frozen=True):
+    """What an agent or a domain is made of."""
+
+    parts: dict[str, str]
+    """Files with their digests, packages with their versions, and the name or command that chooses among them."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits, the same as long as no part changes."""
+        return hashlib.sha256(msgspec.json.encode(self.parts, order="sorted")).hexdigest()[:16]
+
+    def differences(self, other: CodeVersion) -> list[str]:
+        """Return in words which parts are not the same in another version."""
+        names = sorted(name for name in {*self.parts, *other.parts} if self.parts.get(name) != other.parts.get(name))
+        return [WORDS.get(name) or name.partition(" ")[2] for name in names]
+
+
+class Code:
+    """The code behind an agent or a domain, as far as it is found."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, str] = {}
+        self.files: dict[str, Path] = {}
+        """Source files that belong to no package, by the name they have in `parts`."""
+        self.imports: set[str] = set()
+        """Modules that these files import and that are not among them."""
+
+    @property
+    def version(self) -> CodeVersion:
+        """The parts, as they are recorded."""
+        return CodeVersion(self.parts)
+
+    def named(self, name: str) -> Code:
+        """Return this code with the name that chooses something in it."""
+        self.parts["name"] = name
+        return self
+
+    def add_file(self, path: Path, root: Path | None = None) -> None:
+        """Add a file. A Python file comes with all files that it imports and that are below its folder, or `root`."""
+        root = root or path.parent
+        waiting = [path]
+        while waiting:
+            path = waiting.pop()
+            name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+            if self.files.get(name, path) != path:  # files of two folders have the same name
+                name = path.as_posix()
+            if name not in self.files:
+                self.parts[f"file {name}"] = digest_file(path)
+                self.files[name] = path
+                waiting += self._follow(path, root) if path.suffix == ".py" else ()
+
+    def add_module(self, name: str, path: Path) -> None:
+        """Add a module by its dotted name: with the version of its package, or with the files that it imports."""
+        package = _find_package(name.partition(".")[0], path)
+        if package is not None:
+            self.parts[f"package {package[0]}"] = package[1]
+            self.parts[f"module {name}"] = digest_file(path)
+            return
+        depth = name.count(".") + (path.stem == "__init__")
+        is_nested = list(path.with_suffix("").parts[-depth - 1 :])[: name.count(".") + 1] == name.split(".")
+        root = path.parents[depth] if is_nested else path.parent
+        for each in (*_locate(name, root), path):
+            self.add_file(each, root)
+
+    def add_parameter(self, name: str, value: object) -> None:
+        """Add a parameter, and the file that it names if it does."""
+        path = _existing_file(value)
+        if path is not None:
+            self.parts[f"parameter {name}"] = path.name
+            self.add_file(path)
+            return
+        try:
+            self.parts[f"parameter {name}"] = hashlib.sha256(action_key(value)).hexdigest()
+        except UNWRITABLE:
+            self.parts[f"parameter {name}"] = type(value).__qualname__  # its own text may hold an address in memory
+
+    def _follow(self, path: Path, root: Path) -> Iterator[Path]:
+        """Yield the files below a folder that a Python file imports."""
+        for level, name in _list_imports(path):
+            base = root if not level else path.parents[level - 1]
+            found = list(_locate(name, base)) if base.is_relative_to(root) else []
+            if not found and not level:
+                self.imports.add(name.partition(".")[0])
+            yield from found
+
+
+def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
+    """Return the code behind an agent, however the agent was named; None if it is not found."""
+    if not isinstance(source, str):
+        return identify_object(source)
+    if source.startswith(("process:", "wire:")):
+        return _identify_command(source.partition(":")[2])
+    if is_control(control := name_control(source, domain)):
+        code = _identify_place(FIND_CONTROL)
+        return None if code is None else code.named(control)
+    if source in domain.agents:
+        built_in = domain.agents[source]
+        return _identify_place(built_in) if isinstance(built_in, str) else identify_object(built_in)
+    points = find_entry_points("openfield.agents")
+    return _identify_place(points[source].value if source in points else source)
+
+
+def identify_object(given: Any) -> Code:
+    """Return the code behind a function, a class or an object: the file of its module, or what it was compiled to."""
+    code = Code()
+    found = _strip(given, code)
+    module, name = getattr(found, "__module__", "") or "", getattr(found, "__qualname__", repr(type(found)))
+    path = getattr(sys.modules.get(module), "__file__", None)
+    code.named(name)
+    if path is not None and Path(path).is_file():
+        code.add_module(module, Path(path).resolve())
+    else:
+        code.parts["code"] = hashlib.sha256(repr(list(_list_code(found))).encode()).hexdigest()
+    return code
+
+
+def identify_file(path: Path) -> Code:
+    """Return a file by itself, such as an experiment file."""
+    code = Code()
+    code.add_file(path.resolve())
+    return code
+
+
+def digest_file(path: Path) -> str:
+    """Return the SHA-256 of a file; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def find_versions(modules: Iterable[str]) -> dict[str, str]:
+    """Return the installed packages that modules belong to, with their versions; modules without one are left out."""
+    found, rest = {}, []
+    for name in modules:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            rest.append(name)
+    known = packages_distributions() if rest else {}  # reads the files of all packages: 0.2 s
+    return found | {each: version(each) for name in rest for each in known.get(name, ())}
+
+
+def _identify_place(source: str) -> Code | None:
+    """Return the code at `package.module:attribute` or `file.py:attribute`."""
+    place, _, attribute = source.partition(":")
+    code = Code().named(attribute)
+    if place.endswith(".py"):
+        path = next((each for each in (Path(place), Path(Path(place).name)) if each.is_file()), None)
+        if path is not None:
+            code.add_file(path.resolve())
+    else:
+        place, path = _find_definition(place, attribute)
+        if path is not None:
+            code.add_module(place, path)
+    return None if path is None else code
+
+
+def _identify_command(command: str) -> Code | None:
+    """Return the program of a command and the files among its words; `-m` names a module of the working folder."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    found = shutil.which(words[0]) if words else None
+    if found is None:
+        return None
+    code, said = Code(), [Path(found).name]
+    code.parts[f"program {said[0]}"] = digest_file(Path(found))
+    if found.endswith(".py"):
+        code.add_file(Path(found).resolve())
+    for before, word in pairwise(words):
+        option, sign, value = word.partition("=") if word.startswith("-") else ("", "", word)
+        files = list(_locate(value, Path.cwd())) if before == "-m" else list(filter(None, [_existing_file(value)]))
+        for path in files:
+            code.add_file(path, Path.cwd() if before == "-m" else None)
+        said.append(f"{option}{sign}{files[0].name}" if files and before != "-m" else word)
+    code.parts["command"] = shlex.join(said)
+    return code
+
+
+def _existing_file(value: object) -> Path | None:
+    """Return the file that a value names, if there is one."""
+    try:
+        path = Path(value).resolve() if isinstance(value, str | Path) and value else None
+        return path if path is not None and path.is_file() else None
+    except (OSError, ValueError):  # a text that is too long for a name, or has a zero byte
+        return None
+
+
+def _find_definition(name: str, attribute: str, depth: int = 5) -> tuple[str, Path | None]:
+    """Return the module that defines an attribute, and its file: a package may only pass on what its modules define."""
+    path = _find_module(name)
+    for level, imported in _list_imports(path) if path is not None and depth else ():
+        module, _, last = imported.rpartition(".")
+        if not level and last == attribute and module.startswith(f"{name.partition('.')[0]}."):
+            return _find_definition(module, attribute, depth - 1)
+    return name, path
+
+
+def _find_module(name: str) -> Path | None:
+    """Return the file of a module, which is neither imported nor are the packages that hold it."""
+    look_here()
+    places: Any = None
+    spec = None
+    for each in accumulate(name.split("."), "{}.{}".format):
+        finders: Iterable[Any] = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
+        spec = next((found for find in finders if find and (found := find(each, places, None))), None)
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations
+    path = None if spec is None or not spec.has_location else Path(str(spec.origin))
+    return path.resolve() if path is not None and path.is_file() else None
+
+
+def _find_package(top: str, path: Path) -> tuple[str, str] | None:
+    """Return the installed package that a module belongs to, and its version."""
+    if top == "openfield":
+        return top, __version__
+    if not INSTALLED & set(path.parts):
+        return None
+    return next(iter(find_versions([top]).items()), (top, "unknown"))
+
+
+def _list_imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield every import of a Python file, anywhere in it: how many packages it goes up, and the module's name."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = f"{node.module}." if node.module else ""
+            yield from ((node.level, f"{start}{alias.name}") for alias in node.names)
+
+
+def _locate(name: str, base: Path) -> Iterator[Path]:
+    """Yield the files of a module and of the packages that hold it, as far as they are below a folder."""
+    for each in accumulate(name.split("."), "{}/{}".format):
+        places = (base / f"{each}.py", base / each / "__init__.py", *base.glob(f"{each}.*.so"))
+        yield from (place for place in places if place.is_file())
+
+
+def _strip(found: Any, code: Code) -> Any:
+    """Return the function or class inside an object, and add what else makes the object: its parameters."""
+    while isinstance(found, partial):
+        for name, value in (*enumerate(found.args), *found.keywords.items()):
+            code.add_parameter(str(name), value)
+        found = found.func
+    found = inspect.unwrap(found)
+    owner = getattr(found, "__self__", None)
+    if owner is None and not inspect.isroutine(found) and not inspect.isclass(found):
+        owner = found
+    for name, value in getattr(owner, "__dict__", {}).items() if not inspect.isclass(owner) else ():
+        code.add_parameter(name, value)
+    function = getattr(found, "__func__", found)
+    for name, cell in zip(*_closure(function), strict=False):
+        code.add_parameter(name, cell.cell_contents)
+    return type(owner) if owner is found else function
+
+
+def _closure(function: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    compiled = getattr(function, "__code__", None)
+    return (compiled.co_freevars, function.__closure__ or ()) if isinstance(compiled, CodeType) else ((), ())
+
+
+def _list_code(found: Any) -> Iterator[object]:
+    """Yield what functions compile to, those of a class by name; places and line numbers are left out."""
+    if inspect.isclass(found):
+        for each in found.__mro__[:-1]:
+            for name, value in sorted(vars(each).items()):
+                inner: Callable[..., Any] | None = getattr(value, "__func__", getattr(value, "fget", value))
+                if isinstance(getattr(inner, "__code__", None), CodeType):
+                    yield name, *_list_code(inner)
+        return
+    compiled = found if isinstance(found, CodeType) else getattr(found, "__code__", None)
+    if isinstance(compiled, CodeType):
+        yield compiled.co_code, compiled.co_names, compiled.co_varnames
+        for value in compiled.co_consts:
+            yield list(_list_code(value)) if isinstance(value, CodeType) else _write(value)
+
+
+def _write(value: object) -> str:
+    """Return a constant as text, the same in every process."""
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)

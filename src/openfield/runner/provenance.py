@@ -1,0 +1,177 @@
+"""Say how a run was made: the command, the code and its versions, and the machine.
+
+Every command that plays cells leaves one such record among the facts of the run file. Reports print them.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield import __version__
+from openfield.capabilities import NeedsExtra
+from openfield.domain import Domain
+from openfield.errors import DamagedRun, InvalidInput
+from openfield.installation import list_extras
+from openfield.journal.schema import SourceText
+from openfield.runner.fingerprint import Code, CodeVersion, find_versions, identify_file, identify_object
+
+FACT = "command "
+"""How the keys of these facts begin; the moment follows."""
+GIT_SECONDS = 5.0
+MAX_NOTE = 2_000
+MAX_SOURCE = 1_000_000
+"""Bytes of a source file that is kept in the run file."""
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How some cells of a run were made."""
+
+    started: str
+    command: str
+    revision: str = ""
+    """The git revision of the working folder; empty if it has none."""
+    dirty: bool = False
+    """Whether files that git knows had been changed since that revision."""
+    versions: dict[str, str] = {}
+    machine: str = ""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    agents: dict[str, dict[str, CodeVersion]] = {}
+    """Domain -> agent -> its version."""
+    domains: dict[str, CodeVersion] = {}
+    experiment: CodeVersion | None = None
+
+
+class Remarks(msgspec.Struct, frozen=True):
+    """What the user says about a command, and the experiment file that it was given."""
+
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    experiment: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a note or a tag that cannot be printed."""
+        if len(self.note) > MAX_NOTE or not self.note.replace("\n", "").isprintable():
+            raise InvalidInput(f"A note is at most {MAX_NOTE} characters, all of which can be printed.")
+        for tag in self.tags:
+            if not re.fullmatch(r"[\w.:+-]{1,60}", tag):
+                raise InvalidInput(f"A tag is a word of letters, digits and . : + - _, not '{tag[:60]}'.")
+
+
+class RunOrigin:
+    """The code behind the agents and domains of a plan, and what is recorded of it."""
+
+    def __init__(
+        self, agents: Mapping[tuple[str, str], Code], domains: Iterable[Domain[Any]], remarks: Remarks | None = None
+    ) -> None:
+        """Take the code of agents, by domain and name, and look for that of the domains."""
+        self._remarks = remarks or Remarks()
+        self._agents = agents
+        self._needs = [domain for domain in domains if isinstance(domain, NeedsExtra)]
+        self._domains = {domain.name: identify_object(type(domain)) for domain in domains}
+        file = self._remarks.experiment
+        self._experiment = None if file is None else identify_file(file)
+
+    def facts(self) -> dict[str, str]:
+        """Return the record of this command as a fact of the run file."""
+        now = datetime.now(UTC)
+        agents: dict[str, dict[str, CodeVersion]] = {}
+        for (domain, name), code in self._agents.items():
+            agents.setdefault(domain, {})[name] = code.version
+        revision, dirty = read_revision(Path.cwd())
+        record = Provenance(
+            started=f"{now:%Y-%m-%d %H:%M} UTC",
+            command=name_command(sys.argv),
+            revision=revision,
+            dirty=dirty,
+            versions=self._versions(),
+            machine=f"{platform.platform()}, {os.cpu_count()} processors",
+            note=self._remarks.note,
+            tags=self._remarks.tags,
+            agents=agents,
+            domains={name: code.version for name, code in self._domains.items()},
+            experiment=None if self._experiment is None else self._experiment.version,
+        )
+        return {f"{FACT}{now:%Y-%m-%d %H:%M:%S.%f}": msgspec.json.encode(record).decode()}
+
+    def sources(self) -> list[SourceText]:
+        """Return the text of every source file that belongs to no package and is not too large."""
+        found: dict[str, SourceText] = {}
+        for code in self._codes():
+            for name, path in code.files.items():
+                digest = code.parts[f"file {name}"]
+                with suppress(OSError, UnicodeDecodeError):
+                    if digest and path.stat().st_size <= MAX_SOURCE:
+                        found[digest] = SourceText(digest, name, path.read_bytes().decode())
+        return list(found.values())
+
+    def _codes(self) -> list[Code]:
+        experiment = [] if self._experiment is None else [self._experiment]
+        return [*self._agents.values(), *self._domains.values(), *experiment]
+
+    def _versions(self) -> dict[str, str]:
+        """Return the versions of Python, openfield, and the packages that agents and domains use."""
+        modules = set().union(*(code.imports for code in self._codes())) - sys.stdlib_module_names - {"openfield"}
+        known = list_extras()
+        extras = {name: found for domain in self._needs for name, found in known.get(domain.extra, {}).items() if found}
+        versions = find_versions({"numpy", *modules}) | extras
+        own = {"openfield": __version__, "python": platform.python_version()}
+        return own | {name: versions[name] for name in sorted(versions)}
+
+
+def read_provenance(facts: Mapping[str, str], path: str | Path) -> list[Provenance]:
+    """Return what commands said about a run, in the order they were given."""
+    try:
+        return [msgspec.json.decode(text, type=Provenance) for key, text in facts.items() if key.startswith(FACT)]
+    except msgspec.DecodeError as error:
+        raise DamagedRun(f"{path} is damaged: a record of how it was made cannot be read: {error}.") from None
+
+
+def latest_versions(told: Iterable[Provenance]) -> dict[tuple[str, str], CodeVersion]:
+    """Return the latest known version of every agent, by domain and name."""
+    return {
+        (domain, name): version
+        for each in told
+        for domain, agents in each.agents.items()
+        for name, version in agents.items()
+    }
+
+
+def read_revision(folder: Path) -> tuple[str, bool]:
+    """Return the git revision of a folder and whether files were changed since; nothing where git cannot tell."""
+    words = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain=v2", "--branch"]
+    with suppress(OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        told = subprocess.run(  # noqa: S603 - a program of the user's, found as their shell finds it
+            [*words, "--untracked-files=no"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=True,
+            encoding="utf-8",
+        ).stdout.splitlines()
+        revision = next((line.split()[2] for line in told if line.startswith("# branch.oid ")), "")
+        if re.fullmatch(r"[0-9a-f]{40,64}", revision):
+            return revision, not all(line.startswith("#") for line in told)
+    return "", False
+
+
+def name_command(words: Sequence[str]) -> str:
+    """Return the command line of this process as a user would type it."""
+    program = Path(words[0]).name if words and words[0] else "python"
+    if program == "__main__.py":
+        program = "openfield"
+    start = ["python", program] if program.endswith(".py") else [program]
+    return shlex.join([*start, *words[1:]])

@@ -1,0 +1,157 @@
+"""Which changes make another version of an agent, and which do not."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+from openfield import __version__
+from openfield.core import Reply
+from openfield.runner.fingerprint import CodeVersion, identify_agent, identify_object
+from support.players import Learner, copycat
+from support.worlds import TINY
+
+FILES = {
+    "mine.py": "raise SystemExit('nobody runs this')\nimport model, numpy\nfrom parts import wheel\nclass Agent: ...",
+    "model.py": "def load():\n    import deep",
+    "deep.py": "x = 1",
+    "parts/__init__.py": "from . import axle",
+    "parts/axle.py": "",
+    "parts/wheel.py": "def broken(:",
+    "other.py": "not imported",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an agent and its neighbours, which is the working folder."""
+    folder = tmp_path / "home"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return folder
+
+
+def version(source: Any) -> CodeVersion:
+    code = identify_agent(source, TINY)
+    assert code is not None
+    return code.version
+
+
+def test_a_file_comes_with_the_neighbours_it_imports_and_no_code_is_run(home: Path) -> None:
+    code = identify_agent("mine.py:Agent", TINY)
+    assert code is not None
+    assert sorted(code.files) == [*sorted(set(FILES) - {"other.py"})]
+    assert code.imports == {"numpy"}
+
+
+@pytest.mark.parametrize("source", ["mine.py:Agent", "mine:Agent"])
+@pytest.mark.parametrize("name", FILES)
+def test_an_edit_makes_another_version_and_says_which_file(home: Path, source: str, name: str) -> None:
+    before = version(source)
+    with (home / name).open("a") as file:
+        file.write("\n")
+    assert before.differences(version(source)) == ([] if name == "other.py" else [name])
+    assert (before.fingerprint == version(source).fingerprint) is (name == "other.py")
+
+
+def test_another_class_of_a_file_is_another_agent_and_another_folder_is_not(home: Path, tmp_path: Path) -> None:
+    before = version("mine.py:Agent")
+    assert version("mine.py:Other").differences(before) == ["its class or function"]
+    moved = Path(shutil.move(home, tmp_path / "moved"))
+    assert version(f"{moved}/mine.py:Agent").fingerprint == before.fingerprint
+
+
+@pytest.mark.parametrize("command", ["{python} mine.py --fast", "{python} -m mine --fast", "./run --code=mine.py"])
+def test_a_command_is_its_program_its_words_and_the_files_among_them(home: Path, command: str) -> None:
+    (home / "run").write_text("#!/bin/sh\n")
+    (home / "run").chmod(0o755)
+    source = f"process:{command.format(python=sys.executable)}"
+    before = version(source)
+    assert {"file mine.py", "file deep.py"} <= before.parts.keys()
+    (home / "deep.py").write_text("x = 2")
+    assert before.differences(version(source)) == ["deep.py"]
+    assert "its command" in before.differences(version(source + " --more"))
+    (home / "run").write_text("#!/bin/sh\nexit")
+    assert ("run" in before.differences(version(source))) is ("./run" in command)
+
+
+def test_built_in_agents_and_packages_go_by_their_version(home: Path) -> None:
+    built_in = version("random")
+    assert built_in.parts["package openfield"] == __version__
+    assert len(built_in.parts["module openfield.agents.random"]) == 64
+    assert version("counter").parts["package openfield"] == __version__
+    assert version("counter") != version("alarmist")
+    assert "package numpy" in version("numpy.random:Generator").parts
+
+
+@pytest.mark.parametrize(
+    "source", ["gone.py:Agent", "no.such:Agent", "process:no-such-program", "process:'", "nothing"]
+)
+def test_what_is_not_found_has_no_version(home: Path, source: str) -> None:
+    assert identify_agent(source, TINY) is None
+
+
+def test_an_object_is_known_by_the_file_of_its_module() -> None:
+    assert "file support/players.py" in version(Learner).parts
+    assert version(Learner).differences(version(copycat)) == ["its class or function"]
+    assert version(Learner) == version("support.players:Learner")
+
+
+def compile_agent(text: str) -> Any:
+    """A function that no module has, as in a notebook."""
+    space: dict[str, Any] = {"__name__": "<cell>"}
+    exec(compile(text, "<cell>", "exec"), space)
+    return space["play"]
+
+
+def test_a_function_without_a_file_is_known_by_its_code() -> None:
+    text = "def play(turn):\n    return {known!r} if turn in {{1, 2, 'x'}} else (lambda: {known!r})()"
+    one, same, other = (compile_agent("\n" * number + text.format(known=known)) for number, known in enumerate("aab"))
+    assert isinstance(one, FunctionType)
+    assert identify_object(one).parts == identify_object(same).parts
+    assert identify_object(one).version.differences(identify_object(other).version) == ["its code"]
+    kind = "class play:\n    def __call__(self, turn):\n        return {}"
+    assert identify_object(compile_agent(kind.format(1))).parts != identify_object(compile_agent(kind.format(2))).parts
+
+
+class Tuned:
+    def __init__(self, rate: float, weights: str = "", rival: object = None) -> None:
+        self.rate, self.weights, self.rival = rate, weights, rival
+
+    def __call__(self, turn: Any) -> Reply:
+        return Reply(self.rate)
+
+    def act(self, turn: Any) -> Reply:
+        return Reply(self.weights)
+
+
+def closure(rate: float, weights: str = "", rival: object = None) -> Any:
+    return lambda turn: Reply((rate, weights, rival))
+
+
+@pytest.mark.parametrize("make", [Tuned, closure, partial(partial, Tuned), lambda *args: Tuned(*args).act])
+def test_parameters_and_the_files_they_name_are_part_of_an_agent(home: Path, make: Any) -> None:
+    (home / "weights.bin").write_bytes(b"1")
+    before = version(make(0.1, "weights.bin", object()))
+    assert before == version(make(0.1, "weights.bin", object()))
+    assert before != version(make(0.2, "weights.bin", object()))
+    (home / "weights.bin").write_bytes(b"2")
+    assert before.differences(version(make(0.1, "weights.bin", object()))) == ["weights.bin"]
+
+
+def test_files_of_the_same_name_are_kept_apart(home: Path) -> None:
+    for folder in ("a", "b"):
+        (home / folder).mkdir()
+        (home / folder / "weights.bin").write_text(folder)
+    before = version(f"process:{sys.executable} mine.py a/weights.bin b/weights.bin")
+    (home / "b" / "weights.bin").write_text("c")
+    assert before != version(f"process:{sys.executable} mine.py a/weights.bin b/weights.bin")
