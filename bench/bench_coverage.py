@@ -2,8 +2,8 @@
 
 One JSON line per rule, family of distributions and number of trials. Families without a bar (0.93 to 0.97) show where
 the usual rule ends; those of `UNSEEN_SCORES` and `UNSEEN_COUNTS` were chosen after the rules and before their coverage
-was known (design/intervals.md tells how that went). Conservative intervals have the bar 0.94 for every family.
-`python bench/bench_coverage.py 2000` is a quick look.
+was known (design/intervals.md tells how that went). Conservative intervals, and those of concordance, have the bar 0.94
+for every family. `python bench/bench_coverage.py 2000` is a quick look.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.metrics.concordance import Panel, count_pairs, mean_numbers
 from openfield.metrics.stats import (
     TAIL,
     Estimate,
@@ -27,6 +28,7 @@ from openfield.metrics.stats import (
     estimate_paired_improvement,
     estimate_rate,
     interquartile_mean,
+    score_limits,
     share_below,
 )
 
@@ -143,6 +145,43 @@ CONSERVATIVE: dict[str, tuple[Family, tuple[float, float]]] = {
 del CONSERVATIVE["normal"]  # it has no range
 
 
+EPISODES, WINDOW = 20, (5, 15)
+Beliefs = Callable[[np.random.Generator, NDArray[np.bool_]], Floats]
+"""Draws beliefs for a table that says of each trial and episode whether the world has changed."""
+
+
+def latch(alarm: float, detection: float) -> Beliefs:
+    """Beliefs of 0 until an alarm or a detection, then 1."""
+    return lambda r, changed: np.maximum.accumulate(
+        (r.random(changed.shape) < np.where(changed, detection, alarm)) * 1.0, axis=1
+    )
+
+
+def shift(size: float, between: float) -> Beliefs:
+    """Normal beliefs that rise with the change; `between` is how much trials differ from each other as a whole."""
+    return lambda r, changed: (
+        size * changed + r.normal(0, 1, changed.shape) + between * r.normal(0, 1, (len(changed), 1))
+    )
+
+
+def all_or_none(share: float) -> Beliefs:
+    """Beliefs of 1 from the change on in a share of the trials, else 0."""
+    return lambda r, changed: changed * (r.random((len(changed), 1)) < share) * 1.0
+
+
+CONCORDANT: dict[str, Beliefs] = {
+    "latched, alarms .02, detections .3": latch(0.02, 0.3),
+    "latched, alarms .05, detections .1": latch(0.05, 0.1),
+    "latched, no use": latch(0.05, 0.05),
+    "shift 1": shift(1, 0),
+    "shift 1, trials differ": shift(1, 1),
+    "shift 3, trials differ": shift(3, 1.5),
+    "no shift, trials differ": shift(0, 1.5),
+    "half noticed": all_or_none(0.5),
+    "nine tenths noticed": all_or_none(0.9),
+}
+
+
 def share_covered(truth: float, estimates: Iterator[Estimate]) -> float:
     """How many of the intervals hold the truth, of those that exist."""
     held = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e in estimates if e.low is not None and e.high is not None]
@@ -198,6 +237,29 @@ def cover_paired(ties: float, n: int) -> float:
     return float(np.mean(coverage))
 
 
+def draw_panel(random: np.random.Generator, beliefs: Beliefs, changed: int, unchanged: int) -> Panel:
+    """Draw a blind set: onsets within a window, and unchanged twins of the first trials."""
+    onsets = np.append(random.integers(WINDOW[0], WINDOW[1] + 1, changed), np.full(unchanged, EPISODES))
+    table = beliefs(random, onsets[:, None] <= np.arange(EPISODES)).astype(np.float64)
+    present = np.ones(table.shape, dtype=bool)
+    seeds = np.append(np.arange(changed), np.arange(unchanged))
+    return Panel(table, onsets, present, present, seeds, np.arange(changed + unchanged))
+
+
+def cover_concordance(beliefs: Beliefs, changed: int, samples: int) -> float:
+    random = np.random.default_rng(changed)
+    many = [draw_panel(random, beliefs, 100, 40) for _ in range(200)]
+    sums = [count_pairs(panel, panel.onsets[None]) for panel in many]
+    truth = sum(float(wins[0]) for wins, _ in sums) / sum(float(pairs[0]) for _, pairs in sums)
+    held = []
+    for _ in range(samples):
+        panel = draw_panel(random, beliefs, changed, math.ceil(0.4 * changed))
+        wins, pairs = count_pairs(panel, panel.onsets[None])
+        low, high = score_limits(float(wins[0] / pairs[0]), *mean_numbers(panel))
+        held.append(low - 1e-12 <= truth <= high + 1e-12)
+    return float(np.mean(held))
+
+
 def cover_rate(n: int) -> tuple[float, float]:
     """The exact coverage of a rate: its mean and its least over 999 true rates."""
     intervals = [estimate_rate([1.0] * hits + [0.0] * (n - hits)) for hits in range(n + 1)]
@@ -228,6 +290,9 @@ def main(samples: int) -> None:
         for name, (family, bounds) in CONSERVATIVE.items():
             covered = cover_conservative(family, bounds, n, samples)
             show(f"conservative mean of {name}, n={n}", covered, True, (0.94, 1.0))
+        for name, beliefs in CONCORDANT.items():
+            covered = cover_concordance(beliefs, n, max(1, samples // 5))
+            show(f"concordance, {name}, n={n} and {math.ceil(0.4 * n)} unchanged", covered, True, (0.94, 1.0))
         mean, least = cover_rate(n)
         show(f"rate, mean over all true rates, n={n}", mean, True)
         show(f"rate, least over all true rates, n={n}", least, False)

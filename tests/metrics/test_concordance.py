@@ -166,6 +166,7 @@ def test_the_interval_is_newcombes_with_the_mean_numbers_of_trials() -> None:
     found = estimate_concordance(cells)
     assert found is not None
     assert (found.low, found.high) == score_limits(0.5, 4, 1)
+    assert summarise(cells, BUILT_IN, "conservative").groups[0].estimates["concordance"] == found
     # Repeats are more pairs and no more trials.
     again = [msgspec.structs.replace(cell, repeat=1, id=f"{cell.id} again") for cell in cells]
     assert estimate_concordance(cells + again) == found

@@ -79,7 +79,7 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     chance, n, p = float(shares[0]), len(labels), share_as_extreme(shares, float(shares[0]), 1.0)
     if n < MIN_TRIALS:
         return Estimate(chance, None, None, n, FEW, p)
-    return Estimate(chance, *score_limits(chance, *_mean_numbers(panel)), n, p=p)
+    return Estimate(chance, *score_limits(chance, *mean_numbers(panel)), n, p=p)
 
 
 def make_panel(cells: Sequence[CellRecord]) -> Panel | None:
@@ -210,7 +210,7 @@ def _count_changed(panel: Panel, counted: Flags, onsets: Indices) -> Floats:
     return np.asarray((changed.astype(float) ** 2).sum(axis=1) - _sum_from(_tail_sums(counted), onsets) - 2 * twins)
 
 
-def _mean_numbers(panel: Panel) -> tuple[float, float]:
+def mean_numbers(panel: Panel) -> tuple[float, float]:
     """Return the numbers of changed and of unchanged trials at a position, its pairs as weights."""
     changed = panel.onsets[:, None] <= np.arange(panel.positions)
     repeats = np.bincount(panel.trials)[panel.trials]

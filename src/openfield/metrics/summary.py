@@ -152,9 +152,7 @@ def _estimate(
     number: Number, found: Estimate | Sequence[float], intervals: Intervals, cells: Sequence[CellRecord]
 ) -> Estimate:
     """Return an estimate that a metric made of all cells, or make one from the values of the trials."""
-    if not isinstance(found, Estimate):
-        return estimate(number, found, intervals, cells)
-    return found if intervals == "usual" else without_interval(found)
+    return found if isinstance(found, Estimate) else estimate(number, found, intervals, cells)
 
 
 def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | None:
