@@ -226,7 +226,7 @@ def _compress(steps: bytes) -> bytes:
     return zlib.compress(steps, 1 if len(steps) < LARGE_BYTES else 0)
 
 
-def _decompress(data: bytes) -> bytes:
+def inflate(data: bytes) -> bytes:
     """Return the steps of a chunk; a hostile file may hold one that grows without end."""
     unpacking = zlib.decompressobj()
     steps = unpacking.decompress(data, MAX_CHUNK)
@@ -245,7 +245,7 @@ def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[A
     if zlib.crc32(chunk.data) != chunk.crc:
         raise DamagedRun(f"A chunk of the record is damaged ({place}): its checksum does not fit.")
     try:
-        steps = decoder.decode(_decompress(chunk.data))
+        steps = decoder.decode(inflate(chunk.data))
     except (zlib.error, msgspec.DecodeError, RecursionError) as error:
         raise DamagedRun(f"A chunk of the record is damaged ({place}): {error}.") from None
     if len(steps) != chunk.count:

@@ -6,6 +6,7 @@ So no code of a domain runs when a file is read. A detection rule that is code g
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -55,7 +56,12 @@ def describe_domain(domain: Domain[Any]) -> DomainRules:
 
 def write_rules(domain: Domain[Any]) -> dict[str, str]:
     """Return the fact by which a run file describes a domain."""
-    return {f"rules {domain.name}": msgspec.json.encode(describe_domain(domain)).decode()}
+    return {f"rules {domain.name}": _write(domain)}
+
+
+@cache  # a server writes it for every agent that joins
+def _write(domain: Domain[Any]) -> str:
+    return msgspec.json.encode(describe_domain(domain)).decode()
 
 
 def read_rules(facts: Mapping[str, str], name: str) -> DomainRules:

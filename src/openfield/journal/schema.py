@@ -21,6 +21,7 @@ from urllib.parse import quote
 import msgspec
 
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBusy
+from openfield.journal.recorder import inflate
 
 T = TypeVar("T")
 APPLICATION_ID = 0x6F66_6C64  # "ofld"
@@ -193,7 +194,7 @@ def _upgrade(db: sqlite3.Connection) -> None:
 def digest_chunk(data: bytes) -> bytes:
     """Return the digest of the steps of a chunk: that of their uncompressed bytes; empty if they cannot be read."""
     try:
-        return hashlib.sha256(zlib.decompress(data)).digest()
+        return hashlib.sha256(inflate(data)).digest()
     except zlib.error:
         return b""
 
