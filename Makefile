@@ -1,9 +1,10 @@
 # The two commands of a newcomer are `make demo` and `make test`; neither touches anything outside this folder.
 PYTHON ?= python3
 BIN := .venv/bin
+SOAK ?= full
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check format docs bench clean
+.PHONY: demo test check format docs bench soak clean
 
 demo: .venv/.package
 	$(BIN)/openfield demo
@@ -28,6 +29,9 @@ docs: .venv/.package
 
 bench: .venv/.tools
 	@for subject in bench/bench_*.py; do $(BIN)/python $$subject || exit 1; done
+
+soak: .venv/.tools
+	@for subject in soak/soak_*.py; do SOAK=$(SOAK) $(BIN)/python $$subject || failed=1; done; exit $${failed:-0}
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

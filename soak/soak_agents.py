@@ -1,0 +1,82 @@
+"""More than fifty misbehaving agents beside good ones: the run ends, each is blamed for its deeds, nothing is left.
+
+Also over the process protocol: floods, rubbish, silence. The good agents must play as they do alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from common import QUICK, SMALL, complete, finish, folder, report, tell
+from misbehaving_agents import DEEDS
+from openfield.journal.reader import Run
+
+MAZE = "examples/maze.py"
+PROGRAMS = {
+    "floods": "print('x' * 200_000_000)",
+    "floods_lines": '[print(\'{"type": "reply"}\') for _ in range(100_000)]',
+    "rubbish": "sys.stdout.buffer.write(os.urandom(5_000)); sys.stdout.flush()",
+    "nested": "print('[' * 1_000_000)",
+    "silent": "time.sleep(900)",
+    "ends": "sys.exit(7)",
+    "terminates_parent": "os.kill(os.getppid(), 15)",
+    "leaves_child": "subprocess.Popen(['sleep', '907'])",
+}
+HELLO = """import json, os, subprocess, sys, time
+print(json.dumps({'type': 'hello'}), flush=True)
+sys.stdin.readline()
+"""
+
+
+def main() -> None:
+    with folder() as place:
+        agents = [word for name in DEEDS for word in ("--agent", f"{name}=soak/misbehaving_agents.py:{name}")]
+        for name, code in PROGRAMS.items():
+            (place / f"{name}.py").write_text(HELLO + code)
+            agents += ["--agent", f"program_{name}=process:{sys.executable} {place / name}.py"]
+        trials = ["--trials", "1", "--set", "unchanged=0"] if SMALL else QUICK[MAZE]
+        words = ["run", MAZE, *trials, "--workers", "2", "--reply-seconds", "3", "-o"]
+        alone, path = place / "alone.sqlite", place / "run.sqlite"
+        complete([*words, str(alone), "--agent", "random", "--agent", "last=compass"])
+        began = time.monotonic()
+        status, said = complete([*words, str(path), "--agent", "random", *agents, "--agent", "last=compass"])
+        seconds, count = round(time.monotonic() - began, 1), len(DEEDS) + len(PROGRAMS)
+        report("agents", "exit status", status, 0, agents=count, seconds=seconds)
+        report("agents", "tracebacks of ours", said.count("src/openfield/runner"), 0)
+        expected, found = tell(alone), tell(path)
+        report("agents", "good cells that differ", sum(found[key] != expected[key] for key in expected), 0)
+        judge(path)
+        report("agents", "processes left", len(find_left()), 0)
+
+
+def judge(path: Path) -> None:
+    """Say which cells have no outcome, and which failures were not blamed on the agent."""
+    with Run(path) as run:
+        outcomes = {(cell.agent, cell.trial.id): (str(cell.outcome), cell.note) for cell in run.cells()}
+    ours = {key: value for key, value in outcomes.items() if not value[0].startswith(("agent_", "done", "truncated"))}
+    blamed = {agent for (agent, _), (outcome, _) in outcomes.items() if outcome.startswith("agent_")}
+    report("agents", "cells that are not the agent's fault", len(ours), 0, cells=len(outcomes), blamed=len(blamed),
+           which=sorted({f"{agent}: {value}" for (agent, _), value in ours.items()}))  # fmt: skip
+
+
+def find_left() -> list[str]:
+    """Return the command lines of processes that the agents started and that still run."""
+    time.sleep(2)
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{name}/cmdline").read_bytes()
+            ours = Path(f"/proc/{name}/cwd").resolve() == Path(__file__).resolve().parent.parent
+        except OSError:
+            continue
+        if b"sleep\x00907" in line or (ours and b"--multiprocessing-fork" in line):
+            found.append(line.decode(errors="replace"))
+    return found
+
+
+if __name__ == "__main__":
+    main()
+    finish()

@@ -1,0 +1,94 @@
+"""Power cuts at every write of a logged run: its file can be read, holds all commits, and the run ends the same.
+
+A run writes its log without moving it into the file, and is killed. Then the log is cut after every page, and in the
+middle of pages with rubbish after the cut, as a disk may leave it. `--cuts N` [0: all], `--resumed N` [50].
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from common import ROOT, complete, finish, folder, parameter, report, tell
+from openfield.errors import JournalError, NotARun
+from openfield.journal.reader import Run
+
+WAL_HEAD, FRAME_HEAD = 32, 24
+WORDS = ["run", "examples/maze.py", "--trials", "2", "--set", "unchanged=1", "--workers", "0", "-o"]
+LOGGED = """
+import os, signal, sqlite3, sys
+from openfield.journal import recorder, writer
+real = sqlite3.connect
+def connect(*words, **options):
+    db = real(*words, **options)
+    db.execute("PRAGMA wal_autocheckpoint=0")
+    return db
+sqlite3.connect = connect
+recorder.COSTLY_REPLY = 50_000  # some replies are written down at once, so that there are many writes
+writer.Journal.close = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+from openfield.cli.main import run_command
+run_command(sys.argv[1:])
+"""
+
+
+def main(cuts: int, resumed: int) -> None:
+    with folder() as place:
+        whole = place / "whole.sqlite"
+        complete([*WORDS, str(whole)])
+        expected, logged, path = tell(whole), place / "logged.sqlite", place / "cut.sqlite"
+        done = subprocess.run([sys.executable, "-c", LOGGED, *WORDS, str(logged)], cwd=ROOT, capture_output=True)
+        if done.returncode != -signal.SIGKILL:
+            raise SystemExit(f"The logged run ended with {done.returncode}: {done.stderr.decode()}")
+        log = logged.with_name("logged.sqlite-wal").read_bytes()
+        sizes = list(list_cuts(log, cuts))
+        chosen = set(random.Random(18).sample(range(len(sizes)), min(resumed, len(sizes))))
+        broken = shrunk = different = before = 0
+        for number, size in enumerate(sizes):
+            cut(logged, path, log, size)
+            found = read(path)
+            broken += found is None
+            shrunk += (found or 0) < before
+            before = found or before
+            if number in chosen:
+                status, _ = complete([*WORDS, str(path)])
+                different += status != 0 or tell(path) != expected
+        report("power", "files that are damaged", broken, 0, cuts=len(sizes), log_bytes=len(log))
+        report("power", "commits that are lost", shrunk, 0, cuts=len(sizes))
+        report("power", "runs that end otherwise", different, 0, resumed=len(chosen))
+
+
+def list_cuts(log: bytes, count: int) -> list[int]:
+    """Return the sizes to cut the log to: after every page, and in the middle of every page."""
+    page = int.from_bytes(log[8:12], "big")
+    ends = range(WAL_HEAD, len(log) + 1, page + FRAME_HEAD)
+    sizes = [size for end in ends for size in (end, end + FRAME_HEAD + page // 2) if size <= len(log)]
+    return sizes[:: max(1, len(sizes) // count)] if count else sizes
+
+
+def cut(logged: Path, path: Path, log: bytes, size: int) -> None:
+    for leftover in path.parent.glob(f"{path.name}*"):
+        leftover.unlink()
+    shutil.copy(logged, path)
+    rubbish = random.Random(size).randbytes(512) if size % 2 or size < len(log) else b""
+    path.with_name(f"{path.name}-wal").write_bytes(log[:size] + rubbish)
+
+
+def read(path: Path) -> int | None:
+    """Return how many steps and episodes a file has; None if it is damaged."""
+    try:
+        with Run(path) as run:
+            cells = run.cells()
+            return None if run.verify() else sum(cell.steps + len(cell.episodes) for cell in cells)
+    except NotARun:  # cut before its tables were made
+        return 0
+    except JournalError:
+        return None
+
+
+if __name__ == "__main__":
+    main(parameter("cuts", 0, 60), parameter("resumed", 50, 5))
+    finish()
