@@ -117,7 +117,7 @@ def test_the_table_of_people_by_scenario(scenario):
 def test_measures_and_detectors_of_a_run_are_written_by_agent_novelty_and_scenario(tmp_path):
     run, trials = tmp_path / "run.sqlite", []
     for scenario in ("single", "sliding"):
-        trials += DOMAIN.trials(1, novelty="storm", before=6, after=6, scenario=scenario, unchanged=0)
+        trials += DOMAIN.trials(1, novelty="storm", before=6, after=6, scenario=scenario, unchanged=1)
     of.run({"random": "random"}, trials, run, workers=0)
     assert "2 rows" in write_measures(run, tmp_path / "measures.csv")
     rows = read(tmp_path / "measures.csv")

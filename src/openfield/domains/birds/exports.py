@@ -153,11 +153,12 @@ def _place(trial: int, level: str, phase: str, cell: CellRecord, novel: bool) ->
 
 
 def _groups(run: Path, cell: str | None) -> Groups:
+    """Return the scored cells by agent, novelty and scenario, without unchanged twins: published trials all change."""
     groups: Groups = {}
     with Run(run) as opened:
         cells = [opened.cell(cell)] if cell else opened.cells()
     for found in map(as_test, cells):
-        if found.outcome in SCORED and found.trial.domain == "birds":
+        if found.outcome in SCORED and found.trial.domain == "birds" and not found.trial.is_unchanged_twin:
             scenario = str(found.trial.settings.get("scenario", "all"))
             groups.setdefault((found.agent, "+".join(found.trial.novelty), scenario), []).append(found)
     return groups
