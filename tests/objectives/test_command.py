@@ -296,7 +296,8 @@ def test_mistakes_lead_to_the_help_of_their_own_command(capsys, words, place):
 
 
 def test_a_study_that_is_not_there_is_said_to_be_not_there(run, tmp_path):
-    assert run("study", tmp_path / "none")[::2] == (2, f"{tmp_path / 'none'} cannot be read: No such file or directory.")
+    missing = tmp_path / "none"
+    assert run("study", missing)[::2] == (2, f"{missing} cannot be read: No such file or directory.")
 
 
 def test_pipes_say_what_they_are(table):
