@@ -232,7 +232,7 @@ def form(session: str, test: str, number: int, results: dict[str, str]) -> tuple
 
 
 def raw(method: str, path: str, body: bytes = b"", kind: str = "") -> bytes:
-    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n" if body else ""
     return head.encode() + b"\r\n" + body
 

@@ -1,7 +1,8 @@
 """What a thousand agents at once cost a JSON-lines server, beside a bare asyncio echo server.
 
 Both servers are asked by the same client program, one after the other, on the same event loop. A reply is answered when
-it is on disk. The figures are ratios within this run: `python bench/bench_serving.py [AGENTS] [SECONDS]`.
+it is on disk. The figures are ratios within this run: `python bench/bench_serving.py [AGENTS] [SECONDS]`. With
+`--broken COUNT` so many connections are broken off, and the figure is by how much the memory of each server has grown.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import re
 import resource
+import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +86,30 @@ def main(agents: int, seconds: float) -> None:
     report("p99 of an echo server's", ours["p99_ms"] / echo["p99_ms"], 3.0, "lower")
 
 
+def break_connections(count: int) -> None:
+    """Break off connections to each kind of server, and report how its memory has grown since the first tenth."""
+    ours = {"JSON lines": [__file__], "OND": ["ond", "--trials", "1"], "CommAI": ["commai", "--trials", "1"]}
+    for name, words in ours.items():
+        with tempfile.TemporaryDirectory() as folder, serving("openfield", Path(folder), words) as (port, process):
+            for _ in range(count // 10):
+                break_off(port)
+            before = resident_bytes(process)
+            for _ in range(count):
+                break_off(port)
+            grown = (resident_bytes(process) - before) / 1e6
+        report(f"growth after {count:,} broken connections, {name}", grown, 5.0, "lower", "MB")
+
+
+def break_off(port: int) -> None:
+    """Open a connection, send the beginnings of several protocols, and reset it."""
+    with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+        sent = random.choice(
+            [b"", HELLO % 1, HELLO[:9], b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\xff\0", b"x" * 50_000]
+        )
+        peer.sendall(sent)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing sends a reset
+
+
 def measure(kind: str, agents: int, seconds: float) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, serving(kind, Path(folder)) as (port, process):
         words = [sys.executable, __file__, "--client", kind, str(port), str(process), str(agents), str(seconds)]
@@ -91,9 +119,9 @@ def measure(kind: str, agents: int, seconds: float) -> dict[str, float]:
 
 
 @contextmanager
-def serving(kind: str, folder: Path) -> Iterator[tuple[int, int]]:
+def serving(kind: str, folder: Path, domain: Sequence[str] = (__file__, "--trials", "1")) -> Iterator[tuple[int, int]]:
     """Start a server in a process of its own, and yield its port and process."""
-    ours = ["-m", "openfield", "serve", __file__, "--trials", "1", "--port", "0", "-o", str(folder / "run.sqlite")]
+    ours = ["-m", "openfield", "serve", *domain, "--port", "0", "-o", str(folder / "run.sqlite")]
     words = ours if kind == "openfield" else [__file__, "--echo"]
     with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True) as server:
         found = re.search(r":(\d+),", server.stdout.readline() if server.stdout else "")
@@ -176,15 +204,19 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def resident_bytes(process: int) -> int:
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def allow_files(count: int) -> None:
     """Allow as many connections as there are agents."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 2 * count + 500), most))
 
 
-def report(figure: str, value: float, bar: float, better: str) -> None:
+def report(figure: str, value: float, bar: float, better: str, unit: str = "x") -> None:
     good = value <= bar if better == "lower" else value >= bar
-    line: dict[str, Any] = {"subject": "serving", "figure": figure, "value": round(value, 3), "unit": "x", "bar": bar}
+    line: dict[str, Any] = {"subject": "serving", "figure": figure, "value": round(value, 3), "unit": unit, "bar": bar}
     print(json.dumps(line | {"better": better, "ok": good}), flush=True)
 
 
@@ -193,6 +225,8 @@ if __name__ == "__main__":
         case ["--echo"]:
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:
                 runner.run(echo())
+        case ["--broken", count]:
+            break_connections(int(count))
         case ["--client", kind, port, server, agents, seconds]:
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:
                 runner.run(play(kind, int(port), int(server), int(agents), float(seconds)))

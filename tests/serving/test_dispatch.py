@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,14 +21,16 @@ import pytest
 
 from conftest import Spawn
 from openfield.cli import run_command
-from openfield.core import Reply
-from openfield.errors import InvalidInput
+from openfield.core import Reply, Spec, Turn
+from openfield.errors import AgentFault, InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
+from openfield.rollout import Rollout
 from openfield.serving.dispatch import TrialDispatcher
 from openfield.serving.listen import check_exposure, refuse_place
+from openfield.serving.remote import RemoteRollout
 from support.stories import attempts, rows, story, wait_until
-from support.worlds import TINY, tiny_trials
+from support.worlds import TINY, Scripted, act, tiny_trials
 
 
 class Client:
@@ -377,3 +380,59 @@ def test_a_reply_whose_wait_is_given_up_is_taken_all_the_same(path: Path) -> Non
     assert asyncio.run(play()) == 2
     assert attempts(path) == [(1, "cancelled", "")]
     assert rows(path, "SELECT SUM(count) FROM chunks") == [(3,)]
+
+
+def test_an_agent_that_was_away_for_an_hour_is_forgotten_and_may_come_back(path: Path) -> None:
+    async def play() -> None:
+        with Journal(path) as journal:
+            dispatcher = TrialDispatcher(journal, TINY, tiny_trials(1), "guest", None)
+            remote, waiting = await dispatcher.join("ada"), await dispatcher.join("bob")
+            with remote:
+                for _ in range(3):
+                    await remote.reply(Reply(remote.rollout.turn.observation["cue"]))
+            shown = remote.rollout.turn
+            with waiting:
+                await dispatcher.forget(time.monotonic() - 3_600)
+                assert not remote.closed, "it left a moment ago"
+                await dispatcher.forget(time.monotonic() + 1)
+                assert remote.closed
+                assert not waiting.closed, "it is connected"
+            await asyncio.to_thread(wait_until, lambda: attempts(path)[0][1] == "cancelled")
+            again = await dispatcher.join("ada", None, remote.session)
+            assert again.session == remote.session
+            assert again.rollout.turns == 3
+            assert again.rollout.turn == shown
+            with again:
+                await again.reply(Reply(again.rollout.turn.observation["cue"]))
+            with pytest.raises(AgentFault, match="no trial under way"):
+                await dispatcher.join("ada", None, "made up")
+            dispatcher.close()
+
+    asyncio.run(play())
+    assert [outcome for _, outcome, _ in attempts(path)] == ["cancelled", "cancelled"]
+    assert rows(path, "SELECT SUM(count) FROM chunks WHERE cell = (SELECT id FROM cells WHERE agent = 'ada')") == [(5,)]
+
+
+def test_worlds_that_take_their_time_are_stepped_off_the_event_loop() -> None:
+    threads: list[int] = []
+
+    class Slow(Scripted):
+        def step(self, reply: Reply) -> Turn:
+            threads.append(threading.get_ident())
+            time.sleep(0.003 if len(threads) < 3 else 0)
+            return super().step(reply)
+
+    class Quick(Slow):
+        def step(self, reply: Reply) -> Turn:
+            threads.append(threading.get_ident())
+            return Scripted.step(self, reply)
+
+    async def play(kind: type[Scripted]) -> list[bool]:
+        threads.clear()
+        remote = RemoteRollout(Rollout(kind([act() for _ in range(9)])), Spec(domain="tiny", task=""), 7)
+        for _ in range(6):
+            await remote.reply(Reply(0))
+        return [thread == threading.get_ident() for thread in threads]
+
+    assert asyncio.run(play(Slow)) == [False] * 6
+    assert asyncio.run(play(Quick))[0] is False, "how fast it is shows with its first step"

@@ -74,6 +74,11 @@ class LineConnection(asyncio.Protocol):
         """Done when the agent has read what was written; None if it has."""
         return self._drained
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection is broken."""
+        return self._over is not None and not self._data
+
     def close(self) -> None:
         """Close the connection when all is written."""
         self._transport.close()

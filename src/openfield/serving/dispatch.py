@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -147,6 +147,7 @@ class TrialDispatcher(RecordingDispatcher):
         self._agent = agent
         self._remotes: dict[str, tuple[Cell, RemoteRollout]] = {}
         self._forgotten: OrderedDict[str, Cell] = OrderedDict()
+        self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
@@ -155,17 +156,23 @@ class TrialDispatcher(RecordingDispatcher):
         self.check(token)
         check_agent_name(name or "")
         await self.recover()
-        async with self._lock:
+        if session is not None:
+            async with self._lock:
+                self._book()
+                return await self._return(session)
+        async with self._joining[name or self._agent]:  # agents of other names need not wait
             self._book()
-            if session is not None:
-                if session in self._forgotten:
-                    return await asyncio.to_thread(self._recall, session)
-                if session not in self._remotes:
-                    raise AgentFault("There is no trial under way for this session.")
-                cell, remote = self._remotes[session]
-                self._remotes[session] = cell, (heir := await remote.hand_over())
-                return heir
             return await asyncio.to_thread(self._open, name or self._agent)
+
+    async def _return(self, session: str) -> RemoteRollout:
+        """Return the rollout of an agent that comes back."""
+        if session in self._forgotten:
+            return await asyncio.to_thread(self._recall, session)
+        if session not in self._remotes:
+            raise AgentFault("There is no trial under way for this session.")
+        cell, remote = self._remotes[session]
+        self._remotes[session] = cell, (heir := await remote.hand_over())
+        return heir
 
     @property
     def trials(self) -> list[Trial]:

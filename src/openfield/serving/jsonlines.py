@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Dispatcher
 
 PROTOCOL: Literal[1] = 1
+MAX_JOINING = 32
+"""How many agents are given a trial at the same time; opening one takes milliseconds."""
 
 
 class HelloMessage(msgspec.Struct, frozen=True, tag="hello"):
@@ -135,6 +137,9 @@ class JsonLinesWire:
 
     port = 5570
 
+    def __init__(self) -> None:
+        self._joining = asyncio.Semaphore(MAX_JOINING)
+
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until cancelled. Then every conversation ends at once."""
         talks, talk, memory = Talks(), partial(self._talk, dispatcher), MemoryBudget(MAX_LINES)
@@ -160,7 +165,10 @@ class JsonLinesWire:
         hello = _decode(await lines.read())
         if not isinstance(hello, HelloMessage):
             raise AgentProtocol("the first message must be a hello")
-        remote = await dispatcher.join(hello.name, hello.token, hello.session)
+        async with self._joining:
+            if lines.is_lost:  # an agent that gave up while it waited takes no trial
+                raise EOFError
+            remote = await dispatcher.join(hello.name, hello.token, hello.session)
         with remote:
             lines.write(welcome(remote.spec, remote.seed, remote.session))
             await _Exchange(lines, remote).finished

@@ -13,6 +13,7 @@ from typing import Any
 from openfield.errors import InvalidInput
 
 LAST_PORT = 65_535
+MAX_FILES = 16_384
 BACKLOG = 1_024
 """Connections that may wait to be accepted: a thousand agents may come at once."""
 FORGET_SECONDS = 3_600.0
@@ -28,6 +29,18 @@ def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return made
+
+
+def allow_connections() -> None:
+    """Let this process open as many files as the system grants: a thousand agents need more than the usual 1,024."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def check_exposure(host: str, has_token: bool) -> None:

@@ -95,13 +95,14 @@ def _serve_trials(
     from openfield.journal.lock import holding
     from openfield.journal.writer import Journal
     from openfield.serving.dispatch import open_dispatcher, serve_domain
-    from openfield.serving.listen import fastest_loop, refusing_place
+    from openfield.serving.listen import allow_connections, fastest_loop, refusing_place
 
     def ready(opened: int) -> None:
         usual = f"{len(trials)} trials of {domain.name} on {host}:{opened}"
         print(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}. Ctrl-C stops.", flush=True)
         begun()
 
+    allow_connections()
     with _ending_when_told(), holding(path) as begun, Journal(path) as journal:
         wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
         with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(host, port):
