@@ -200,7 +200,7 @@ class Result:
 
     def _check_baseline(self) -> None:
         """Raise an error if the baseline is none of the agents."""
-        agents = sorted({cell.agent for cell in self.cells})
+        agents = sorted({cell.agent for cell in self.cells if not cell.control})
         if self.baseline is not None and self.baseline not in agents:
             raise UnknownName("agent", self.baseline, agents, label="In this run")
         if self.baseline is None and not any(domain.baseline in agents for domain in self.domains.values()):

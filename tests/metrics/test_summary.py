@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
 from openfield.journal.reader import OUR_FAILURES, CellRecord
@@ -197,3 +198,32 @@ def test_shared_numbers_appear_once_and_contradictions_are_refused() -> None:
     with pytest.raises(InvalidInput, match="'mine' has a number 'after'"):
         list_numbers([*BUILT_IN, clash])
     assert list_numbers([clash, change(clash, name="other")]) == clash.numbers
+
+
+def with_controls() -> list[CellRecord]:
+    """A run of two agents and a control that beats them and fails once."""
+    cells = make_run()
+    controls = [replace(cell, agent="aaron", id=f"c{n}", control=True) for n, cell in enumerate(cells[:10])]
+    return [*cells, *controls, make_cell(agent="aaron", id="bad", outcome="agent_error", note="x", control=True)]
+
+
+def test_controls_come_last_and_are_in_no_comparison() -> None:
+    summary = summarise(with_controls(), BUILT_IN)
+    assert [(group.agent, group.control) for group in summary.groups] == [
+        ("ada", False),
+        ("bob", False),
+        ("aaron", True),
+    ]
+    assert [(one.first, one.second, one.family) for one in summary.comparisons] == [("ada", "bob", 1)]
+    assert summary.outcomes == {"done": 20}
+    assert summary.failures == ()
+
+
+def test_controls_are_neither_a_baseline_nor_compared_with_one() -> None:
+    cells = with_controls()
+    related = [metric.among(cells, "ada") for metric in BUILT_IN if metric.relate]
+    groups = {group.agent: group.estimates for group in summarise(cells, related).groups}
+    assert groups["bob"]["opti"].n == 10
+    assert groups["aaron"] == {}
+    against = [metric.among(cells, "aaron") for metric in BUILT_IN if metric.relate]
+    assert all(not group.estimates for group in summarise(cells, against).groups)

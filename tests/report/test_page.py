@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics import BUILT_IN, summarise
@@ -61,6 +62,14 @@ class TestContent:
         page = render(make_run(trials=3))
         assert re.search(r"<b>0\.\d\d</b><span class=\"ci\">, 3 trials</span>", page)
         assert 'class="iv' not in page
+
+    def test_controls_stand_below_everything_else(self) -> None:
+        controls = [replace(cell, agent=f"control {cell.agent}", control=True) for cell in make_run()]
+        above, below = render([*make_run(), *controls]).split("<h3>Controls</h3>")
+        assert "control ada" not in above
+        assert "Agents compared" in above
+        assert "control ada" in below
+        assert "<h3>Controls</h3>" not in render(make_run())
 
     def test_failures_come_first(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])

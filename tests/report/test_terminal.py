@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from openfield.journal.reader import CellRecord
@@ -109,3 +110,17 @@ def test_agents_for_whom_a_terminal_is_too_narrow_get_a_further_table() -> None:
     rows = [line for line in lines if "Performance after the onset" in line]
     assert len(rows) == len(heads) > 1
     assert all(row.count("[0.") == row.count("│") - 2 for row in rows)
+
+
+def test_controls_stand_in_a_table_below() -> None:
+    controls = [replace(cell, agent=f"control {cell.agent}", control=True) for cell in make_run()]
+    text = render([*make_run(), *controls])
+    above, below = text.split("Controls", 1)
+    assert "control ada" not in above
+    assert "P(first is better)" in above
+    assert "control ada" in below
+    assert "are in no comparison" in " ".join(below.split())
+
+
+def test_controls_may_be_alone() -> None:
+    assert "ada" in render([replace(cell, control=True) for cell in make_run()])

@@ -93,8 +93,11 @@ class Metric:
         return found
 
     def among(self, cells: Sequence[CellRecord], baseline: str | None = None) -> Metric:
-        """Return the metric as it measures cells among these."""
-        return self if self.relate is None else replace(self, measure=self.relate(cells, baseline), relate=None)
+        """Return the metric as it measures cells among these. Controls are compared with nothing."""
+        if self.relate is None:
+            return self
+        related = self.relate([cell for cell in cells if not cell.control], baseline)
+        return replace(self, measure=lambda cell: {} if cell.control else related(cell), relate=None)
 
 
 class _Description(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ def scenario_of(cell: CellRecord) -> Scenario:
 
 
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
-    """Group cells by scenario and agent, sorted, so that sums do not depend on the order of the cells.
+    """Group cells by scenario and agent, sorted, so that sums do not depend on the order of the cells; controls last.
 
     A trial with only training whose agent other trials start from is left out: it has no scenario of its own.
     """
@@ -44,7 +44,12 @@ def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
     for cell in known:
         if not (cell.trial.is_training and cell.trial.id in starts):
             members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
-    return {key: members[key] for key in sorted(members)}
+    return {key: members[key] for key in sorted(members, key=lambda key: (key[0], is_control(members[key]), key[1]))}
+
+
+def is_control(cells: Iterable[CellRecord]) -> bool:
+    """Return whether the agent of these cells is a control."""
+    return all(cell.control for cell in cells)
 
 
 def sort_cells(cells: Iterable[CellRecord]) -> list[CellRecord]:

@@ -16,7 +16,7 @@ from openfield.metrics.comparison import Comparison, compare_agents
 from openfield.metrics.failures import Policy, apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.performance import count_episodes, mean, performances, pick_after, split_periods
-from openfield.metrics.scenario import Key, Scenario, group_cells, sort_cells
+from openfield.metrics.scenario import Key, Scenario, group_cells, is_control, sort_cells
 from openfield.metrics.stats import (
     Estimate,
     Intervals,
@@ -60,6 +60,8 @@ class AgentResults(msgspec.Struct, frozen=True):
     """What a reader must know of its trials."""
     versions: str = ""
     """Which cells were not played by the latest known version of the agent, in words; empty if there are none."""
+    control: bool = False
+    """Whether the agent is a control, which must fail and is in no comparison."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -79,6 +81,7 @@ class Summary(msgspec.Struct, frozen=True):
     groups: tuple[AgentResults, ...]
     comparisons: tuple[Comparison, ...]
     outcomes: dict[str, int]
+    """The number of cells by outcome, without those of controls."""
     failures: tuple[Failure, ...] = ()
     intervals: Intervals = "usual"
     """The rule of the intervals."""
@@ -103,12 +106,14 @@ def summarise(
     known = apply_policy(cells, policy)
     metrics = [metric.among(known) for metric in metrics]
     members = group_cells(known)
+    rivals = {key: score_trials(played) for key, played in members.items() if not is_control(played)}
+    judged = [cell for cell in known if not cell.control]
     return Summary(
         list_numbers(metrics),
         tuple(_summarise_group(key, played, metrics, intervals) for key, played in members.items()),
-        tuple(compare_agents({key: score_trials(played) for key, played in members.items()}, intervals)),
-        count_outcomes(known),
-        list_failures(known),
+        tuple(compare_agents(rivals, intervals)),
+        count_outcomes(judged),
+        list_failures(judged),
         intervals,
         policy,
     )
@@ -127,8 +132,8 @@ def _summarise_group(
     unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
     iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
     note = COUNTABLE if not scenario.red_light and is_countable(played) else ""
-    counts, versions = count_outcomes(played), say_versions(played)
-    return AgentResults(agent, scenario, len(trials), unchanged, counts, found, beside, iqm, note, versions)
+    numbers = len(trials), unchanged, count_outcomes(played), found, beside, iqm
+    return AgentResults(agent, scenario, *numbers, note, say_versions(played), is_control(played))
 
 
 def estimate_numbers(

@@ -60,6 +60,7 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table of estimates: one number of an agent in a scenario."""
 
     agent: str
+    control: bool
     domain: str
     novelty: str
     red_light: bool
@@ -102,6 +103,7 @@ def _list_estimates(summary: Summary) -> Iterator[EstimateRow]:
             figures = msgspec.structs.asdict(estimate)
             yield EstimateRow(
                 agent=group.agent,
+                control=group.control,
                 **scenario,
                 number=name,
                 **figures,

@@ -83,7 +83,8 @@ def render_page(
     """
     members = group_cells(cells)
     figures = {
-        "agents": str(len({cell.agent for cell in cells})),
+        "agents": str(len({cell.agent for cell in cells if not cell.control})),
+        **({"controls": str(len(controls))} if (controls := {cell.agent for cell in cells if cell.control}) else {}),
         "trials": str(len({cell.trial.id for cell in cells})),
         "cells": words.say_outcomes(summary.outcomes),
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
@@ -118,24 +119,26 @@ def _draw_body(
 ) -> Iterator[str]:
     """Yield what failed, then a section for each scenario, with the figures of samples and of its domain."""
     if words.count_failed(summary.outcomes):
-        yield draw_outcomes(summary, [cell for cells in members.values() for cell in cells])
+        yield draw_outcomes(summary, [cell for cells in members.values() for cell in cells if not cell.control])
     if not summary.groups:
         yield "<p>There are no cells yet.</p>"
     scenarios = [(key, list(found)) for key, found in groupby(summary.groups, key=lambda group: group.scenario)]
     yield _say_omissions(len(scenarios), detail)
     for scenario, groups in scenarios[: detail.scenarios]:
+        agents, controls = words.split_controls(groups)
         played = {
             group.agent: [cell for cell in members[scenario, group.agent] if cell.is_scored and cell.episodes]
-            for group in groups
+            for group in agents
         }
         charts = draw_curves(played, detail.faint, detail.single) if detail.charts else ""
         if detail.figures:
             domain = domains.get(scenario.domain)
             own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
             charts += draw_openset(played, baseline) + own
-        results = draw_results(summary.numbers, groups)
+        results = draw_results(summary.numbers, agents)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
-        yield f"<section>{_draw_heading(scenario, groups, domains)}{charts}{results}{rivals}</section>"
+        below = draw_results(summary.numbers, controls, "Controls", words.CONTROLS)
+        yield f"<section>{_draw_heading(scenario, groups, domains)}{charts}{results}{rivals}{below}</section>"
 
 
 def _say_omissions(scenarios: int, detail: Detail) -> str:

@@ -51,8 +51,19 @@ def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
     )
 
 
-def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> str:
-    """Draw numbers down and agents across, each with its interval in figures and as a line."""
+def draw_results(
+    numbers: Iterable[Number], groups: Sequence[AgentResults], title: str = "Results", reading: str = ""
+) -> str:
+    """Draw numbers down and agents across, each with its interval in figures and as a line.
+
+    Args:
+        numbers: The numbers, as far as a group has them.
+        groups: The agents; nothing is drawn if there are none.
+        title: The heading of the table.
+        reading: How to read it, if that must be said.
+    """
+    if not groups:
+        return ""
     shown = [number for number in numbers if any(number.name in group.estimates for group in groups)]
     played = "".join(
         f"<td>{say_trials(group)}<small>{escape(say_outcomes(group.outcomes))}</small></td>" for group in groups
@@ -68,7 +79,8 @@ def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> s
             f'<th scope=row>Interquartile mean <span class="better">↑</span><small>{note}</small></th>'
             + "".join(_draw_cell(group, group.iqm, None) for group in groups)
         )
-    return "<h3>Results</h3>" + draw_table(_head(["", *(group.agent for group in groups)]), rows, "wide results")
+    head = f"<h3>{escape(title)}</h3>{f'<p>{escape(reading)}</p>' if reading else ''}"
+    return head + draw_table(_head(["", *(group.agent for group in groups)]), rows, "wide results")
 
 
 def draw_provenance(told: Sequence[Provenance]) -> str:

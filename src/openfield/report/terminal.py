@@ -26,6 +26,9 @@ from openfield.runner.provenance import Provenance
 SHORT = ("Note", "Tags", "Git revision", "Versions")
 """What the terminal says about a command; the page has all of it."""
 
+HEADLINES = ("concordance", "correct", "alarmed", "after")
+"""The numbers of controls that a terminal has room for."""
+
 
 def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     """Return everything a summary says: what failed first, then a table for each scenario."""
@@ -34,9 +37,11 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         parts += [_failures(summary), *_notes(summary), Text()]
     for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
         groups = list(members)
+        agents, controls = words.split_controls(groups)
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
-        parts += [_heading(scenario, groups, domains), _Results(summary, groups)]
+        parts += [_heading(scenario, groups, domains), _Results(summary, agents)]
         parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
+        parts += [_controls(summary, controls), Text(words.CONTROLS, style="dim")] if controls else []
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
 
 
@@ -126,6 +131,19 @@ def _estimate(estimate: Estimate | None, number: Number | None, group: AgentResu
         return Text("–", style="dim")
     n = words.count_trials(estimate, number, group)
     return Text(str(estimate)).append("" if n is None else f" n={n}", style="dim")
+
+
+def _controls(summary: Summary, groups: list[AgentResults]) -> Table:
+    """Return what controls reach, one below the other; the page and the JSON have all their numbers."""
+    known = {number.name: number for number in summary.numbers}
+    shown = [known[name] for name in HEADLINES if any(name in group.estimates for group in groups)]
+    table = Table(title="Controls", title_justify="left")
+    table.add_column("")
+    for number in shown:
+        table.add_column(words.name_number(number, groups[0].scenario)[0], justify="right")
+    for group in groups:
+        table.add_row(Text(group.agent), *(_estimate(group.estimates.get(one.name), one, group) for one in shown))
+    return table
 
 
 def _comparisons(comparisons: list[Comparison]) -> Table:

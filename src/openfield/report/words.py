@@ -5,7 +5,7 @@ Shared by the terminal and the page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -43,6 +43,10 @@ OUTCOMES = {
 }
 """Each outcome as a reader understands it."""
 
+CONTROLS = (
+    "Controls are agents that must fail, and are in no comparison. One that does better than chance (concordance 0.5) "
+    "shows a fault of the evaluation; peeker may do so without --isolate, and enumerator without --sealed."
+)
 INTERVALS = {
     "usual": "with 95 % intervals in brackets, which hold for scores with one hump",
     "conservative": "with conservative 95 % intervals in brackets, which need only a range of the number",
@@ -130,7 +134,7 @@ def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentRe
     note = _explain_comparisons(pairs)
     if len(pairs) <= MAX_PAIRS:
         return pairs, note
-    best = max(groups, key=lambda group: _sum_wins(group.agent, pairs)).agent
+    best = max(split_controls(groups)[0], key=lambda group: _sum_wins(group.agent, pairs)).agent
     left_out = f"Of {len(pairs)} pairs only those with {best} are shown, which does better most often."
     return [one for one in pairs if best in (one.first, one.second)], f"{left_out} {note}"
 
@@ -152,6 +156,12 @@ def _sum_wins(agent: str, pairs: Sequence[Comparison]) -> float:
     """Return how often an agent does better, over all agents it is compared with."""
     chances = [(one.first, one.improvement.mean or 0.0) for one in pairs if agent in (one.first, one.second)]
     return sum(chance if first == agent else 1 - chance for first, chance in chances)
+
+
+def split_controls(groups: Iterable[AgentResults]) -> tuple[list[AgentResults], list[AgentResults]]:
+    """Return the user's agents, and the controls."""
+    known = list(groups)
+    return [group for group in known if not group.control], [group for group in known if group.control]
 
 
 def count_failed(outcomes: Mapping[str, int]) -> int:

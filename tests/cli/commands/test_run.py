@@ -12,6 +12,7 @@ import pytest
 
 from openfield.errors import Cancelled
 from openfield.journal.reader import Run
+from openfield.registry import CONTROLS
 from support.places import MAZE, ROOT
 
 SHORT = ("--workers", "0", "--set", "training=1", "--set", "before=1", "--set", "after=1")
@@ -253,3 +254,24 @@ def test_an_experiment_file_is_kept_with_the_run(openfield: Any, tmp_path: Path)
     (tmp_path / "plan.toml").write_text(text)
     assert openfield("run", "plan.toml", "--workers", "0").status == 0
     assert openfield("show", "x.sqlite", "--source", "experiment").out == text
+
+
+def test_controls_play_beside_the_agents(openfield: Any) -> None:
+    said = openfield("run", MAZE, "--agent", "compass", "--controls", "--json", *SMALL)
+    groups = {group["agent"]: group["control"] for group in json.loads(said.out)["groups"]}
+    assert groups == {"compass": False} | dict.fromkeys(CONTROLS, True)
+    assert next(iter(groups)) == "compass"
+    assert json.loads(said.out)["comparisons"] == []
+
+
+def test_a_control_gets_another_name_if_an_agent_has_its_own(openfield: Any) -> None:
+    openfield("run", MAZE, "--agent", "sleeper=compass", "--controls", *SMALL)
+    with Run("runs/maze.sqlite") as run:
+        assert run.agents["sleeper"] == "compass"
+        assert run.agents["control:sleeper"] == "control:sleeper"
+
+
+def test_a_run_in_which_only_controls_were_scored_has_failed(openfield: Any) -> None:
+    Path("bad.py").write_text(FAILING.format(broken=True))
+    assert openfield("run", MAZE, "--agent", "bad.py:Failing", "--controls", *SMALL).status == 1
+    assert openfield("run", MAZE, "--agent", "sleeper", "-o", "alone.sqlite", *SMALL).status == 0

@@ -101,10 +101,12 @@ def print_record(record: RunRecord) -> None:
 
 
 def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
-    """Raise an error with exit status 1 if every cell of the command failed, so that a script notices."""
+    """Raise an error with exit status 1 if every cell of the command failed, but for controls: a script must notice."""
     from openfield.errors import NothingScored
     from openfield.journal.reader import SCORED
 
     asked = {cell.id for cell in cells}
-    if not any(cell.outcome in SCORED for cell in result.cells if cell.id in asked):
+    played = [cell for cell in result.cells if cell.id in asked]
+    judged = [cell for cell in played if not cell.control] or played
+    if not any(cell.outcome in SCORED for cell in judged):
         raise NothingScored(f"No cell could be scored. See why: openfield show {quote(str(result.paths[0]))}")
