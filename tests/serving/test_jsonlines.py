@@ -42,7 +42,9 @@ values = st.recursive(
 )
 finite = st.floats(allow_nan=False, allow_infinity=False)
 messages = (
-    st.builds(HelloMessage, st.just(1), st.none() | texts, st.booleans(), st.none() | texts, st.none() | texts)
+    st.builds(
+        HelloMessage, st.just(1), st.none() | texts, st.booleans(), st.booleans(), st.none() | texts, st.none() | texts
+    )
     | st.builds(
         ReplyMessage,
         values,
