@@ -130,7 +130,10 @@ def read_plan(
 
 def _read_isolation(facts: Mapping[str, str]) -> Isolation | None:
     """Return how the agents of a run file are isolated; None if they are not."""
-    return msgspec.json.decode(facts[ISOLATION], type=Isolation) if ISOLATION in facts else None
+    try:
+        return msgspec.json.decode(facts[ISOLATION], type=Isolation) if ISOLATION in facts else None
+    except msgspec.DecodeError as error:
+        raise DamagedRun(f"The run file is damaged: what it says of isolation cannot be read: {error}.") from None
 
 
 def _isolation_facts(isolation: Isolation | None) -> dict[str, str]:
