@@ -24,7 +24,9 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if streams := _check_place(path):
-            draft = Path(tempfile.gettempdir()) / draft.name
+            handle, name = tempfile.mkstemp(prefix=draft.name)  # others can make files of any known name there
+            os.close(handle)
+            draft = Path(name)
         yield draft
         if streams:
             path.write_bytes(draft.read_bytes())

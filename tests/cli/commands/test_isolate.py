@@ -34,6 +34,11 @@ def test_a_run_is_isolated_with_what_the_options_say(openfield: Any) -> None:
     assert said.status == 0
 
 
+def test_a_domain_in_a_file_of_the_working_folder_is_found(openfield: Any) -> None:
+    shutil.copy(MAZE, "labyrinth.py")
+    assert openfield("run", "labyrinth.py", "-a", "compass", *SMALL, "--isolate").status == 0
+
+
 def test_an_experiment_file_may_isolate_and_options_change_it(openfield: Any) -> None:
     lines = f'domain = "{MAZE}"', 'agents = ["compass"]', "trials = 1", "workers = 0", "[settings]", "after = 1"
     Path("plain.toml").write_text("\n".join([lines[0], "isolate = true", *lines[1:]]))

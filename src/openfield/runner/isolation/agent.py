@@ -27,7 +27,7 @@ from openfield.errors import (
     InvalidInput,
     OpenfieldError,
 )
-from openfield.registry import PROCESS_AGENT, check_agent, domain_source, load
+from openfield.registry import PROCESS_AGENT, absolute, check_agent, domain_source, load
 from openfield.runner.deadline import FACTOR, MIN_SECONDS
 from openfield.runner.isolation import messages
 from openfield.runner.isolation.messages import Channel, pack_turn
@@ -86,9 +86,10 @@ class IsolatedFactory:
         self._process.wait()
 
     def _find(self, source: str, domain: str) -> bool:
-        """Have the agent found, and return whether it says that it has no state."""
+        """Have the agent found, and return whether it says that it has no state. Its process is in another folder."""
+        wanted = pickle.dumps((absolute(source), absolute(domain)))
         try:
-            body = self._line.ask(messages.FIND, pickle.dumps((source, domain)), messages.READY, START_SECONDS)
+            body = self._line.ask(messages.FIND, wanted, messages.READY, START_SECONDS)
         except AgentFault as fault:
             words = self._sandbox.last_words()
             raise OpenfieldError(f"An isolated agent cannot be started. {fault} {words}".strip()) from None

@@ -114,6 +114,12 @@ def test_anything_else_is_refused(body: bytes) -> None:
         decode_request(body)
 
 
+def test_a_flood_is_refused_before_it_is_read() -> None:
+    body = encode(EXPERIMENT | {"description": "x" * messages.MAX_BODY})
+    with pytest.raises(AgentProtocol, match="a message of more than 16 MB"):
+        decode_request(body)
+
+
 def test_the_error_envelope() -> None:
     made: dict[str, Any] = error_message("AgentProtocol", "no", {"a": 1})
     assert made == {

@@ -15,6 +15,8 @@ from openfield.errors import AgentProtocol
 
 VERSION = "0.8"
 REGISTRATION_QUEUE = f"experiment.request.v{VERSION}"
+MAX_BODY = 16 << 20
+"""Bytes of a message; an agent that sends more is flooding."""
 
 
 class FromAgent(msgspec.Struct, frozen=True, tag_field="obj_type", kw_only=True):
@@ -164,6 +166,8 @@ def encode(content: Message) -> bytes:
 
 def decode_request(body: bytes) -> Request:
     """Decode what an agent sent, in a list or bare; an `AgentProtocol` says what is wrong or missing."""
+    if len(body) > MAX_BODY:
+        raise AgentProtocol(f"a message of more than {MAX_BODY >> 20} MB")
     try:
         return _REQUEST.decode(_LIST.decode(body)[0] if body.lstrip().startswith(b"[") else body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
