@@ -22,7 +22,7 @@ from openfield.journal.schema import ADDED_TABLES, SCHEMA, SourceText
 from openfield.journal.verification import find_false_turns
 from openfield.journal.writer import Journal
 from openfield.result import Result, check_verdicts
-from openfield.runner.plan import make_cells
+from openfield.runner.plan import make_plan
 from openfield.trial import with_limits
 from support.places import ROOT
 from support.players import Fickle, Learner
@@ -72,11 +72,11 @@ def make_run(path: Path) -> Path:
     """Make a run of two cells: with a saved agent, known players, their text, and an attempt that was replaced."""
     trials = of.trials(WARY, 1, unchanged=0)
     text = SourceText(hashlib.sha256(b"pass").hexdigest(), "learner.py", "pass")
+    plan = make_plan([Learner, doubting], trials)
     with Journal(path) as record:
-        cells = make_cells(["Learner", "doubting"], trials)
-        record.enter(cells, {}, {"note": "a test"}, [text])
-        for cell in (cells[0], *cells):
-            record.begin(cell.id, "f00d")
+        record.enter(plan.cells, {}, {"note": "a test"}, [text])
+        for cell in (plan.cells[0], *plan.cells):
+            record.begin(cell.id, plan.fingerprints["wary", cell.agent])
     of.run([Learner, doubting], trials, path)
     return path
 
