@@ -106,6 +106,11 @@ def test_a_command_is_named_as_it_is_typed() -> None:
     assert name_command(["/usr/bin/openfield", "run", "a b.py"]) == "openfield run 'a b.py'"
     assert name_command(["/x/openfield/__main__.py", "run"]) == "openfield run"
     assert name_command(["/home/me/study.py", "--fast"]) == "python study.py --fast"
+
+
+def test_a_command_is_recorded_without_its_secrets():
+    words = ["openfield", "serve", "ond", "--token", "s3cret", "--team=red:r3d", "--team", "blue:blu3", "--port", "1"]
+    assert name_command(words) == "openfield serve ond --token ... --team=... --team ... --port 1"
     assert name_command([""]) == "python"
 
 

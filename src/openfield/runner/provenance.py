@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,8 @@ from openfield.runner.fingerprint import Code, CodeVersion, find_versions, ident
 
 FACT = "command "
 """How the keys of these facts begin; the moment follows."""
+SECRET_OPTIONS = ("--token", "--team")
+"""Options whose values are not recorded."""
 GIT_SECONDS = 5.0
 MAX_NOTE = 2_000
 MAX_SOURCE = 1_000_000
@@ -169,9 +171,18 @@ def read_revision(folder: Path) -> tuple[str, bool]:
 
 
 def name_command(words: Sequence[str]) -> str:
-    """Return the command line of this process as a user would type it."""
+    """Return the command line of this process as a user would type it, but for secrets."""
     program = Path(words[0]).name if words and words[0] else "python"
     if program == "__main__.py":
         program = "openfield"
     start = ["python", program] if program.endswith(".py") else [program]
-    return shlex.join([*start, *words[1:]])
+    return shlex.join([*start, *_hide_secrets(words[1:])])
+
+
+def _hide_secrets(words: Sequence[str]) -> Iterator[str]:
+    """Yield words with `...` in place of tokens: everyone who has the run file may read the command."""
+    hidden = False
+    for word in words:
+        option, sign, _ = word.partition("=")
+        yield f"{option}=..." if sign and option in SECRET_OPTIONS else "..." if hidden else word
+        hidden = not sign and option in SECRET_OPTIONS
