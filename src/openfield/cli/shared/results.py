@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from openfield.cli.shared.parameters import USUAL, NumberOptions
-from openfield.console import print_json, print_table
+from openfield.console import escape_controls, print_json, print_table
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
@@ -78,7 +78,7 @@ def print_result(
     """
     if as_json:
         summary = to_builtins(result.summary(metrics, numbers.intervals, numbers.failures))
-        print_json(summary | {"runs": result.records, "provenance": result.provenance})
+        print_json(summary | {"runs": result.records, "provenance": result.provenance, "cautions": result.cautions})
         return
     from rich.console import Console
 
@@ -86,7 +86,7 @@ def print_result(
 
     Console().print(result.table(metrics, numbers.intervals, numbers.failures))
     for caution in result.cautions:
-        print(caution)
+        print(escape_controls(caution))
     changing = [cell for cell in result.cells if cell.trial.is_changed and cell.outcome in SCORED]
     if unchanged := [cell for cell in changing if not any(episode.novel for episode in cell.episodes)]:
         print(f"In {len(unchanged)} of {len(result.cells)} cells the trial ended before the change came.")

@@ -140,6 +140,8 @@ def test_reports_say_that_devmode_was_used(devmode: Client, tmp_path: Path, caps
     assert run_command(["report", str(devmode.journal.path), "-o", str(page)]) == 0
     assert " ".join(capsys.readouterr().out.split()).count(told) == 1
     assert told in page.read_text()
+    assert run_command(["report", str(devmode.journal.path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cautions"] == [told]
 
 
 @pytest.mark.parametrize(
