@@ -103,18 +103,19 @@ def gather_episodes(episodes: Iterable[tuple[str, ...]], name: PhaseName = "test
 def _read_window(text: str, length: int, fixed: bool) -> Window | None:
     """Return the window of the onset: as the setting says, or the middle half of the test; None if fixed elsewhere."""
     if not text:
-        return None if fixed or not length else _middle_half(length)
+        return None if fixed or not length else middle_half(length)
     found = re.fullmatch(r"(\d{1,12})(?:-(\d{1,12}))?", text)
     low, high = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
     if not low <= high < length:
         raise InvalidInput(
             f"Setting 'onset' cannot be '{text}': the test has a length of {length}, and 0 to {length - 1} of it may "
-            f"precede the change. Write a number, or a window such as {'-'.join(map(str, _middle_half(length)))}."
+            f"precede the change. Write a number, or a window such as {'-'.join(map(str, middle_half(length)))}."
         )
     return low, high
 
 
-def _middle_half(length: int) -> Window:
+def middle_half(length: int) -> Window:
+    """Return the window that is used if the user asks for none."""
     return min(math.ceil(length / 4), length // 2), 3 * length // 4
 
 

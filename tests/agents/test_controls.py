@@ -15,10 +15,12 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.performance import split_periods
 from openfield.registry import CONTROLS, find_agent, find_domain, is_control
 from openfield.rollout import Rollout, drive
+from openfield.runner.isolation.bubblewrap import find_obstacle
 from openfield.trial import derive
 from support.places import MAZE
 from support.worlds import TINY, act, end
 
+OBSTACLE = find_obstacle()
 SPEC = of.Spec(domain="tiny", task="", actions=of.Discrete(2))
 BLIND = {"training": 1, "before": 4, "after": 4, "onset": "2-6", "length": 2}
 
@@ -83,13 +85,14 @@ def test_the_quitter_leaves_when_it_earns_too_little() -> None:
     beliefs_of(agent, good * 4 + bad * 2)
     with pytest.raises(RuntimeError, match="my last 2 episodes went badly"):
         agent(act(first=True))
-    beliefs_of(make("quitter:1000"), bad * 20)
+    beliefs_of(make("quitter:1000"), good * 4 + bad * 20)
+    beliefs_of(make("quitter:1"), [act(first=True), end(reward=-1.0)] * 5)
 
 
 def test_the_quitter_goes_by_the_performance_where_it_is_shown() -> None:
-    agent = make("quitter:1")
+    agent, shown = make("quitter:1"), [end(reward=9.0, feedback={"performance": worth}) for worth in (1.0, 0.4)]
     with pytest.raises(RuntimeError):
-        beliefs_of(agent, [act(first=True), end(reward=9.0, feedback={"performance": 0.0}), act(first=True)])
+        beliefs_of(agent, [act(first=True), shown[0], act(first=True), shown[1], act(first=True)])
 
 
 @pytest.mark.parametrize("text", ["counter:x", "counter:1.5", "counter:-1", "doubter:2", "doubter:nan", "counter:"])
@@ -161,6 +164,14 @@ def test_the_peeker_finds_the_truth_in_a_run_file(path: Path, monkeypatch: pytes
         drive(Rollout(world), answer)
         assert all(rights)
         assert f"the run file {path.name}" in (agent.found or [])
+
+
+@pytest.mark.skipif(bool(OBSTACLE), reason=f"bubblewrap does not work here: {OBSTACLE}")
+def test_the_isolated_peeker_finds_nothing(path: Path) -> None:
+    (cell,) = of.run(of.isolate("peeker"), find_domain(MAZE).trials(1, unchanged=0, training=0), path).cells
+    beliefs = [episode.belief for episode in cell.episodes]
+    assert all(belief is not None and belief.detail == {"found": []} for belief in beliefs)
+    assert set(stated(cell)) == {0.0}
 
 
 def test_the_peeker_reads_telling_words_in_what_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,22 @@ from typing import Any
 
 from openfield.domain import Domain
 from openfield.testing.agent import check_agent
+from openfield.testing.controls import check_controls
 from openfield.testing.evidence import list_competitors
 from openfield.testing.report import Finding, Report
 from openfield.testing.wire import check_wire
 from openfield.testing.world import check_world
 
-__all__ = ["Conformance", "Finding", "Report", "check_agent", "check_domain", "check_wire", "check_world"]
+__all__ = [
+    "Conformance",
+    "Finding",
+    "Report",
+    "check_agent",
+    "check_controls",
+    "check_domain",
+    "check_wire",
+    "check_world",
+]
 
 
 def check_domain(domain: Domain[Any]) -> Report:

@@ -5,7 +5,7 @@ Part of the conformance kit. `world.py` judges it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -31,10 +31,14 @@ MORE_SEEDS = 2
 
 def check_trials(domain: Domain[Any]) -> list[Trial]:
     """Return a small trial for every declared novelty, or one trial without novelty if none is declared."""
-    own = getattr(domain, "check_settings", None)
-    settings = getattr(domain, "demo_settings", {}) if own is None else own
     names = [novelty.id for novelty in domain.novelties] or ["none"]
-    return [domain.trials(count=1, novelty=name, unchanged=0, **settings)[0] for name in names]
+    return [domain.trials(count=1, novelty=name, unchanged=0, **check_settings(domain))[0] for name in names]
+
+
+def check_settings(domain: Domain[Any]) -> Mapping[str, Any]:
+    """Return the settings of small trials: the domain's `check_settings`, or if it has none, its `demo_settings`."""
+    own: Mapping[str, Any] | None = getattr(domain, "check_settings", None)
+    return getattr(domain, "demo_settings", {}) if own is None else own
 
 
 def check_agents(domain: Domain[Any]) -> list[AgentSource]:

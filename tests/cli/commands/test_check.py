@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from openfield.testing import Finding, Report
 from support.places import MAZE
 
 
@@ -15,3 +16,12 @@ def test_check_finds_nothing_wrong_with_the_maze(openfield: Any) -> None:
     said = openfield("check", MAZE, "--json")
     assert said.status == 0
     assert json.loads(said.out)
+
+
+def test_check_with_controls_names_those_that_did_not_fail(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Finding("control counter", "chance", False, "concordance 0.90, p = 0.0001")
+    monkeypatch.setattr("openfield.testing.check_controls", lambda domain: Report((found,)))
+    said = openfield("check", MAZE, "--controls")
+    assert said.status == 2
+    assert "FAILED  control counter  chance  concordance 0.90, p = 0.0001" in said.out
+    assert json.loads(openfield("check", MAZE, "--controls", "--json").out)["findings"][0]["passed"] is False

@@ -107,8 +107,8 @@ class Sleeper(Control):
 class Quitter(Doubter):
     """Guesses as the doubter does, and raises an error once its last `n` test episodes went badly.
 
-    They went badly if they earned nothing, or at most half of what the episodes before did. It goes by what it is told:
-    the performance if that is shown, or else the rewards.
+    They went badly if they earned less than half of what the episodes before did. It goes by what it is told: the
+    performance if that is shown, or else the rewards.
     """
 
     usual, bounds = 3, (1.0, 1e12)
@@ -136,8 +136,8 @@ class Quitter(Doubter):
 
     def _does_badly(self) -> bool:
         recent, before = self._scores[-self._patience :], self._scores[: -self._patience]
-        usual = sum(before) / len(before) if before else 0.0
-        return len(recent) == self._patience and sum(recent) / len(recent) <= max(usual / 2, 0.0)
+        usual = sum(before) / len(before) if before else -math.inf
+        return sum(recent) / len(recent) < min(usual, usual / 2)
 
 
 class Clock:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from openfield.console import print_json, print_table
 
 
-def check(domain: str, /, *, json: bool = False) -> None:
+def check(domain: str, /, *, controls: bool = False, json: bool = False) -> None:
     """Check that a domain keeps the rules every domain must keep.
 
     Args:
         domain: A domain's name, `module:attribute` or `file.py`.
+        controls: Check instead that agents which must fail do fail, in 40 trials.
         json: Print the findings as JSON.
 
     Example:
@@ -17,9 +18,9 @@ def check(domain: str, /, *, json: bool = False) -> None:
     """
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
-    from openfield.testing import check_domain
+    from openfield.testing import check_controls, check_domain
 
-    report = check_domain(find_domain(domain))
+    report = (check_controls if controls else check_domain)(find_domain(domain))
     if json:
         print_json(report)
     else:
