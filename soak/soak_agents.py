@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from common import QUICK, SMALL, complete, finish, folder, report, tell
 from misbehaving_agents import DEEDS
@@ -37,29 +38,36 @@ def main() -> None:
         for name, code in PROGRAMS.items():
             (place / f"{name}.py").write_text(HELLO + code)
             agents += ["--agent", f"program_{name}=process:{sys.executable} {place / name}.py"]
-        trials = ["--trials", "1", "--set", "unchanged=0"] if SMALL else QUICK[MAZE]
-        words = ["run", MAZE, *trials, "--workers", "2", "--reply-seconds", "3", "-o"]
-        alone, path = place / "alone.sqlite", place / "run.sqlite"
-        complete([*words, str(alone), "--agent", "random", "--agent", "last=compass"])
-        began = time.monotonic()
-        status, said = complete([*words, str(path), "--agent", "random", *agents, "--agent", "last=compass"])
-        seconds, count = round(time.monotonic() - began, 1), len(DEEDS) + len(PROGRAMS)
-        report("agents", "exit status", status, 0, agents=count, seconds=seconds)
-        report("agents", "tracebacks of ours", said.count("src/openfield/runner"), 0)
-        expected, found = tell(alone), tell(path)
-        report("agents", "good cells that differ", sum(found[key] != expected[key] for key in expected), 0)
-        judge(path)
-        report("agents", "processes left", len(find_left()), 0)
+        for way in ("in workers", "isolated"):
+            play(place / f"{way}.sqlite", way, agents)
+            report("agents", f"{way}: processes left", len(find_left()), 0)
 
 
-def judge(path: Path) -> None:
+def play(path: Path, way: str, agents: list[str]) -> None:
+    """Play all of them between two good agents, and those alone."""
+    trials = ["--trials", "1", "--set", "unchanged=0"] if SMALL else QUICK[MAZE]
+    words = ["run", MAZE, *trials, "--workers", "2", "--reply-seconds", "3", "-o"]
+    alone = path.with_suffix(".alone.sqlite")
+    complete([*words, str(alone), "--agent", "random", "--agent", "last=compass"])
+    began, isolated = time.monotonic(), ["--isolate"] if way == "isolated" else []
+    status, said = complete([*words, str(path), *isolated, "--agent", "random", *agents, "--agent", "last=compass"])
+    count, seconds = len(agents) // 2, round(time.monotonic() - began, 1)
+    report("agents", f"{way}: exit status", status, 0, agents=count, seconds=seconds)
+    report("agents", f"{way}: tracebacks of ours", said.count("src/openfield/runner"), 0)
+    expected, found = tell(alone), tell(path)
+    report("agents", f"{way}: good cells that differ", sum(found.get(key) != expected[key] for key in expected), 0)
+    judge(path, way)
+
+
+def judge(path: Path, way: str) -> None:
     """Say which cells have no outcome, and which failures were not blamed on the agent."""
     with Run(path) as run:
         outcomes = {(cell.agent, cell.trial.id): (str(cell.outcome), cell.note) for cell in run.cells()}
     ours = {key: value for key, value in outcomes.items() if not value[0].startswith(("agent_", "done", "truncated"))}
     blamed = {agent for (agent, _), (outcome, _) in outcomes.items() if outcome.startswith("agent_")}
-    report("agents", "cells that are not the agent's fault", len(ours), 0, cells=len(outcomes), blamed=len(blamed),
-           which=sorted({f"{agent}: {value}" for (agent, _), value in ours.items()}))  # fmt: skip
+    which = sorted({f"{agent}: {value}" for (agent, _), value in ours.items()})
+    more: dict[str, Any] = {"cells": len(outcomes), "blamed": len(blamed), "which": which}
+    report("agents", f"{way}: cells that are not the agent's fault", len(ours), 0, **more)
 
 
 def find_left() -> list[str]:
