@@ -13,7 +13,7 @@ from support.places import MAZE
 
 def test_lists_name_everything_of_a_domain(openfield: Any) -> None:
     assert "A small maze in which left and right may be swapped" in openfield("list", "domains", MAZE).out
-    assert {"random", "compass"} <= set(openfield("list", "agents", MAZE).out.split())
+    assert {"random", "compass", "counter", "enumerator"} <= set(openfield("list", "agents", MAZE).out.split())
     assert {"swapped", "slip:easy", "slip:hard"} <= set(openfield("list", "novelties", MAZE).out.split())
     assert "integer >= 3 <= 20  6        Cells along each side." in openfield("list", "settings", MAZE).out
     assert {"performance", "detection", "adaptation"} <= set(openfield("list", "metrics").out.split())

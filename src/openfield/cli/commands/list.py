@@ -33,7 +33,7 @@ def _rows(what: Things, name: str | None) -> Rows:
 
     from openfield.errors import InvalidInput
     from openfield.metrics.catalogue import installed_metrics
-    from openfield.registry import find_domain, installed_agents, installed_domains
+    from openfield.registry import CONTROLS, find_domain, installed_agents, installed_domains
     from openfield.settings import setting_rows
 
     if what == "metrics":
@@ -54,6 +54,7 @@ def _rows(what: Things, name: str | None) -> Rows:
         ]
     if what == "agents":
         anywhere = [(name, "any that names its actions") for name in installed_agents()]
+        anywhere += [(name, "any: a control, which must fail") for name in CONTROLS]
         return ("agent", "domain"), [*anywhere, *((name, each.name) for each in domains for name in each.agents)]
     return ("domain", "novelty", "level", "kind", "meaning"), [
         (domain.name, each.id, each.level, each.kind, each.note) for domain in domains for each in domain.novelties
