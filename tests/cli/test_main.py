@@ -14,7 +14,7 @@ from openfield.journal.writer import Journal
 from support.places import MAZE
 
 INTERRUPTING = """
-import os, pathlib, signal
+import os, pathlib, subprocess
 import openfield as of
 
 class Interrupting:
@@ -28,7 +28,7 @@ class Interrupting:
         self.turns += 1
         if self.turns == 50 and not pathlib.Path("pressed").exists():
             pathlib.Path("pressed").touch()
-            os.kill(self.target, signal.SIGINT)
+            subprocess.run(["kill", "-INT", str(self.target)])  # as the user does: an agent itself may not
         return of.Reply("left")
 """
 
