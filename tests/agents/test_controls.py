@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import openfield as of
 from openfield.agents.controls import Peeker
@@ -18,6 +19,7 @@ from openfield.rollout import Rollout, drive
 from openfield.runner.isolation.bubblewrap import find_obstacle
 from openfield.trial import derive
 from support.places import MAZE
+from support.walks import Walks
 from support.worlds import TINY, act, end
 
 OBSTACLE = find_obstacle()
@@ -212,3 +214,23 @@ def test_a_counter_is_right_only_where_the_onset_is_fixed(tmp_path: Path) -> Non
     assert all(is_right(cell) for cell in fixed.cells)
     assert len({len(split_periods(cell).before) for cell in blind.cells}) > 2
     assert not all(is_right(cell) for cell in blind.cells)
+
+
+class Schooled(Walks):
+    """A domain whose agents are trained in a trial of its own, as in Doom."""
+
+    name = "schooled"
+
+    def trials(self, *args: Any, **options: Any) -> list[of.Trial]:
+        made = super().trials(*args, **options)
+        school = replace(made[0], seed=7, phases=(of.Phase("training", 1),), scenario=None, window=None)
+        return [school, *(replace(trial, phases=trial.phases[1:], after=school.id) for trial in made)]
+
+
+@pytest.mark.parametrize("name", ["peeker", "enumerator"])
+def test_training_in_a_trial_of_its_own_hides_nothing(name: str, path: Path) -> None:
+    schooled = of.registry.use_domain(Schooled())
+    _, *tests = of.run(name, schooled.trials(2), path).cells
+    changed = [cell for cell in tests if cell.trial.is_changed]
+    assert len(changed) == 2
+    assert all(is_right(cell) for cell in changed)

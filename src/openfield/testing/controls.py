@@ -61,7 +61,12 @@ def _play_all(domain: Domain[Any], changed: int, folder: Path) -> Iterator[Findi
         return Result([folder / f"{run}.sqlite"])
 
     trials = draw_trials(domain, changed, 0)
-    blind = {"counter": f"counter:{_middle_of_window(trials)}", "alarmist": "alarmist", "quitter": "quitter"}
+    patience = max(1, min(3, trials[0].test_length // 4))  # in a short test it must quit soon, or not at all
+    blind = {
+        "counter": f"counter:{_middle_of_window(trials)}",
+        "alarmist": "alarmist",
+        "quitter": f"quitter:{patience}",
+    }
     played = play("blind", _as_controls(blind), trials)
     yield from (judge_chance(name, played) for name in blind)
     yield judge_quitting(played, play("stays", _as_controls({"quitter": STAYS}), trials), domain)

@@ -30,11 +30,13 @@ class Enumerator(Control):
     def __init__(self, domain: Domain[Any], spec: Spec, seed: int, number: float | None = None) -> None:
         super().__init__(domain, spec, seed, number)
         self._domain, self._seed = domain, seed
-        self._own: list[Trial] | None = None
+        self._own: list[Trial] = []
+        self._looked: set[str] = set()
 
     def believe(self, turn: Turn) -> Belief:
         """Return the share of the trials it may be in that have changed by now."""
-        if self._own is None:
+        if not self._own and turn.phase not in self._looked:  # training may be a trial of its own
+            self._looked.add(turn.phase)
             self._own = self._recognise(turn)
         return expect_change(self._own, self.now)
 
@@ -55,12 +57,13 @@ def list_public(domain: Domain[Any], roots: int, count: int) -> list[Trial]:
     kinds = [{}, getattr(domain, "check_settings", None) or {}, getattr(domain, "demo_settings", None) or {}]
     different = [settings for number, settings in enumerate(kinds) if settings not in kinds[:number]]
     made = [trial for settings in different for root in range(roots) for trial in _make(domain, count, root, settings)]
-    return list({trial.id: trial for trial in made}.values())
+    return list({trial.id: trial for trial in made if not trial.is_training}.values())
 
 
 def _make(domain: Domain[Any], count: int, root: int, settings: dict[str, Any]) -> list[Trial]:
+    novelty = domain.default_novelty or next((each.id for each in domain.novelties), None)  # all have the same onsets
     try:
-        return domain.trials(count, root, **settings)
+        return domain.trials(count, root, novelty, **settings)
     except Exception:  # data may be missing here; a control then knows less, and does not fail
         return []
 

@@ -46,7 +46,8 @@ class Peeker(Control):
 
     def believe(self, turn: Turn) -> Belief:
         """Return the truth if it is in reach, and where it was found."""
-        if self.found is None:
+        changed = self._rollout is not None and self._rollout.turn is not turn  # a further trial of the same agent
+        if self.found is None or changed:
             self.found = list(self._search(turn))
         return Belief(self._conclude(turn), detail={"found": self.found})
 
@@ -74,12 +75,15 @@ class Peeker(Control):
             yield "cells in memory"
 
     def _read_trials(self, path: Path) -> list[Trial]:
-        """Return the trials of a run file that give an agent this seed."""
+        """Return the trials of a run file that give an agent this seed, or come after one that does."""
         try:
             with Run(path) as run:
-                return [record.trial for record in run.cells(with_episodes=False) if record.cell.seed == self._seed]
+                cells = run.cells(with_episodes=False)
         except (OpenfieldError, OSError):
             return []
+        own = {cell.trial.id for cell in cells if cell.cell.seed == self._seed}
+        tests = [cell for cell in cells if not cell.trial.is_training and own & {cell.trial.id, cell.trial.after}]
+        return [cell.trial for cell in tests if cell.outcome is None] or [cell.trial for cell in tests]
 
 
 def _search_stack() -> Iterator[Rollout]:
