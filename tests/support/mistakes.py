@@ -45,6 +45,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("run maze.py --trials 1.5", "--trials takes a whole number, not '1.5'."),
         ("run maze.py --repeats 1.5", "--repeats takes a whole number, not '1.5'."),
         ("run maze.py --workers 1.5", "--workers takes a whole number, not '1.5'."),
+        ("run maze.py --tag 'two words'", "A tag is a word of letters, digits and . : + - _, not 'two words'."),
         ("run maze.py --reply-seconds soon", "--reply-seconds takes a number, not 'soon'."),
         ("run maze.py --novelty ''", "--novelty is empty. Is a variable of your shell not set?"),
         ("run maze.py --novelty=", "--novelty is empty. Is a variable of your shell not set?"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from openfield.journal.reader import Run
+from openfield.runner.provenance import read_provenance
 from support.places import MAZE
 
 SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3", "--set", "unchanged=0")
@@ -87,7 +88,11 @@ def test_a_client_plays_leaves_and_comes_back(tmp_path: Path) -> None:
         assert server.wait(60) == 130
     with Run(tmp_path / "x.sqlite") as run:
         (cell,) = run.cells()
+        (made,) = read_provenance(run.facts, run.path)
+        assert [source.name for source in run.sources()] == ["maze.py"]
     assert (cell.agent, cell.outcome, len(cell.episodes)) == ("ada", "done", 2)
+    assert made.command.startswith("openfield serve ")
+    assert "sesame" not in made.command
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

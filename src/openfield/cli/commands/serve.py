@@ -95,6 +95,7 @@ def _serve_trials(
 
     from openfield.journal.lock import holding
     from openfield.journal.writer import Journal
+    from openfield.runner.provenance import RunOrigin
     from openfield.serving.dispatch import open_dispatcher, serve_domain
     from openfield.serving.listen import allow_connections, fastest_loop, refusing_place
 
@@ -106,6 +107,8 @@ def _serve_trials(
     allow_connections()
     with _collecting_rarely(), _ending_when_told(), holding(path) as begun, Journal(path) as journal:
         wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
+        origin = RunOrigin({}, [domain])
+        journal.enter((), {}, origin.facts(), origin.sources())
         with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(host, port):
             runner.run(serve_domain(wire, dispatcher, host, port, ready))
 
