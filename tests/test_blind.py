@@ -10,6 +10,7 @@ import pytest
 
 import openfield as of
 from openfield.blind import gather_episodes
+from openfield.cell import Cell
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput
 from openfield.registry import find_domain
@@ -131,3 +132,18 @@ def first_observations(domain: of.Domain[Any], trial: Trial) -> Iterator[Any]:
 def test_neighbouring_episodes_with_the_same_novelty_are_one_phase() -> None:
     phases = gather_episodes([(), (), ("a",), ("a",), ()])
     assert [(phase.episodes, phase.novelty) for phase in phases] == [(2, ()), (2, ("a",)), (1, ())]
+
+
+def test_an_agent_cannot_tell_twins_by_its_own_seed() -> None:
+    trials = make(MAZE, 5)
+    assert len({trial.seed for trial in trials}) == 5
+    assert len({Cell("mine", trial).seed for trial in trials}) == 7
+
+
+def test_twins_of_ond_share_no_samples_that_would_tell_the_others() -> None:
+    domain = find_domain("ond")
+    trials = domain.trials(1, unchanged=1, training=30, round_size=5, before=2, after=2, onset=2)
+    tests = [domain.world(trial).test for trial in trials]
+    pictures = [{picture.tobytes() for picture in test.images} for test in tests]
+    assert len(pictures[0] & pictures[1]) < 5
+    assert tests[0].known == tests[1].known

@@ -24,8 +24,12 @@ class Cell(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def seed(self) -> int:
-        """The agent's own seed. The world's is the trial's, so that all agents meet the same worlds."""
-        return derive(self.trial.seed, "agent", self.agent, self.repeat)
+        """The agent's own seed. The world's is the trial's, so that all agents meet the same worlds.
+
+        An unchanged twin has the world of another trial. Its agent has a seed of its own, which tells no twins.
+        """
+        twin = ("unchanged",) if self.trial.is_unchanged_twin else ()
+        return derive(self.trial.seed, "agent", self.agent, self.repeat, *twin)
 
     @property
     def after(self) -> str | None:

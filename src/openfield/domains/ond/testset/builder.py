@@ -108,7 +108,11 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = None) -> Built:
-    """Build the test of a trial, with the onset where its phases have it."""
+    """Build the test of a trial, with the onset where its phases have it.
+
+    An unchanged twin has the classes of its trial and samples of its own: by samples that both had, a client that
+    keeps them could tell the others.
+    """
     test = [phase for phase in trial.phases if phase.name == "test"]
     before = sum(phase.episodes for phase in test if not phase.novelty)
     settings, changed = (
@@ -116,7 +120,9 @@ def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = N
         for phase in (Phase("test"), trial.phases[-1])
     )
     calm = before // 2 if trial.window is None else trial.window[0] // 2
-    return build_test(settings, changed, trial.seed, split, calm, trial.version)
+    seed, split = trial.seed, trial.seed if split is None else split
+    drawn = derive(seed, "unchanged") if trial.is_unchanged_twin else seed
+    return build_test(settings, changed, drawn, split, calm, trial.version)
 
 
 def build_test(
