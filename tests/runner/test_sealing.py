@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +48,14 @@ def test_a_secret_that_others_can_read_is_refused(path: Path, tmp_path: Path) ->
     seal(path, secret)
     secret.chmod(0o640)
     with pytest.raises(InvalidInput, match=r"Others can read .* chmod 600"):
+        seal(path, secret)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_secret_is_a_regular_file(path: Path, tmp_path: Path, make: Callable[[Path], None]) -> None:
+    secret = tmp_path / "secret"
+    make(secret)
+    with pytest.raises(InvalidInput, match="secret is no regular file"):
         seal(path, secret)
 
 

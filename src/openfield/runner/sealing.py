@@ -57,7 +57,10 @@ def _read_secret(path: Path) -> int:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w", encoding="ascii") as file:
                 file.write(f"{secrets.randbits(SEED_BITS):032x}\n")
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # a pipe would be waited for
+            raise InvalidInput(f"{path} is no regular file. Name one, or one that is missing: it is made.")
+        if stat.S_IMODE(mode) & 0o077:
             raise InvalidInput(f"Others can read {path}, so it is no secret. Allow only its owner: chmod 600 {path}")
         text = path.read_text(encoding="ascii").strip()
     except OSError as error:

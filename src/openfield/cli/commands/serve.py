@@ -72,6 +72,8 @@ def serve(
     changes = prepare(known, "serve", options)
     host = listen.host or changes.host or "127.0.0.1"
     port = changes.port if listen.port is None else listen.port
+    if listen.token and changes.needs_token:
+        raise InvalidInput(f"Other options of {known.name} already say which tokens let clients in. Leave out --token.")
     check_exposure(host, bool(listen.token) or changes.needs_token)
     if changes.trials_from and trial_options != DEFAULT:
         others = "--trials, --seed, --novelty, --set and --redlight"

@@ -57,6 +57,8 @@ class OndServeOptions:
                 raise InvalidInput("--team NAME:TOKEN may hold letters, digits and the signs - _ . ~ and nothing else.")
             if token in found:
                 raise InvalidInput(f"The teams {found[token]} and {name} have the same token. Give each its own.")
+            if name in found.values():
+                raise InvalidInput(f"The team {name} is given twice. Give it one token.")
             found[token] = name
         return found
 

@@ -93,9 +93,11 @@ def test_with_teams_nobody_comes_in_without_a_token(teams: Client, token: str) -
         (("red:",), "--team takes a team and its token"),
         (("red:a/b",), "may hold letters, digits"),
         (("red:x", "blue:x"), "The teams red and blue have the same token"),
+        (("red:x", "red:x"), "The teams red and red have the same token"),
+        (("red:x", "red:y"), "The team red is given twice"),
     ],
 )
-def test_a_token_without_a_team_is_refused(given: tuple[str, ...], says: str) -> None:
+def test_a_wrong_team_is_refused(given: tuple[str, ...], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         OndServeOptions(team=given).prepare()
 
@@ -109,6 +111,16 @@ def test_the_command_refuses_a_token_without_a_team(
     assert said.count("\n") == 1
     assert "--team takes a team and its token" in said
     assert "s3cret" not in said
+
+
+def test_with_teams_the_command_takes_no_other_token(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["serve", "ond", "--data", str(data), "--team", "red:r3d", "--token", "s3cret"]
+    assert run_command([*words, "-o", str(tmp_path / "r.sqlite")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "Leave out --token" in said
 
 
 def test_scores_before_the_last_round_need_a_server_in_devmode(client: Client, devmode: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import msgspec
@@ -75,6 +76,11 @@ def test_a_data_directory_belongs_to_its_trials(tmp_path: Path) -> None:
     (folder / "origins.json").unlink()
     assert write_trials(DOMAIN, small_trials(seed=1), folder) == folder, "published ones say nothing of trials"
     assert [path.name for path in tmp_path.iterdir()] == ["x.data"]
+
+
+def test_only_its_owner_reads_a_data_directory(tmp_path: Path) -> None:
+    folder = write_trials(DOMAIN, small_trials(), tmp_path / "x.data")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_the_command_refuses_another_seed_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -220,6 +220,7 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
         return folder
     settings, split = domain.settings_in(trials[0], Phase("test")), trials[0].seed
     draft = folder.with_name(f".{folder.name}.{os.getpid()}.part")  # a crash must not leave half of it
+    draft.mkdir(0o700, parents=True, exist_ok=True)  # labels and seeds are for its owner alone
     names = _write_built(draft, settings, [build_trial(domain, trial, split) for trial in trials])
     content = msgspec.json.encode(dict(sorted(zip(names, origins, strict=True))))
     (draft / data_directory.ORIGINS_NAME).write_bytes(content)
