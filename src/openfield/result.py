@@ -30,11 +30,11 @@ from openfield.trial import Trial
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from openfield.journal.versions import CodeVersion
     from openfield.metrics.failures import Policy
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
-    from openfield.runner.fingerprint import CodeVersion
 
 
 HIDDEN_FACTS = ("domain ", "rules ", "session ", FACT, SIGNATURE)

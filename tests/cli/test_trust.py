@@ -15,6 +15,7 @@ import pytest
 import openfield as of
 from openfield.journal.writer import Journal
 from openfield.runner.plan import make_cells
+from openfield.runner.run import RunWarning
 from support.places import MAZE
 
 EVIL = """
@@ -107,7 +108,7 @@ def test_a_trusted_file_runs_and_says_what(openfield: Any, run: Path, evil: Path
 def test_a_run_of_ones_own_goes_on_without_a_word_of_trust(
     openfield: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another user is asked for trust, once."""
+    """Another user is asked for trust, once, and so is one who edited the agent since."""
     (tmp_path / "mine.py").write_text(AGENT)
     path = tmp_path / "run.sqlite"
     small = ("--trials", "1", "--set", "training=0", "--set", "before=1", "--set", "after=1", "--workers", "0")
@@ -115,10 +116,17 @@ def test_a_run_of_ones_own_goes_on_without_a_word_of_trust(
     said = openfield("resume", path, "--workers", "0")
     assert said.status == 0
     assert f"names this code, which runs now: {MAZE}, {tmp_path / 'mine.py'}:lucky" in said.err
+    (tmp_path / "mine.py").write_text(f"{AGENT}# edited")
+    said = openfield("resume", path, "--workers", "0")
+    assert (said.status, said.err.count("\n")) == (2, 1)
+    assert f"or that has changed or moved since: {tmp_path / 'mine.py'}:lucky. If you trust" in said.err
+    with pytest.warns(RunWarning, match="An earlier version of"):
+        assert openfield("resume", path, "--workers", "0", "--trust").status == 0
+    assert openfield("resume", path, "--workers", "0").status == 0
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
     said = openfield("resume", path, "--workers", "0")
     assert (said.status, said.err.count("\n")) == (2, 1)
-    assert f"you did not sign: {MAZE}, {tmp_path / 'mine.py'}:lucky. If you trust it, add --trust." in said.err
+    assert f"or that has changed or moved since: {MAZE}, {tmp_path / 'mine.py'}:lucky. If you trust" in said.err
     assert openfield("resume", path, "--workers", "0", "--trust").status == 0
     assert openfield("resume", path, "--workers", "0").status == 0
 

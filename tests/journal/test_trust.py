@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,14 +43,42 @@ def test_the_key_is_made_once_and_only_for_code() -> None:
 def test_code_runs_if_this_user_signed_it(path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     with write(path, **sign_code([CODE])) as run:
         admit_code(run, [CODE])
-        with pytest.raises(InvalidInput, match=r"names code that you did not sign: other\.py:Agent\. If you trust it"):
+        with pytest.raises(InvalidInput, match=r"has changed or moved since: other\.py:Agent\. If you trust it"):
             admit_code(run, [CODE, "other.py:Agent"])
         admit_code(run, ["other.py:Agent"], trust=True)
         monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "another"))
         for _ in range(2):  # without a key, and with another one
-            with pytest.raises(InvalidInput, match="you did not sign: process:"):
+            with pytest.raises(InvalidInput, match="or moved since: process:"):
                 admit_code(run, [CODE])
             sign_code([CODE])
+
+
+def test_code_that_changed_or_moved_is_not_signed(path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """Whatever it is named by: a file, a module of the working folder, a command, or a command that hides its file."""
+    code = [str(home / "one" / "mine.py"), "mine:Agent", "process:python mine.py", "process:sh -c 'exec ./mine.py'"]
+    for name in ("one", "two"):
+        (home / name).mkdir()
+        (home / name / "mine.py").write_text("import beside")
+        (home / name / "beside.py").write_text("pass")
+    monkeypatch.chdir(home / "one")
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    with write(path, **sign_code(code)) as run:
+        admit_code(run, code)
+        (home / "one" / "beside.py").write_text("changed")
+        assert refused(run, code) == code[:3]  # what a shell starts is not seen
+        (home / "one" / "beside.py").write_text("pass")
+        admit_code(run, code)
+        monkeypatch.chdir(home / "two")
+        assert refused(run, code) == code[1:]
+        (home / "one" / "mine.py").unlink()  # now the file of this name in the working folder would run
+        assert refused(run, code) == code
+        admit_code(run, code, trust=True)
+
+
+def refused(run: Run, code: list[str]) -> list[str]:
+    with pytest.raises(InvalidInput, match=r"or moved since: .* If you trust it, add --trust\.") as caught:
+        admit_code(run, code)
+    return str(caught.value).partition("since: ")[2].partition(". If you")[0].split(", ")
 
 
 def test_a_forged_signature_does_not_count(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 A run file names code: the files of domains and agents, and the commands of programs. Reading a file runs none of it. To
 go on with a run, to replay it or to film it, the code must run. It may if this user signed it, which a run does with a
-key of the user's own, or if the user says `--trust`.
+key of the user's own, or if the user says `--trust`. A signature covers what the code is and where: changed or moved
+code is not signed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
+from openfield.journal.versions import identify_source, is_command
 from openfield.registry import find_domain, is_control, known_domain
 
 if TYPE_CHECKING:
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 SIGNATURE = "signature"
-"""How the facts begin that hold signatures: the key's id and the digest of the code's name follow."""
+"""How the facts begin that hold signatures: the key's id and a digest of the code follow."""
 
 
 def is_code(source: str | None) -> bool:
@@ -36,7 +40,7 @@ def sign_code(sources: Iterable[str | None]) -> dict[str, str]:
     """Return the facts that let this user run named code again. There are none if no key can be kept."""
     code = [source for source in sources if source is not None and is_code(source)]
     key = _read_key(make=True) if code else None
-    return {} if key is None else {_name_fact(key, source): _sign(key, source) for source in code}
+    return {} if key is None else {_name_fact(key, each): _sign(key, each) for each in map(_describe, code)}
 
 
 def list_code(run: Run) -> list[str]:
@@ -62,7 +66,8 @@ def admit_code(run: Run, code: Iterable[str], trust: bool = False) -> None:
     foreign = [source for source in code if not trust and not _is_signed(facts, key, source)]
     if foreign:
         raise InvalidInput(
-            f"{run.path} names code that you did not sign: {', '.join(foreign)}. If you trust it, add --trust."
+            f"{run.path} names code that you did not sign, or that has changed or moved since: {', '.join(foreign)}. "
+            "If you trust it, add --trust."
         )
 
 
@@ -96,16 +101,35 @@ def key_path() -> Path:
 def _is_signed(facts: dict[str, str], key: bytes | None, source: str) -> bool:
     if key is None:
         return False
-    return hmac.compare_digest(facts.get(_name_fact(key, source), "").encode(), _sign(key, source).encode())
+    code = _describe(source)
+    return hmac.compare_digest(facts.get(_name_fact(key, code), "").encode(), _sign(key, code).encode())
 
 
-def _name_fact(key: bytes, source: str) -> str:
+def _describe(source: str) -> bytes:
+    """Return what is signed: the source, the files it leads to from here, and what is in them.
+
+    A command can reach any file by a name that is relative to the folder it starts in, so that folder is signed too.
+    """
+    code = identify_source(source)
+    paths = [] if code is None else sorted(map(str, code.paths))
+    folder = _name_folder() if is_command(source) else ""
+    return msgspec.json.encode([source, folder, paths, {} if code is None else code.parts], order="sorted")
+
+
+def _name_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # it was removed
+        return ""
+
+
+def _name_fact(key: bytes, code: bytes) -> str:
     key_id = hashlib.sha256(b"id of " + key).hexdigest()[:12]
-    return f"{SIGNATURE} {key_id} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    return f"{SIGNATURE} {key_id} {hashlib.sha256(code).hexdigest()[:12]}"
 
 
-def _sign(key: bytes, source: str) -> str:
-    return hmac.new(key, source.encode(), hashlib.sha256).hexdigest()
+def _sign(key: bytes, code: bytes) -> str:
+    return hmac.new(key, code, hashlib.sha256).hexdigest()
 
 
 def _read_key(make: bool = False) -> bytes | None:

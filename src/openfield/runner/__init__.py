@@ -2,7 +2,7 @@
 
 Start with `plan`, which pairs agents with trials, then `run`, whose scheduler starts cells on one of the `executors`.
 `player` plays one cell; `deadline` and `processes` end agents that do not answer. `experiment` reads experiment files,
-`isolation` closes agents off, `fingerprint` tells versions of an agent apart, and `provenance` says how a run was made.
+`isolation` closes agents off, and `provenance` says how a run was made.
 """
 
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
+    from openfield.journal.versions import CodeVersion
     from openfield.runner.executors import Executor, Inline, Processes
     from openfield.runner.experiment import Experiment, read_experiment
-    from openfield.runner.fingerprint import CodeVersion
     from openfield.runner.plan import Plan, make_plan
     from openfield.runner.provenance import Provenance
     from openfield.runner.run import RunOptions, RunWarning, read_plan, run_plan

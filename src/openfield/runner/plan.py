@@ -17,6 +17,7 @@ from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput
 from openfield.journal.rules import write_rules
 from openfield.journal.trust import sign_code
+from openfield.journal.versions import Code, identify_agent
 from openfield.registry import (
     CONTROL,
     CONTROLS,
@@ -28,7 +29,6 @@ from openfield.registry import (
     find_domain,
     name_control,
 )
-from openfield.runner.fingerprint import Code, identify_agent
 from openfield.runner.isolation.agent import check_isolated
 from openfield.runner.isolation.bubblewrap import settle
 from openfield.runner.isolation.settings import IsolatedAgents, Isolation

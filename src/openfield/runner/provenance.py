@@ -25,7 +25,7 @@ from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.installation import list_extras
 from openfield.journal.schema import SourceText
-from openfield.runner.fingerprint import Code, CodeVersion, find_versions, identify_file, identify_object
+from openfield.journal.versions import Code, CodeVersion, find_versions, identify_file, identify_object
 
 FACT = "command "
 """How the keys of these facts begin; the moment follows."""

@@ -13,7 +13,7 @@ import pytest
 
 from openfield import __version__
 from openfield.core import Reply
-from openfield.runner.fingerprint import CodeVersion, identify_agent, identify_object
+from openfield.journal.versions import CodeVersion, identify_agent, identify_object
 from support.players import Learner, copycat
 from support.worlds import TINY
 

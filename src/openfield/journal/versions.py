@@ -58,6 +58,8 @@ class Code:
         self.parts: dict[str, str] = {}
         self.files: dict[str, Path] = {}
         """Source files that belong to no package, by the name they have in `parts`."""
+        self.paths: list[Path] = []
+        """Where the files are, and the modules of packages."""
         self.imports: set[str] = set()
         """Modules that these files import and that are not among them."""
 
@@ -83,6 +85,7 @@ class Code:
             if name not in self.files:
                 self.parts[f"file {name}"] = digest_file(path)
                 self.files[name] = path
+                self.paths.append(path)
                 waiting += self._follow(path, root) if path.suffix == ".py" else ()
 
     def add_module(self, name: str, path: Path) -> None:
@@ -91,6 +94,7 @@ class Code:
         if package is not None:
             self.parts[f"package {package[0]}"] = package[1]
             self.parts[f"module {name}"] = digest_file(path)
+            self.paths.append(path)
             return
         depth = name.count(".") + (path.stem == "__init__")
         is_nested = list(path.with_suffix("").parts[-depth - 1 :])[: name.count(".") + 1] == name.split(".")
@@ -124,8 +128,8 @@ def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
     """Return the code behind an agent, however the agent was named; None if it is not found."""
     if not isinstance(source, str):
         return identify_object(source)
-    if source.startswith(("process:", "wire:")):
-        return _identify_command(source.partition(":")[2])
+    if is_command(source):
+        return identify_source(source)
     if is_control(control := name_control(source, domain)):
         code = _identify_place(FIND_CONTROL)
         return None if code is None else code.named(control)
@@ -134,6 +138,16 @@ def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
         return _identify_place(built_in) if isinstance(built_in, str) else identify_object(built_in)
     points = find_entry_points("openfield.agents")
     return _identify_place(points[source].value if source in points else source)
+
+
+def identify_source(source: str) -> Code | None:
+    """Return the code that a source names as a command, a file or a module; None if it is not found."""
+    return _identify_command(source.partition(":")[2]) if is_command(source) else _identify_place(source)
+
+
+def is_command(source: str) -> bool:
+    """Return whether the source of an agent is the command of a program."""
+    return source.startswith(("process:", "wire:"))
 
 
 def identify_object(given: Any) -> Code:
@@ -204,6 +218,7 @@ def _identify_command(command: str) -> Code | None:
         return None
     code, said = Code(), [Path(found).name]
     code.parts[f"program {said[0]}"] = digest_file(Path(found))
+    code.paths.append(Path(found).resolve())
     if found.endswith(".py"):
         code.add_file(Path(found).resolve())
     for before, word in pairwise(words):
