@@ -135,12 +135,12 @@ class Result:
     ) -> Iterator[tuple[CellRecord, dict[str, float | None]]]:
         """Yield every cell that counts with its own numbers, before any mean is taken; None if one is not defined."""
         from openfield.metrics.scenario import group_cells, scenario_of
-        from openfield.metrics.summary import list_numbers, states_beliefs
+        from openfield.metrics.summary import counts_beliefs, list_numbers
 
         scored = [cell for cell in self.counted(failures) if cell.is_scored]
         chosen = self._metrics(metrics, scored)
         numbers = [number for number in list_numbers(chosen) if not number.pooled]
-        telling = {key for key, played in group_cells(scored).items() if states_beliefs(played)}
+        telling = {key for key, played in group_cells(scored).items() if counts_beliefs(played)}
         for cell in scored:
             found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
             told = (scenario_of(cell), cell.agent) in telling

@@ -97,6 +97,31 @@ def test_an_agent_that_states_no_belief_has_no_detection_numbers() -> None:
     assert (group.estimates["correct"].mean, group.estimates["correct"].n) == (0.0, 7)
 
 
+def test_an_agent_that_failed_is_not_silent() -> None:
+    """Its failed episodes are alarms and misses, even if it stated no belief before it failed."""
+    cells = [make_cell([], [0.5], outcome="agent_error", trial=make_trial(seed), id=str(seed)) for seed in range(6)]
+    (group,) = summarise(cells, BUILT_IN).groups
+    names = ("correct", "detected", "alarmed", "delay_all")
+    assert [group.estimates[name].mean for name in names] == [0.0, 0.0, 1.0, 4.0]
+    (group,) = summarise(
+        [*cells, make_cell([], [0.5], [0.5], trial=make_trial(7), id="c7")], BUILT_IN, policy="exclude"
+    ).groups
+    assert str(group.estimates["detected"]) == "–"
+
+
+def test_an_unchanged_twin_is_a_trial_more_in_its_own_row_only() -> None:
+    """It shares its seed with a changed trial, so any other row would have the same value twice."""
+    cells = [make_cell([0.5, 0.5], [0.9] * 2, [0.2] * 4, [0.0] * 8, trial=make_trial(n), id=str(n)) for n in range(5)]
+    calm = make_trial(0, phases=(Phase("training", 2), Phase("test", 6)), scenario=("swap",))
+    twin = make_cell([0.5, 0.5], [0.9] * 6, (), [0.0] * 8, trial=calm, id="twin")
+    for played in (twin, replace(twin, outcome="agent_error", episodes=twin.episodes[:3])):
+        (group,) = summarise([*cells, played], BUILT_IN).groups
+        counted = {name: found.n for name, found in group.estimates.items() if found.n > 5}
+        assert set(counted) <= {"concordance"}
+        assert group.estimates["alarmed_unchanged"].n == 1
+        assert group.estimates["training"].n == 5
+
+
 def test_conservative_intervals_use_the_range_of_each_number() -> None:
     beliefs = [[0.0] * 2 + [0.0] * delay + [1.0] * (4 - delay) for delay in (0, 1, 1, 2, 3)]
     trial = [make_trial(seed, phases=(Phase("test", 2), Phase("test", 4, ("swap",)))) for seed in range(5)]

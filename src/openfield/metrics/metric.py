@@ -50,6 +50,9 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A number of all trials together; a single trial does not have it."""
     partial: bool = False
     """Only some trials have it, which depends on the agent: the number of trials is always printed."""
+    unchanged: bool = False
+    """Measured in unchanged twins, and only there. A twin shares its seed with a changed trial, so it is no trial more
+    in any other row."""
 
     @property
     def worst(self) -> float | None:
@@ -77,8 +80,12 @@ class Metric:
 
     def take(self, cell: CellRecord) -> dict[str, float | None]:
         """Return the numbers of a cell; raise if the measure fails or gives a number it does not declare."""
-        if cell.counts and not self.counts_failures:
-            return {number.name: number.worst for number in self.numbers if not number.pooled}
+        failed = cell.counts and not self.counts_failures
+        found = worst_numbers(self, cell) if failed else self._measure(cell)
+        wanted = {number.name for number in self.numbers if number.unchanged == cell.trial.is_unchanged_twin}
+        return {name: value for name, value in found.items() if name in wanted}
+
+    def _measure(self, cell: CellRecord) -> dict[str, float | None]:
         place = f"The metric '{self.name}' fails at cell {cell.id}"
         try:
             found = dict(self.measure(cell))
@@ -120,6 +127,18 @@ def built_in(
 def undefined(metric: Metric) -> dict[str, float | None]:
     """Return the numbers of a cell in which a metric defines none."""
     return dict.fromkeys(number.name for number in metric.numbers if not number.pooled)
+
+
+def worst_numbers(metric: Metric, cell: CellRecord) -> dict[str, float | None]:
+    """Return the worst numbers that a failed cell can have: a count has all episodes of its period."""
+    test = [episode.novel for episode in cell.episodes if episode.phase == "test"]
+    onset = test.index(True) if True in test else len(test)
+    most: dict[Period | None, float] = {"before": onset, "after": len(test) - onset}
+    return {
+        number.name: most[number.within] or None if number.within and number.better == "lower" else number.worst
+        for number in metric.numbers
+        if not number.pooled
+    }
 
 
 @cache

@@ -51,7 +51,7 @@ class AgentResults(msgspec.Struct, frozen=True):
     """The number of cells by outcome, failed ones included."""
     estimates: dict[str, Estimate]
     """Name of a number -> its estimate. Numbers that no trial defines are left out; those about beliefs have no value
-    if the agent states none in the whole scenario."""
+    if the agent states none in the whole scenario and failed no episode."""
     completed: dict[str, Estimate] = {}
     """The same over completed trials only, where failed ones make a difference."""
     iqm: Estimate | None = None
@@ -145,7 +145,7 @@ def estimate_numbers(
     }
     for metric in metrics:
         values |= metric.pool(scored) if metric.pool and scored else {}
-    telling = states_beliefs(scored)
+    telling = counts_beliefs(scored)
     return {
         n.name: SILENT if n.belief and not telling else _estimate(n, values[n.name], intervals, scored)
         for n in list_numbers(metrics)
@@ -172,9 +172,10 @@ def is_countable(cells: Iterable[CellRecord]) -> bool:
     return {cell.trial.window for cell in cells if cell.trial.is_changed} == {None}
 
 
-def states_beliefs(cells: Iterable[CellRecord]) -> bool:
-    """Return whether the agent of these cells states a belief in any test episode."""
-    return any(episode.belief is not None for cell in cells for episode in cell.episodes if episode.phase == "test")
+def counts_beliefs(cells: Iterable[CellRecord]) -> bool:
+    """Return whether rows about beliefs count: the agent states one in some test episode, or failed to play one."""
+    test = (episode for cell in cells for episode in cell.episodes if episode.phase == "test")
+    return any(episode.belief is not None or episode.failed for episode in test)
 
 
 def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
