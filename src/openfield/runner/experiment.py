@@ -74,8 +74,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """The run file."""
         return Path(f"runs/{find_domain(self.domain).name}.sqlite" if self.output is None else self.output)
 
-    def make_trials(self) -> tuple[list[Trial], dict[str, str]]:
-        """Return all trials of the experiment, and what the run file must know of their root seed."""
+    def make_trials(self, usual: int = 5, endless: bool = False) -> tuple[list[Trial], dict[str, str]]:
+        """Return all trials of the experiment, and what the run file must know of their root seed.
+
+        Args:
+            usual: How many trials per novelty, where the experiment does not say it.
+            endless: Whether trials may have no end; only wires and people may play such trials.
+        """
         domain = find_domain(self.domain)
         self._check_source()
         if self.trials_of is not None:
@@ -84,8 +89,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         seed, facts = seal(self.path, secret) if self.sealed or secret else (self.seed or 0, {})
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
-            made += make_trials(domain, self.trials or None, seed, novelty, self.redlight, self.settings)
-        if isinstance(domain, ChecksEnd):
+            made += make_trials(domain, self.trials or None, seed, novelty, self.redlight, self.settings, usual)
+        if isinstance(domain, ChecksEnd) and not endless:
             domain.check_end(make_settings(domain.settings, self.settings), seed)
         return limit(made, self.limits), facts
 

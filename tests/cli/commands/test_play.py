@@ -10,6 +10,7 @@ import pytest
 
 from openfield.core import Belief
 from openfield.journal.reader import Run
+from openfield.runner.sealing import SEED_FACT
 from support.places import MAZE
 
 SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3")
@@ -50,3 +51,10 @@ def test_who_leaves_goes_on_later(openfield: Any, monkeypatch: pytest.MonkeyPatc
         first = [step.reply.action for step in run.steps(cells[0].id, cells[0].attempt) if step.reply]
     assert [(cell.outcome, cell.attempt) for cell in cells] == [("done", 1)] * 2
     assert first[:3] == ["right", "up", "up"]
+
+
+def test_a_person_plays_sealed_trials(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = play(openfield, monkeypatch, "right\n" * 6, "--sealed")
+    assert said.status == 0
+    with Run("x.sqlite") as run:
+        assert f"their root seed was 0x{run.facts[SEED_FACT]}." in said.out

@@ -16,6 +16,7 @@ import pytest
 
 from openfield.journal.reader import Run
 from openfield.runner.provenance import read_provenance
+from openfield.runner.sealing import DIGEST_FACT, SEED_FACT
 from support.places import MAZE
 
 SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3", "--set", "unchanged=0")
@@ -23,8 +24,15 @@ SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set"
 
 @contextmanager
 def serving(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A real server, and the port it says it listens on."""
+    """A real server of small trials."""
     command = [sys.executable, "-m", "openfield", "serve", MAZE, *SMALL, "--port", "0", "-o", "x.sqlite", *words]
+    with started(folder, *command) as found:
+        yield found
+
+
+@contextmanager
+def started(folder: Path, *command: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A server that a command starts, and the port it says it listens on."""
     server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout
     assert server.stderr
@@ -108,6 +116,65 @@ def test_a_server_that_is_told_to_end_keeps_what_was_played(tmp_path: Path, numb
         (cell,) = run.cells()
         assert cell.outcome == "cancelled"
         assert len(list(run.raw_steps(cell.id, 1))) >= 3
+
+
+def serve_to(name: str, folder: Path, *words: str) -> str:
+    """Serve one trial to an agent, and return what the server said in the end."""
+    with serving(folder, "--trials", "1", *words) as (server, port):
+        client = Client(port)
+        client.send(type="hello", name=name)
+        client.play()
+        client.close()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 130
+        assert server.stdout
+        return server.stdout.read()
+
+
+def test_a_sealed_server_keeps_its_seed_and_says_it_in_the_end(tmp_path: Path) -> None:
+    said = serve_to("ada", tmp_path, "--sealed")
+    with Run(tmp_path / "x.sqlite") as run:
+        seed, (trial,) = run.facts[SEED_FACT], run.trials()
+    assert int(seed, 16) >> 96  # with a chance of 2^-32 this fails
+    assert f"The trials were sealed; their root seed was 0x{seed}." in said
+    serve_to("bob", tmp_path, "--sealed")
+    with Run(tmp_path / "x.sqlite") as run:
+        assert [trial.id for trial in run.trials()] == [trial.id], "the same command goes on"
+
+
+def test_the_trials_of_a_run_are_served_again(tmp_path: Path) -> None:
+    said = serve_to("ada", tmp_path, "--secret", "secret")
+    assert "root seed" not in said
+    with Run(tmp_path / "x.sqlite") as run:
+        assert DIGEST_FACT in run.facts
+        trials = [trial.id for trial in run.trials()]
+    command = [sys.executable, "-m", "openfield", "serve", MAZE, "--port", "0", "-o", "y.sqlite"]
+    with started(tmp_path, *command, "--trials-of", "x.sqlite") as (_, port):
+        client = Client(port)
+        client.send(type="hello", name="bob")
+        client.play()
+        client.close()
+    with Run(tmp_path / "y.sqlite") as run:
+        assert [trial.id for trial in run.trials()] == trials
+        assert run.facts["trials of"] == "x.sqlite"
+
+
+@pytest.mark.parametrize("command", ["serve", "play"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--sealed", "--seed", "0"], "either --seed, or --sealed or --secret"),
+        (["--trials-of", "x.sqlite", "--trials", "1"], "leave out trials"),
+        (["--trials-of", "x.sqlite", "--sealed"], "leave out sealed"),
+    ],
+)
+def test_contradicting_sources_of_trials_are_refused(
+    openfield: Any, command: str, words: list[str], message: str
+) -> None:
+    said = openfield(command, MAZE, *words)
+    assert said.status == 2
+    assert said.err.count("\n") == 1
+    assert message in said.err
 
 
 def test_a_taken_port_is_named(openfield: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
-from openfield.cli.shared.results import print_result
+from openfield.cli.shared.results import print_result, print_seed
 
 
 def play(
@@ -34,21 +35,25 @@ def play(
         openfield play commai --set tasks=micro1
     """
     from openfield.agents.human import LineHuman
-    from openfield.api import run
     from openfield.capabilities import HasHuman
     from openfield.errors import Cancelled
     from openfield.registry import find_domain
+    from openfield.result import Result
+    from openfield.runner.plan import make_plan
+    from openfield.runner.run import run_plan
 
     known = find_domain(domain)
     changes = prepare(known, "play", options)
-    unhurried = trial_options.make(known, changes, 1, reply_seconds=None)
     path = output or Path(f"runs/{known.name}-played.sqlite")
+    unhurried, facts = trial_options.make(domain, changes, path, 1, reply_seconds=None)
     usual = known.view() if isinstance(known, HasHuman) else LineHuman
     person = next(iter(changes.agents.values()), usual)
     try:
-        result = run({agent_name: person}, unhurried, path)
+        run_plan(replace(make_plan({agent_name: person}, unhurried), facts=facts), path)
     except Cancelled:
         raise Cancelled(f"Stopped; what you played is in {path}. The same command goes on.") from None
+    result = Result([path])
     print_result(result, as_json=False)
+    print_seed(facts)
     for finish in changes.finish:
         finish(result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from openfield.cli.shared.parameters import (
     NumberOptions,
     RecordOptions,
 )
-from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result
+from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result, print_seed
 from openfield.console import print_json
 from openfield.options import MORE, CommandChanges, Whole
 
@@ -140,17 +139,9 @@ def _run_experiment(
     for finish in changes.finish:
         finish(result)
     if not playing.as_json:
-        _say_seed(facts)
+        print_seed(facts)
         print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
     fail_if_nothing_scored(result, plan.cells)
-
-
-def _say_seed(facts: Mapping[str, str]) -> None:
-    """Say the root seed of a sealed run, now that it is over."""
-    from openfield.runner.sealing import SEED_FACT
-
-    if SEED_FACT in facts:
-        print(f"\nThe trials were sealed; their root seed was 0x{facts[SEED_FACT]}.")
 
 
 def _merge(start: dict[str, Any], changes: CommandChanges, own: dict[str, Any]) -> dict[str, Any]:

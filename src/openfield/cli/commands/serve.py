@@ -15,6 +15,7 @@ from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
+from openfield.cli.shared.results import print_seed
 from openfield.options import Port
 
 if TYPE_CHECKING:
@@ -76,13 +77,14 @@ def serve(
         raise InvalidInput(f"Other options of {known.name} already say which tokens let clients in. Leave out --token.")
     check_exposure(host, bool(listen.token) or changes.needs_token)
     if changes.trials_from and trial_options != DEFAULT:
-        others = "--trials, --seed, --novelty, --set and --redlight"
+        others = "--trials, --seed, --sealed, --secret, --trials-of, --novelty, --set and --redlight"
         raise InvalidInput(f"{changes.trials_from} lists the trials to serve. Leave out {others}.")
-    trials = trial_options.make(known, changes, 5)
     path = output or Path(f"runs/{known.name}-served.sqlite")
+    trials, facts = trial_options.make(domain, changes, path, 5)
     try:
-        _serve_trials(known, trials, path, host, port, Serving(agent_name, listen.token, changes.serving))
+        _serve_trials(known, trials, facts, path, host, port, Serving(agent_name, listen.token, changes.serving))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
+        print_seed(facts)
         raise SystemExit(Cancelled.exit_status) from None
     finally:
         for finish in changes.finish if path.exists() else ():
@@ -90,7 +92,13 @@ def serve(
 
 
 def _serve_trials(
-    domain: Domain[Any], trials: list[Trial], path: Path, host: str, port: int | None, serving: Serving
+    domain: Domain[Any],
+    trials: list[Trial],
+    facts: dict[str, str],
+    path: Path,
+    host: str,
+    port: int | None,
+    serving: Serving,
 ) -> None:
     """Serve trials and record them in a run file until the command is interrupted."""
     import asyncio
@@ -108,9 +116,9 @@ def _serve_trials(
 
     allow_connections()
     with _collecting_rarely(), _ending_when_told(), holding(path) as begun, Journal(path) as journal:
-        wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
         origin = RunOrigin({}, [domain])
-        journal.enter((), {}, origin.facts(), origin.sources())
+        journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())  # first: files are made from a sealed seed
+        wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
         with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(host, port):
             runner.run(serve_domain(wire, dispatcher, host, port, ready))
 

@@ -13,7 +13,6 @@ from openfield.errors import InvalidInput
 from openfield.options import MORE, CommandChanges, Count, Whole, given
 
 if TYPE_CHECKING:
-    from openfield.domain import Domain
     from openfield.runner.provenance import Remarks
     from openfield.trial import Trial
 
@@ -92,20 +91,32 @@ class TrialOptions:
     """A setting of the domain. Repeat it for further settings."""
     redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"])] = False
     """Tell the agent when the world has changed."""
-    seed: Whole = 0
+    seed: Whole | None = None
     """The root of all seeds [0]."""
+    sealed: bool = False
+    """Draw a root seed that no agent can know."""
+    secret: Annotated[str | None, Parameter(group=MORE, metavar="FILE")] = None
+    """A file with the root seed, for several sealed runs; it is made if it is missing."""
+    trials_of: Annotated[str | None, Parameter(group=MORE, metavar="RUN")] = None
+    """Play the trials of another run again."""
 
-    def make(self, domain: Domain[Any], changes: CommandChanges, usual: int, **limits: Any) -> list[Trial]:
-        """Make trials of a domain, or the `usual` number of them. Limits given here win over the domain's options."""
-        from openfield.runner.experiment import limit, make_trials, parse_settings
+    def make(
+        self, domain: str, changes: CommandChanges, run: Path, usual: int, **limits: Any
+    ) -> tuple[list[Trial], dict[str, str]]:
+        """Make trials of a domain, or the `usual` number of them, and what the run file must know of their root seed.
 
-        keys = changes.experiment
-        settings = {**keys.get("settings", {}), **parse_settings(self.set_ or [])}
-        if usual == 1 and not self.trials:
+        Limits given here win over the domain's options.
+        """
+        from openfield.runner.experiment import make_experiment, parse_settings
+
+        keys, own = changes.experiment, given(self)
+        settings = {**keys.get("settings", {}), **parse_settings(own.pop("set_", []))}
+        if usual == 1 and not self.trials and self.trials_of is None:
             settings.setdefault("unchanged", 0)  # a person who asks for nothing plays one trial
-        wanted, novelty = self.trials or keys.get("trials"), self.novelty or keys.get("novelty")
-        made = make_trials(domain, wanted, self.seed, novelty, self.redlight, settings, usual=usual)
-        return limit(made, {**keys.get("limits", {}), **limits})
+        chosen = {key: keys[key] for key in ("trials", "novelty") if key in keys} | own
+        more = {"settings": settings, "limits": {**keys.get("limits", {}), **limits}}
+        experiment = make_experiment({"domain": domain, "output": str(run), **chosen, **more})
+        return experiment.make_trials(usual, endless=True)
 
 
 DEFAULT = TrialOptions()

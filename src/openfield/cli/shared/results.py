@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from shlex import quote
@@ -110,3 +110,11 @@ def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
     judged = [cell for cell in played if not cell.control] or played
     if not any(cell.outcome in SCORED for cell in judged):
         raise NothingScored(f"No cell could be scored. See why: openfield show {quote(str(result.paths[0]))}")
+
+
+def print_seed(facts: Mapping[str, str]) -> None:
+    """Say the root seed of a sealed run, now that it is over."""
+    from openfield.runner.sealing import SEED_FACT
+
+    if SEED_FACT in facts:
+        print(f"\nThe trials were sealed; their root seed was 0x{facts[SEED_FACT]}.")
