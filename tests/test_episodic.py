@@ -65,12 +65,12 @@ def test_a_play_may_be_looked_at() -> None:
     assert world.look("score") == "score at move 1"
 
 
-def test_trials_differ_in_their_seeds_only() -> None:
-    trials = tiny_trials(4, seed=3, length=9)
+def test_trials_with_a_fixed_onset_differ_in_their_seeds_only() -> None:
+    trials = tiny_trials(4, seed=3, length=9, onset=2)
     assert len({trial.id for trial in trials}) == len({trial.seed for trial in trials}) == 4
     assert len({(trial.phases, str(trial.settings)) for trial in trials}) == 1
     assert trials[0].settings == {"length": 9}
-    assert tiny_trials(2, seed=3, length=9) == trials[:2]
+    assert tiny_trials(2, seed=3, length=9, onset=2) == trials[:2]
     assert not {trial.seed for trial in tiny_trials(4, seed=4)} & {trial.seed for trial in trials}
 
 

@@ -64,6 +64,7 @@ def optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fi
 
 def test_options_change_the_run_and_the_commands_own_win(optional: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", optional, "4", "--short", "--trials", "1", "--workers", "0", "--set", "after=2", "--json"]
+    words += ["--set", "unchanged=0"]
     assert run_command(words) == 0
     assert "Noticed." in capsys.readouterr().err
     from openfield.journal.reader import Run

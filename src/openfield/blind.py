@@ -67,7 +67,8 @@ def draw_set(
     twins = _count_unchanged(str(settings.unchanged), len(roots))
     draws = [Draw(seed, novelty, _draw_onset(seed, window)) for seed in roots]
     draws += [Draw(seed, ()) for seed in roots[:twins]]
-    random.Random(derive(roots[0], "order") if roots else 0).shuffle(draws)
+    if twins:
+        random.Random(derive(roots[0], "order")).shuffle(draws)
     drawn = window if window is not None and window[0] < window[1] else None
     return BlindSet(draws, drawn, novelty if drawn or twins else None)
 

@@ -27,8 +27,8 @@ class ForgetfulDispatcher:
 
     async def join(self, *asked: Any) -> Any:
         remote = await self.dispatcher.join(*asked)
-        reply = remote.reply
-        remote.reply = lambda answer: reply(of.Reply(answer.action))
+        take = remote.take
+        remote.take = lambda answer, durable=True: take(of.Reply(answer.action), durable)
         return remote
 
 

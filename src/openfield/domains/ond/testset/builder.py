@@ -312,7 +312,7 @@ def _draw_ids(count: int, rng: np.random.Generator) -> list[str]:
 
 def _name_test(settings: OndSettings, seed: int, split: int, count: int) -> tuple[str, list[str]]:
     """Return the name of a test and ids of its samples. They are hashes, which tell nothing without the seed."""
-    key = f"{seed}/{split}/{settings.before}/{settings.after}"
+    key = f"{seed}/{split}/{settings.before + settings.after}"
     name, *ids = (hashlib.sha256(f"{key}/{number}".encode()).hexdigest()[:16] for number in range(-1, count))
     return f"{settings.protocol}.built.{name[:8]}.{name[8:]}", ids
 
