@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from openfield.core import Belief
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN
 from openfield.metrics.failures import apply_policy, has_failed
+from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.summary import list_numbers, summarise
 from openfield.trial import Phase
-from support.records import make_cell
+from support.records import make_cell, make_trial
 
 SCRIPT = (Phase("training", 1), Phase("test", 2), Phase("test", 3, ("swap",)))
 
@@ -93,23 +95,91 @@ def worst_of(number: Number, values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("metric", BUILT_IN, ids=lambda metric: metric.name)
-@pytest.mark.parametrize("played", range(6))
-def test_quitting_never_pays_in_any_row(metric: Metric, played: int) -> None:
+@pytest.mark.parametrize("kind", ["any", "long", "tasks", "words", "samples"])
+def test_quitting_never_pays_in_any_row(metric: Metric, kind: str) -> None:
     """An agent that does badly and goes on is at least as good as the same one that stops."""
-    whole = bad_cell()
-    stopped = replace(whole, outcome="agent_error", note="it broke", episodes=whole.episodes[:played])
-    going_on, quitting = (metric.among([cell]).take(fill(cell)) for cell in (whole, stopped))
-    for number in metric.numbers:
-        ours, theirs = going_on.get(number.name), quitting.get(number.name)
-        if number.better and ours is not None:
-            assert theirs is not None, f"{number.name} is left out, so failing could improve its mean"
-            assert worst_of(number, [ours, theirs]) == theirs, number.name
+    whole = bad_cells()[kind]
+    going_on = metric.among([whole], "ada").take(whole)
+    for played in range(len(whole.episodes)):
+        stopped = replace(whole, outcome="agent_error", note="it broke", episodes=whole.episodes[:played])
+        quitting = metric.among([whole, stopped], "ada").take(fill(stopped))
+        for number in metric.numbers:
+            ours, theirs = going_on.get(number.name), quitting.get(number.name)
+            if number.better and ours is not None:
+                assert theirs is not None, f"{number.name} is left out, so failing could improve its mean"
+                assert worst_of(number, [ours, theirs]) == theirs, number.name
+
+
+def test_every_row_is_held_against_quitting() -> None:
+    taken = [metric.among([cell], "ada").take(cell) for metric in BUILT_IN for cell in bad_cells().values()]
+    defined = {name for found in taken for name, value in found.items() if value is not None}
+    single = {number.name for number in list_numbers(BUILT_IN) if not number.pooled and number.better}
+    assert single - defined == {"alarmed_unchanged", "nrp_given"}  # those of twins, and of the red light
+
+
+def bad_cells() -> dict[str, CellRecord]:
+    """Return cells of agents that do badly, one for each kind of record that a metric reads."""
+    long = make_cell([1.0], [1.0] * 10, [0.0] * 12, [0.0] * 12 + [0.9] * 11)
+    script = (Phase("training", 1), Phase("test", 10), Phase("test", 12, ("swap",)))
+    return {
+        "any": bad_cell(),
+        "long": replace(long, trial=replace(long.trial, phases=script)),
+        "tasks": learning_cell(),
+        "words": describing_cell(),
+        "samples": sorting_cell(),
+    }
 
 
 def bad_cell() -> CellRecord:
     """Return a cell of an agent that does worse and worse, cries wolf, and misses the change at first."""
     cell = make_cell([0.9], [0.8, 0.6], [0.3, 0.1, 0.0], [0.0, 0.0, 0.9, 0.1, 0.9, 0.9])
     return replace(cell, trial=replace(cell.trial, phases=SCRIPT))
+
+
+def learning_cell() -> CellRecord:
+    """Return a cell of twelve instances, in which one task is learnt late, and comes back after another one."""
+    tasks = "aaaaaaaabbaa"
+    marks = ["+-" * 10, "--" * 10, "-+" * 10, *["++" * 10] * 5, "--" * 10, "--" * 10, "-+" * 10, "--" * 10]
+    cell = make_cell([], [0.1] * 4, [0.1] * 8)
+    details = [
+        {"task": task, "marks": mark, "steps": 100, "solved": "-" not in mark, "interruptions": 90, "of": 3}
+        for task, mark in zip(tasks, marks, strict=True)
+    ]
+    phases = (Phase("test", steps=400), Phase("test", 0, ("swap",), 800))
+    played = (replace(one, detail=detail, turns=100) for one, detail in zip(cell.episodes, details, strict=True))
+    return replace(cell, trial=replace(cell.trial, phases=phases, window=(400, 400)), episodes=tuple(played))
+
+
+def test_a_failed_task_takes_all_steps_that_its_trial_or_its_domain_allows() -> None:
+    cell, phases = learning_cell(), (Phase("test", 4), Phase("test", 0, ("swap",)))
+    commai = replace(cell.trial, domain="commai", phases=phases, window=None, settings={"max_steps": 5000})
+    trials = (cell.trial, commai, replace(commai, domain="unheard-of"))
+    failed = [fill(replace(cell, trial=trial, outcome="agent_error", episodes=cell.episodes[:2])) for trial in trials]
+    taken = [GRADUAL.take(one) for one in failed]
+    assert [found["steps_to_solve"] for found in taken] == [1200.0, 5000.0, None]
+    assert [found["interruptions"] for found in taken] == [100 * (180 + 1000) / 40, 100 * (180 + 4800) / 40, None]
+
+
+def describing_cell() -> CellRecord:
+    """Return a cell of an agent that is certain of a wrong level, and has wrong words."""
+    phases = (Phase("test", 1), Phase("test", 2, ("201:easy",)))
+    cell = make_cell([], [0.5], [0.5] * 2, [0.0, 0.9, 0.9], trial=make_trial(domain="doom-arena", phases=phases))
+    wrong = {"level": [{"level_number": 2, "probability": 1.0}], "entity": "moon"}
+    told = Belief(0.9, None, {"characterization": wrong})
+    return replace(cell, episodes=(cell.episodes[0], *(replace(one, belief=told) for one in cell.episodes[1:])))
+
+
+def sorting_cell() -> CellRecord:
+    """Return a cell of two batches of known and two of novel samples, in clusters as bad as they can be."""
+    phases = (Phase("test", 2), Phase("test", 2, ("new_classes",)))
+    cell = make_cell([], [0.5] * 2, [0.0] * 2, [0.0, 0.0, 0.0, 0.9], trial=make_trial(domain="ond", phases=phases))
+    known: dict[str, Any] = {"novel": [0] * 4, "label": [0, 1, 2, 3], "world": [0.0] * 4, "rank": [0, 1, 1, 1]}
+    novel = {"novel": [1] * 4, "label": [-1] * 4, "world": [0.0] * 4, "rank": [1] * 4}
+    novel |= {"class": [8, 8, 9, 9], "cluster": [0, 1, 0, 1]}
+    said = {"named": [0, 2, 3, 1], "guess": [0, 2, 3, 1], "confidence": [0.2, 0.9, 0.9, 0.9]}
+    details = [known | said, known | said, novel | said, novel | said | {"world": [0.0, 0.0, 0.0, 0.9]}]
+    played = (replace(one, detail=detail) for one, detail in zip(cell.episodes, details, strict=True))
+    return replace(cell, episodes=tuple(played))
 
 
 def test_numbers_of_completed_trials_stand_beside() -> None:
@@ -136,8 +206,9 @@ def test_a_metric_of_others_has_its_worst_number_in_a_failed_trial() -> None:
         Number(name="high", title="", note=""),
         Number(name="low", title="", note="", better="lower"),
         Number(name="open", title="", note="", better="lower", bounds=(0.0, None)),
+        Number(name="count", title="", note="", better="lower", kind="count", bounds=None, within="after"),
     )
-    metric = Metric("mine", "", numbers, lambda cell: {"high": 0.7, "low": 0.2, "open": 3.0})
-    assert metric.take(stop(6, "done", "")) == {"high": 0.7, "low": 0.2, "open": 3.0}
-    assert metric.take(fill(stop(3))) == {"high": 0.0, "low": 1.0, "open": None}
-    assert [number.name for number in list_numbers([metric])] == ["high", "low", "open"]
+    metric = Metric("mine", "", numbers, lambda cell: {"high": 0.7, "low": 0.2, "open": 3.0, "count": 1})
+    assert metric.take(stop(6, "done", "")) == {"high": 0.7, "low": 0.2, "open": 3.0, "count": 1}
+    assert metric.take(fill(stop(3))) == {"high": 0.0, "low": 1.0, "open": None, "count": 3}
+    assert [number.name for number in list_numbers([metric])] == ["high", "low", "open", "count"]

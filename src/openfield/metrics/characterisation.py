@@ -24,6 +24,7 @@ from openfield.registry import known_domain
 WORDS = ("entity", "attribute", "change")
 MIN_PROBABILITY = 1e-6
 """The least probability of a level in the log loss: a wrong certainty costs 13.8, not infinity."""
+WORST_LOSS = -math.log(MIN_PROBABILITY)
 
 
 class _Level(msgspec.Struct, frozen=True):
@@ -41,6 +42,8 @@ def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
     except (OpenfieldError, IndexError):
         return undefined(CHARACTERISATION)
     known = domain.characterise(cell.trial.novelty) if isinstance(domain, CharacterisesNovelties) else []
+    if cell.counts:
+        return {"level_loss": WORST_LOSS, "level_right": 0.0, "words_right": 0.0 if known else None}
     beliefs = [episode.belief for episode in split_periods(cell).after if episode.novel and episode.belief is not None]
     levels = [found for belief in beliefs if (found := _levels(belief))]
     words = [_words_right(belief, known) for belief in beliefs]
@@ -91,4 +94,4 @@ def _characterization(belief: Belief) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-CHARACTERISATION = built_in("characterisation", measure_characterisation)
+CHARACTERISATION = built_in("characterisation", measure_characterisation, counts_failures=True)

@@ -97,6 +97,12 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
     expected = mean(known)
     if not after or expected is None:
         return dict.fromkeys((f"{name}_correct", f"{name}_alarmed", f"{name}_delay"))
+    if cell.counts:  # what it failed to play is an alarm before the onset, and a miss from it on
+        return {
+            f"{name}_correct": 0.0,
+            f"{name}_alarmed": 1.0 if before else None,
+            f"{name}_delay": float(len(after)),
+        }
     found = rule.alarms(before + after, expected)
     early, late = [index for index in found if index < len(before)], [index for index in found if index >= len(before)]
     correct = bool(late) and not early
@@ -108,4 +114,4 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
 
 
 DETECTION = built_in("detection", measure_detection, pool=pool_detection, counts_failures=True)
-PASSIVE = built_in("passive", measure_passive)
+PASSIVE = built_in("passive", measure_passive, counts_failures=True)

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import built_in, undefined
-from openfield.metrics.performance import mean
+from openfield.metrics.metric import built_in, undefined, worst_numbers
+from openfield.metrics.performance import mean, planned_size
 
 BLOCK = 100
 """Questions per point of a learning curve."""
@@ -105,6 +105,8 @@ def solved_within(cell: CellRecord, budget: int) -> float:
 def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
     """Compute all numbers of a cell."""
     details = list(_instances(cell))
+    if cell.counts:
+        return _measure_failed(cell, details)
     if not details:
         return undefined(GRADUAL)
     rows, marks = task_efforts(cell), "".join(detail["marks"] for detail in details)
@@ -124,6 +126,21 @@ def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
         "instances_to_solve": mean([float(row.instances) for row in solved]),
         "retention": mean(list(kept.values())),
     }
+
+
+def _measure_failed(cell: CellRecord, details: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    """Return the worst numbers of a cell: a task takes all steps of the trial, and those left are interruptions.
+
+    Where neither the trial nor its domain's `max_steps` bounds the steps, these numbers are not defined.
+    """
+    worst = worst_numbers(GRADUAL, cell)
+    if not (steps := sum(phase.steps for phase in cell.trial.phases) or planned_size(cell.trial, "max_steps")):
+        return worst
+    left = max(steps - sum(detail["steps"] for detail in details), 0)
+    said = sum(detail["interruptions"] for detail in details)
+    questions = sum(len(detail["marks"]) for detail in details)
+    needed = dict.fromkeys(("steps_to_solve", "questions_to_solve", "instances_to_solve"), float(steps))
+    return worst | needed | {"interruptions": 100 * (said + left) / max(questions, 1)}
 
 
 def _row(task: str, instances: Sequence[dict[str, Any]]) -> TaskEffort:
@@ -175,4 +192,4 @@ def _accuracy(marks: str) -> float | None:
     return marks.count("+") / len(marks) if marks else None
 
 
-GRADUAL = built_in("gradual", measure_gradual)
+GRADUAL = built_in("gradual", measure_gradual, counts_failures=True)

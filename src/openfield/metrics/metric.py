@@ -43,9 +43,9 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bounds: Range | None = (0.0, 1.0)
     """The values it must lie between; `stats.FROM_ZERO` if it is never negative, None if there are no bounds."""
     within: Period | None = None
-    """The period whose episodes a count cannot exceed; a conservative interval needs it."""
+    """The period whose episodes a count cannot exceed: where its conservative interval ends, and a failed trial is."""
     belief: bool = False
-    """Not defined for an agent that states no belief in a whole scenario."""
+    """Not defined for an agent that states no belief and fails no episode in a whole scenario."""
     pooled: bool = False
     """A number of all trials together; a single trial does not have it."""
     partial: bool = False

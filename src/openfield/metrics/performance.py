@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.metric import Period, built_in
-from openfield.trial import Trial
+from openfield.registry import known_domain
+from openfield.trial import Phase, Trial
 
 WORST_CHANGE = -1.0
 """The change in a trial that an agent failed: as bad before the change as after it, it would look like none."""
@@ -92,6 +94,14 @@ def count_episodes(trial: Trial, period: Period) -> int | None:
     early = sum(phase.episodes for phase in itertools.takewhile(lambda phase: not phase.novelty, test))
     least, most = trial.window or (early, early)
     return most if period == "before" else trial.test_length - least
+
+
+def planned_size(trial: Trial, setting: str) -> int:
+    """Return a size that the settings of a trial's domain name; 0 if the domain is not known here or has none."""
+    try:
+        return int(getattr(known_domain(trial.domain).settings_in(trial, Phase("test")), setting, 0))
+    except OpenfieldError:
+        return 0
 
 
 def performances(episodes: Iterable[Episode]) -> list[float]:

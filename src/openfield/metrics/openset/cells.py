@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import built_in, undefined
+from openfield.metrics.metric import built_in, undefined, worst_numbers
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import score_clusters
 from openfield.metrics.openset.fixed import mean_hits
+from openfield.metrics.performance import planned_size, split_periods
 
 FIELDS = ("novel", "label", "named", "guess", "confidence", "world", "rank")
 
@@ -57,6 +58,8 @@ def read_answers(cell: CellRecord) -> Answers | None:
 
 def measure_openset(cell: CellRecord) -> dict[str, float | None]:
     """Compute how well known and unknown samples were told apart, and the known ones named."""
+    if cell.counts:
+        return worst_numbers(OPENSET, cell) | {"sample_delay": _count_samples_left(cell)}
     answers = read_answers(cell)
     if answers is None:
         return undefined(OPENSET)
@@ -83,6 +86,19 @@ def measure_openset(cell: CellRecord) -> dict[str, float | None]:
     if not answers.novel[:1].any() and not cell.trial.is_unchanged_twin:
         found |= {"sample_alarm": float(alarm)}
     return found | _measure_clusters(cell)
+
+
+def _count_samples_left(cell: CellRecord) -> float | None:
+    """Count the samples of a whole test from the onset on; None without an onset, or if the size of batches is unknown.
+
+    It is that of the batches played, or else the one the domain's settings name.
+    """
+    details = [episode.detail for episode in cell.episodes if isinstance(episode.detail, dict)]
+    sizes = [len(detail["novel"]) for detail in details if "novel" in detail]
+    return (
+        float(len(split_periods(cell).after) * (max(sizes) if sizes else planned_size(cell.trial, "round_size")))
+        or None
+    )
 
 
 def _measure_clusters(cell: CellRecord) -> dict[str, float | None]:
@@ -113,4 +129,4 @@ def _macro_f1(named: NDArray[Any], label: NDArray[Any]) -> float | None:
     return measures.macro_f1(measures.confusion(named, label, classes))
 
 
-OPENSET = built_in("openset", measure_openset)
+OPENSET = built_in("openset", measure_openset, counts_failures=True)
