@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from openfield.journal.recorder import Recorder
 
 ACT, BELIEF = Ask.ACT, Ask.BELIEF  # looking up a member of an enumeration takes as long as calling a method
+CUT_OFF = "Cut off by a limit on the agent:"
+"""How the note of an attempt begins that a limit ended; the limit and its value follow."""
 MAX_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
 NEVER = 1 << 62
@@ -350,7 +352,7 @@ class Rollout:
             raise Cancelled("Stopped on request.")
         if self.turn.last is None and not self._truth.episode_over:
             limit = "trial_seconds" if self._late else "episode_turns"
-            self._limit = f"Cut off by a limit on the agent: {limit} is {getattr(self._limits, limit)}."
+            self._limit = f"{CUT_OFF} {limit} is {getattr(self._limits, limit)}."
             self.truncate()
 
     def _blame(self, error: Exception, reply: Reply, took: int) -> OpenfieldError:

@@ -22,6 +22,7 @@ from openfield.journal.schema import ADDED_TABLES, SCHEMA, SourceText
 from openfield.journal.verification import find_false_turns
 from openfield.journal.writer import Journal
 from openfield.result import Result, check_verdicts
+from openfield.rollout import CUT_OFF
 from openfield.runner.plan import make_plan
 from openfield.trial import with_limits
 from support.places import ROOT
@@ -159,6 +160,48 @@ def test_a_forged_episode_is_named_with_both_values(forged: Path, column: str, v
 def test_an_outcome_that_turns_do_not_bear_out_is_named(forged: Path) -> None:
     forge(forged, "attempts", "outcome", lambda _: "truncated")
     assert "the outcome is recorded as truncated; its turns say done." in find_faults(forged)[0]
+
+
+@pytest.mark.parametrize("outcome", ["harness_error", "world_error", "cancelled", "superseded", None])
+def test_a_trial_that_is_over_has_no_other_outcome(forged: Path, outcome: str | None) -> None:
+    forge(forged, "attempts", "outcome", lambda _: outcome)
+    (fault,) = find_faults(forged)
+    assert f"the outcome is recorded as {outcome or 'open'}; its turns say done." in fault
+    assert ("resume it" in fault) == (outcome in ("cancelled", None))
+
+
+def test_an_agent_may_fail_after_its_last_turn_and_in_known_ways_only(forged: Path) -> None:
+    forge(forged, "attempts", "outcome", lambda _: "agent_error")
+    assert find_faults(forged) == []
+    forge(forged, "attempts", "outcome", lambda _: "agent_\x1b[31mfoo")
+    assert find_faults(forged)[0].endswith("foo is no outcome.")
+
+
+@pytest.mark.parametrize(
+    ("limits", "note", "words"),
+    [
+        (of.Limits(episode_turns=2), "", "a limit on the agent cut it off, but its note does not say so."),
+        (of.Limits(episode_turns=2), "It left.", "no limit can have led to its note: It left."),
+        (of.Limits(episode_turns=2), f"{CUT_OFF} trial_seconds is 3.0.", "no limit can have led to its note"),
+        (of.Limits(trial_seconds=1e-9), "", "a limit on the agent cut it off, but its note does not say so."),
+        (of.Limits(trial_seconds=1e-9), f"{CUT_OFF} episode_turns is 2.", "no limit can have led to its note"),
+    ],
+)
+def test_a_forged_note_on_a_limit_is_named(path: Path, limits: of.Limits, note: str, words: str) -> None:
+    """Whether an agent failed in a truncated trial rests on its note."""
+    of.run([doubting], with_limits(of.trials(WARY, 1, unchanged=0), lambda _: limits), path)
+    assert rows(path, "SELECT DISTINCT outcome FROM attempts") == [("truncated",)]
+    assert find_faults(path) == []
+    forge(path, "attempts", "note", lambda _: note)
+    assert words in find_faults(path)[0]
+
+
+def test_0_1_0_noted_no_limits(path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "data" / "v0.1.0" / "birds.sqlite", path)
+    for _ in range(2):  # as it was, and upgraded
+        with Run(path) as run:
+            assert not any(attempt.noted for attempt in run.attempts())
+        Journal(path).close()
 
 
 def refit(path: Path, change: Callable[[bytes], bytes]) -> None:

@@ -20,7 +20,15 @@ from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.fingerprint import ADDED_TABLES, TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
-from openfield.journal.schema import SourceText, digest_chunk, explaining, extend_chain, open_to_read, read_version
+from openfield.journal.schema import (
+    UPGRADED,
+    SourceText,
+    digest_chunk,
+    explaining,
+    extend_chain,
+    open_to_read,
+    read_version,
+)
 from openfield.journal.verification import Attempt, find_false_episodes, find_false_sources, find_false_steps
 from openfield.record import Chunk, RawStep, Step
 from openfield.registry import is_control
@@ -307,11 +315,17 @@ class Run:
 
     def attempts(self) -> Iterator[Attempt]:
         """Yield all attempts with their episodes."""
-        trials = {cell.id: cell.trial for cell in self.cells(with_episodes=False)}
-        episodes = self._episodes()
-        rows = self._rows("SELECT cell, number, outcome FROM attempts ORDER BY cell, number", _Attempt)
-        for cell, number, outcome in rows:
-            yield Attempt(cell, number, outcome, trials[cell], episodes.get((cell, number), []))
+        cells = {cell.id: cell for cell in self.cells(with_episodes=False)}
+        episodes, noted = self._episodes(), not self._is_of_version_1()
+        rows = self._rows("SELECT cell, number, outcome, note FROM attempts ORDER BY cell, number", _Attempt)
+        for cell, number, outcome, note in rows:
+            trial, replaced = cells[cell].trial, number < cells[cell].attempt
+            yield Attempt(cell, number, outcome, trial, episodes.get((cell, number), []), note, replaced, noted)
+
+    def _is_of_version_1(self) -> bool:
+        """Return whether the file was begun with version 1 of the schema, upgraded or not."""
+        found = self._rows("SELECT sql FROM sqlite_master WHERE name = 'chunks'", tuple[str])
+        return self._version == 1 or any(UPGRADED in sql for (sql,) in found)
 
     def _episodes(self) -> dict[tuple[str, int], list[Episode]]:
         episodes: dict[tuple[str, int], list[Episode]] = {}
@@ -378,7 +392,7 @@ def _attempt_of(chunk: tuple[Chunk, bytes | None]) -> tuple[str, int]:
 
 _LatestAttempt = tuple[str, str, str, int, int | None, str | None, str | None, int | None, float | None, str | None]
 _Cell = tuple[str, str, str, int]
-_Attempt = tuple[str, int, str | None]
+_Attempt = tuple[str, int, str | None, str]
 _Episode = tuple[str, int, int, str, int, int, float | None, bytes | None, str, bytes | None]
 _Chunk = tuple[str, int, int, int, int, bytes]
 _ChainedChunk = tuple[str, int, int, int, int, bytes, bytes | None]

@@ -50,6 +50,8 @@ SCHEMA = (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL,
          PRIMARY KEY (cell, attempt))""",
 )
+UPGRADED = "chain BLOB DEFAULT NULL"
+"""The column an upgrade adds. Its default tells files that were begun with version 1 from all others, and no more."""
 ADDED_TABLES = (
     """CREATE TABLE players (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, fingerprint TEXT NOT NULL, PRIMARY KEY (cell, attempt))""",
@@ -178,7 +180,7 @@ def _upgrade(db: sqlite3.Connection) -> None:
     """Bring a file of version 1 to this one. Its chunks get the chain they would have been written with."""
     if read_version(db) == SCHEMA_VERSION:
         return
-    db.execute("ALTER TABLE chunks ADD COLUMN chain BLOB")
+    db.execute(f"ALTER TABLE chunks ADD COLUMN {UPGRADED}")
     for statement in ADDED_TABLES:
         db.execute(f"{statement} STRICT")
     for cell, attempt in db.execute("SELECT DISTINCT cell, attempt FROM chunks").fetchall():

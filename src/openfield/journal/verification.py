@@ -21,7 +21,7 @@ from openfield.errors import DamagedRun, OpenfieldError, ReplayMismatch
 from openfield.journal.recorder import Recorder, read_chunk
 from openfield.journal.schema import SourceText, digest_chunk, extend_chain
 from openfield.record import ENCODER, NO_TURN, Chunk, EpisodeEnd, RawStep, Step, array_digest, is_same_truth
-from openfield.rollout import NEVER, UNLIMITED, Rollout
+from openfield.rollout import CUT_OFF, NEVER, UNLIMITED, Rollout
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 COMPARED = ("phase", "novel", "turns", "performance", "belief", "ended", "detail")
 """What is recorded of an episode, in the order it is reported."""
 ENDED = ("done", "truncated")
-NOT_ENDED = ("", "cancelled", "superseded", "world_error", "harness_error")
+LEFT_OPEN = ("", "cancelled")
+FAILED = ("agent_error", "agent_timeout", "agent_protocol", "agent_gone")
+OUTCOMES = (*ENDED, *LEFT_OPEN, *FAILED, "superseded", "world_error", "harness_error")
 
 
 class Attempt(NamedTuple):
@@ -41,6 +43,11 @@ class Attempt(NamedTuple):
     outcome: str | None
     trial: Trial
     episodes: Sequence[Episode]
+    note: str = ""
+    replaced: bool = False
+    """Whether a later attempt replaced it."""
+    noted: bool = True
+    """Whether limits were noted when it was played; 0.1.0 did not."""
 
     @property
     def place(self) -> str:
@@ -122,7 +129,7 @@ def find_false_steps(chunks: Iterable[tuple[Chunk, bytes | None]], chained: bool
 def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str]:
     """Yield every value of an attempt that its turns contradict, as recorded and as computed again."""
     try:
-        made, ended = replay_steps(attempt, steps)
+        made, ended, limited = replay_steps(attempt, steps)
     except OpenfieldError as error:
         yield f"{attempt.place}: its turns cannot have been played. {error}"
         return
@@ -135,18 +142,41 @@ def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str
             yield f"{place} is recorded, but no turns end it."
             return
         yield from _compare(place, told, true)
+    yield from _find_false_outcome(attempt, ended)
+    if attempt.outcome == "truncated":
+        yield from _find_false_note(attempt, ended, limited)
+
+
+def _find_false_outcome(attempt: Attempt, ended: str | None) -> Iterator[str]:
+    """Yield what is wrong with an outcome. A trial that is over has its own, unless its agent could not be saved."""
     outcome = attempt.outcome or ""
-    if outcome in ENDED and ended not in (None, outcome):
-        yield f"{attempt.place}: the outcome is recorded as {outcome}; its turns say {ended}."
-    elif not outcome.startswith("agent_") and outcome not in (*ENDED, *NOT_ENDED):
+    if outcome not in OUTCOMES:
         yield f"{attempt.place}: {_shorten(outcome)} is no outcome."
+    elif outcome in ENDED and ended not in (None, outcome):
+        yield f"{attempt.place}: the outcome is recorded as {outcome}; its turns say {ended}."
+    elif ended in ENDED and outcome not in (ended, *FAILED) and not attempt.replaced:
+        then = " If the run was killed at that moment, resume it." if outcome in LEFT_OPEN else ""
+        yield f"{attempt.place}: the outcome is recorded as {outcome or 'open'}; its turns say {ended}.{then}"
 
 
-def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> tuple[list[EpisodeEnd], str | None]:
-    """Play recorded steps once more. Return the episodes they make, and the outcome; None where it cannot be known."""
+def _find_false_note(attempt: Attempt, ended: str | None, limited: bool) -> Iterator[str]:
+    """Yield what is wrong with the note of a truncated attempt, which says whether a limit on the agent ended it."""
+    possible = ("trial_seconds",) if ended is None else ("trial_seconds", "episode_turns")
+    limits = [name for name in possible if getattr(attempt.trial.limits, name) is not None]
+    if attempt.note and not attempt.note.startswith(tuple(f"{CUT_OFF} {name} is " for name in limits)):
+        yield f"{attempt.place}: no limit can have led to its note: {_shorten(attempt.note)}"
+    elif limited and attempt.noted and not attempt.note:
+        yield f"{attempt.place}: a limit on the agent cut it off, but its note does not say so."
+
+
+def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> tuple[list[EpisodeEnd], str | None, bool]:
+    """Play recorded steps once more.
+
+    Return the episodes they make, the outcome, None where it cannot be known, and whether a limit must have ended them.
+    """
     first, last = next(steps, None), next(steps, None)
     if first is None or first.turn is None:
-        return [], "unfinished"
+        return [], "unfinished", False
     world, collector = RecordedWorld(first, first.turn), EpisodeCollector(attempt.cell, attempt.number)
     limits = msgspec.structs.replace(UNLIMITED, episode_turns=attempt.trial.limits.episode_turns)
     rollout = Rollout(world, limits, collector)
@@ -157,10 +187,12 @@ def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> tuple[list[EpisodeE
     if last is not None and (last.turn is not None or (more and rollout.turn.last is not None)):
         world.play(rollout, last, over=last.turn is None)  # else it holds a reply that could not be taken
     if rollout.over or attempt.outcome != "truncated":
-        return collector.episodes, rollout.outcome if rollout.over else "unfinished"
-    if len(collector.episodes) < len(attempt.episodes):
+        ended = rollout.outcome if rollout.over else "unfinished"
+        return collector.episodes, ended, ended == "truncated"
+    limited = len(collector.episodes) < len(attempt.episodes)  # an agent may leave by itself only between two episodes
+    if limited:
         rollout.truncate()
-    return collector.episodes, None  # a limit on time or the agent's protocol ended it, which turns do not show
+    return collector.episodes, None, limited  # time or the agent's protocol ended it, which turns do not show
 
 
 def find_false_turns(attempt: Attempt, domain: Domain[Any], steps: Iterable[RawStep]) -> Iterator[str]:
