@@ -139,7 +139,7 @@ class HasHuman(Protocol):
     """Lets a person play in its own way: Birds' player types angles."""
 
     def view(self) -> AgentFactory:
-        """Return the agent through which a person plays."""
+        """Return the agent through which a person plays. With `may_leave = True` it may raise `Cancelled` to stop."""
         ...
 
 

@@ -58,11 +58,15 @@ Heartbeat = MutableSequence[int] | memoryview
 
 
 def drive(rollout: Rollout, agent: Agent) -> str:
-    """Let an agent in this process reply until the trial is over, and return the outcome."""
+    """Let an agent in this process reply until the trial is over, and return the outcome.
+
+    A human player, whose class has `may_leave = True`, may raise `Cancelled`; from others it is an error like any.
+    """
+    passed = (AgentFault, Cancelled) if getattr(agent, "may_leave", False) else AgentFault
     while not rollout.over:
         try:
             reply = agent(rollout.turn)
-        except (AgentFault, Cancelled):
+        except passed:
             raise
         except BaseException as error:
             raise blame_agent(f"Turn {rollout.turns}: the agent raised", error) from error

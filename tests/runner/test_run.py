@@ -115,6 +115,28 @@ def test_a_limit_makes_the_outcome_truncated_and_the_cell_is_finished(path: Path
 # stopping and going on
 
 
+class Deserter:
+    """Raises what stops a run, as only people may do."""
+
+    def __init__(self, spec: Any, seed: int) -> None:
+        pass
+
+    def __call__(self, turn: Any) -> Any:
+        raise Cancelled("I leave.")
+
+
+def test_an_agent_that_is_no_person_cannot_stop_a_run(path: Path) -> None:
+    def unmade(spec: Any, seed: int) -> Any:
+        raise Cancelled("I do not come.")
+
+    of.run({"deserter": Deserter, "unmade": unmade, "other": Learner}, tiny_trials(1), path)
+    assert sorted((outcome, note) for _, outcome, note in attempts(path)) == [
+        ("agent_error", "The agent could not be made: Cancelled: I do not come."),
+        ("agent_error", "Turn 0: the agent raised Cancelled: I leave."),
+        ("done", ""),
+    ]
+
+
 @pytest.mark.parametrize("agent", [Learner, Redriven, Stateless])
 @pytest.mark.parametrize("entries", [1, 2, 5, 9])
 def test_ctrl_c_stops_after_the_turn_and_the_same_call_goes_on(path: Path, agent: Any, entries: int) -> None:

@@ -21,7 +21,7 @@ HELP = "Type an action; '? 0.7' says how sure you are that the world has changed
 class LineHuman:
     """Asks on one stream and reads from another, a line a turn."""
 
-    stateless = True
+    stateless = may_leave = True
     help = HELP
 
     def __init__(self, spec: Spec, seed: int, source: TextIO | None = None, target: TextIO | None = None) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from openfield.core import Agent, Remembers, Reply, Saves, Turn
-from openfield.errors import AgentFault, AgentProtocol, Cancelled, blame_agent, shorten
+from openfield.errors import AgentFault, AgentProtocol, blame_agent, shorten
 from openfield.rollout import Heartbeat, nanoseconds
 
 MIN_SECONDS, FACTOR = 10.0, 10.0
@@ -32,7 +32,7 @@ class Deadline:
         self._heartbeat[0] = time.monotonic_ns() + self._patience
         try:
             return question()
-        except (AgentFault, Cancelled):
+        except AgentFault:
             raise
         except BaseException as error:
             raise blame_agent(complaint, error) from error

@@ -239,7 +239,7 @@ class Human:
         bits: Whether symbols are bits. They are joined to characters for the person.
     """
 
-    stateless = True
+    stateless = may_leave = True
 
     def __init__(self, view: LineView | ScreenView, mode: Mode = "line", bits: bool = False) -> None:
         self._view, self._mode = view, mode
