@@ -117,7 +117,9 @@ def _serve_trials(
     allow_connections()
     with _collecting_rarely(), _ending_when_told(), holding(path) as begun, Journal(path) as journal:
         origin = RunOrigin({}, [domain])
-        journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())  # first: files are made from a sealed seed
+        journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())
+        if facts:
+            begun()  # a domain may make files from a sealed seed: it must not be lost, even if the port is taken
         wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
         with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(host, port):
             runner.run(serve_domain(wire, dispatcher, host, port, ready))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import stat
 from pathlib import Path
 
@@ -81,6 +82,16 @@ def test_a_data_directory_belongs_to_its_trials(tmp_path: Path) -> None:
 def test_only_its_owner_reads_a_data_directory(tmp_path: Path) -> None:
     folder = write_trials(DOMAIN, small_trials(), tmp_path / "x.data")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_sealed_server_goes_on_after_a_port_was_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        words = ["--trials", "1", "--sealed", "--port", str(taken.getsockname()[1]), "-o", str(tmp_path / "run.sqlite")]
+        for _ in range(2):
+            assert run_command(["serve", "ond", *words]) == 2
+            assert "Address already in use" in capsys.readouterr().err, "not that the data are of other trials"
 
 
 def test_the_command_refuses_another_seed_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
