@@ -19,7 +19,7 @@ from openfield.domain import Domain, says_novel
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.rules import DomainRules, own_rule, read_rules
+from openfield.journal.rules import DomainRules, find_false_rules, own_rule, read_rules
 from openfield.journal.trust import SIGNATURE
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import known_domain
@@ -240,9 +240,11 @@ def _state(cell: CellRecord, run: Run) -> CellRecord:
 
 
 def check_verdicts(run: Run) -> Iterator[str]:
-    """Yield the recorded verdicts on beliefs that the rules of their domains contradict."""
-    verdicts = run.verdicts()
+    """Yield the recorded rules and verdicts on beliefs that domains contradict, where they are at hand."""
+    verdicts, facts = run.verdicts(), run.facts
     find = cache(partial(_find_domain, run))
+    for domain in map(find, sorted({trial.domain for trial in run.trials()})):
+        yield from () if isinstance(domain, DomainRules) else find_false_rules(facts, domain)
     for attempt in run.attempts() if verdicts else ():
         rule = _rule_of(find(attempt.trial.domain), attempt.trial)
         for episode in attempt.episodes:

@@ -204,6 +204,20 @@ def test_0_1_0_noted_no_limits(path: Path) -> None:
         Journal(path).close()
 
 
+@pytest.mark.parametrize(
+    ("forgery", "words"),
+    [
+        ('{"name":"wary","title":"Wary","threshold":0.9}', "threshold is recorded as 0.9; the domain says None."),
+        ('{"name":"wary"', "The recorded rules of the domain 'wary' cannot be read"),
+    ],
+)
+def test_forged_rules_of_a_domain_are_named(forged: Path, forgery: str, words: str) -> None:
+    with closing(sqlite3.connect(forged)) as db, db:
+        db.execute("UPDATE facts SET value = ? WHERE key = 'rules wary'", (forgery,))
+    (fault,) = find_faults(forged)
+    assert words in fault
+
+
 def refit(path: Path, change: Callable[[bytes], bytes]) -> None:
     """Change the steps of the last attempt as a careful forger would: with checksums and chain made anew."""
     with closing(sqlite3.connect(path)) as db, db:

@@ -20,6 +20,7 @@ from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.fingerprint import ADDED_TABLES, TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
+from openfield.journal.rules import read_rules
 from openfield.journal.schema import (
     UPGRADED,
     SourceText,
@@ -287,8 +288,9 @@ class Run:
 
     def _false_rows(self) -> Iterator[str]:
         """Yield what cells, trials and attempts say of themselves and others contradict."""
-        sources, _ = self.agents, self.facts
-        self.cells(with_episodes=False)  # can be read
+        sources, facts = self.agents, self.facts
+        for each in self.cells(with_episodes=False):
+            read_rules(facts, each.trial.domain)  # can be read
         for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
             if hash_trial(msgspec.json.decode(content)) != key:
                 yield f"Trial {key} is not what it was."

@@ -5,7 +5,7 @@ So no code of a domain runs when a file is read. A detection rule that is code g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,9 @@ from openfield.trial import Trial
 
 THRESHOLD = 0.5
 """The probability from which a belief is a detection, by the common rule."""
+
+COMPARED = ("name", "threshold", "own_keys")
+"""What numbers rest on, and a domain can be asked for."""
 
 
 class DomainRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +80,15 @@ def read_rules(facts: Mapping[str, str], name: str) -> DomainRules:
         return msgspec.json.decode(text, type=DomainRules)
     except msgspec.DecodeError as error:
         raise DamagedRun(f"The recorded rules of the domain '{name}' cannot be read: {error}.") from None
+
+
+def find_false_rules(facts: Mapping[str, str], domain: Domain[Any]) -> Iterator[str]:
+    """Yield what a run file says of a domain's rules and the domain contradicts. Its words may change with versions."""
+    told, true = read_rules(facts, domain.name), describe_domain(domain)
+    for name in COMPARED if f"rules {domain.name}" in facts else ():
+        one, other = getattr(told, name), getattr(true, name)
+        if one != other:
+            yield f"The rules of the domain '{domain.name}': {name} is recorded as {one}; the domain says {other}."
 
 
 def own_rule(domain: Domain[Any], trial: Trial) -> Callable[[Belief], bool] | None:

@@ -47,6 +47,13 @@ def test_verify_replays(openfield: Any, run: Path) -> None:
     assert f"names this code, which runs now: {MAZE}\n" in said.err
 
 
+def test_verify_names_a_forged_threshold(openfield: Any, run: Path) -> None:
+    with closing(sqlite3.connect(run)) as db, db:
+        db.execute("UPDATE facts SET value = json_set(value, '$.threshold', 0.9) WHERE key = 'rules maze'")
+    said = openfield("verify", run, "--replay")
+    assert (said.status, "threshold is recorded as 0.9; the domain says 0.5." in said.err) == (2, True)
+
+
 def test_verify_says_how_much_was_planned_played_retried_and_superseded(openfield: Any, run: Path) -> None:
     line = "Cells of maze.sqlite: 10 planned, 10 played; attempts: 0 retried, 0 superseded\n"
     assert line in openfield("verify", run).out

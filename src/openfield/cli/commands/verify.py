@@ -54,6 +54,7 @@ def verify(
 
 def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
     from openfield.journal.reader import Run
+    from openfield.journal.rules import find_false_rules
     from openfield.journal.verification import find_false_turns
     from openfield.result import check_verdicts
 
@@ -62,6 +63,7 @@ def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
         faults += [] if faults else check_verdicts(run)
         if replay and not faults:
             domains = admit_domains(run, trust)
+            faults += [fault for domain in domains.values() for fault in find_false_rules(run.facts, domain)]
             for attempt in run.attempts():
                 steps = run.raw_steps(attempt.cell, attempt.number)
                 faults += find_false_turns(attempt, domains[attempt.trial.domain], steps)
