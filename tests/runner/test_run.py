@@ -358,7 +358,7 @@ def test_an_edited_agent_plays_its_cells_again(path: Path, edit: Any, again: str
     edit("# better")
     said = r"An earlier version of mine played 2 cells \(mine.py changed\). They are played again; --keep keeps them."
     with pytest.warns(RunWarning, match=said):
-        result = of.run({"mine": "mine.py:Agent"}, trials, path) if again == "run" else of.resume(path)
+        result = of.run({"mine": "mine.py:Agent"}, trials, path) if again == "run" else of.resume(path, trust=True)
     assert sorted(outcomes(path)) == [("mine", "done", 2)] * 2 + [("other", "done", 1)] * 2
     assert rows(path, "SELECT count(*) FROM attempts WHERE outcome = 'superseded'") == [(2,)]
     assert len(rows(path, "SELECT DISTINCT fingerprint FROM players WHERE cell = ?", result.cells[0].id)) == 2
@@ -372,7 +372,7 @@ def test_cells_of_an_earlier_version_can_be_kept_and_are_marked(path: Path, edit
     edit("# better")
     agents = {"mine": "mine.py:Agent", "other": "random"}
     with pytest.warns(RunWarning, match=r"played 1 cell \(mine.py changed\). They are kept and marked."):
-        result = of.run(agents, trials, path, keep=True) if again == "run" else of.resume(path, keep=True)
+        result = of.run(agents, trials, path, keep=True) if again == "run" else of.resume(path, keep=True, trust=True)
     assert all(found == (found[0], "done", 1) for found in outcomes(path))
     marks = {group.agent: group.versions for group in result.summary().groups}
     assert marks == {"mine": "earlier in 1 of 2 cells" if again == "run" else "earlier in 1 of 1 cells", "other": ""}
@@ -385,7 +385,7 @@ def test_a_cell_that_an_edited_agent_had_begun_starts_again_unless_it_is_kept(pa
             of.run({"mine": edit()}, trials, path, watch=press_ctrl_c_after(4))
         edit("# better")
         with pytest.warns(RunWarning, match="kept" if keep else "played again"):
-            of.resume(path, keep=keep)
+            of.resume(path, keep=keep, trust=True)
         assert [outcome for _, outcome, _ in attempts(path)] == ["done"] if keep else ["superseded", "done"]
         path.unlink()
 
@@ -417,7 +417,7 @@ def test_cells_without_a_fingerprint_are_kept_and_marked(path: Path, edit: Any) 
 def test_resume_keeps_the_cells_of_an_agent_that_is_gone(path: Path, edit: Any) -> None:
     of.run({"mine": edit()}, tiny_trials(1), path)
     Path("mine.py").unlink()
-    assert [cell.outcome for cell in of.resume(path).cells] == ["done"]
+    assert [cell.outcome for cell in of.resume(path, trust=True).cells] == ["done"]
 
 
 # a past that is told
