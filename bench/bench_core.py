@@ -103,6 +103,7 @@ class Quitter:
 
     leaves_after = RESUMED_TURNS
     started_anew = 0.0
+    may_leave = True
 
     def __init__(self, spec: of.Spec, seed: int) -> None:
         self.replies = 0

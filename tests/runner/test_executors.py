@@ -449,9 +449,11 @@ def children(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
+    """Return whether a process runs, or a thread of it that may still hold its files open."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+        ended = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        return not ended or len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

@@ -22,7 +22,7 @@ import pathlib, openfield as of
 from openfield.errors import Cancelled
 
 class Quitter:
-    turns = 0
+    turns, may_leave = 0, True
 
     def __init__(self, spec, seed): ...
 
@@ -206,11 +206,16 @@ def test_the_example_experiment_can_be_read(openfield: Any, monkeypatch: pytest.
 def test_an_agent_of_a_python_program_cannot_be_resumed_from_the_command_line(openfield: Any) -> None:
     import openfield as of
 
-    def leave(turn: of.Turn) -> of.Reply:
-        raise Cancelled("enough")
+    class Leaving:
+        may_leave = True
+
+        def __init__(self, spec: of.Spec, seed: int) -> None: ...
+
+        def __call__(self, turn: of.Turn) -> of.Reply:
+            raise Cancelled("enough")
 
     with pytest.raises(Cancelled):
-        of.run({"mine": leave}, of.trials(MAZE, 1, training=0, before=1, after=1, unchanged=0), "x.sqlite")
+        of.run({"mine": Leaving}, of.trials(MAZE, 1, training=0, before=1, after=1, unchanged=0), "x.sqlite")
     said = openfield("resume", "x.sqlite")
     assert said.status == 2
     assert "start its own program again to resume" in said.err

@@ -175,6 +175,8 @@ def test_what_a_person_played_counts_though_they_left(
     lamp: LampDomain, seen: list[Any], path: Path, tmp_path: Path
 ) -> None:
     class Leaver(Walker):
+        may_leave = True
+
         def __call__(self, turn: of.Turn) -> of.Reply:
             if len(self.book) > 25:
                 raise Cancelled("enough")
