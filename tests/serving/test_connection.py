@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import socket
-import struct
 from collections import Counter
 from typing import Any
 
@@ -16,6 +13,7 @@ from openfield.serving import connection
 from openfield.serving.connection import LineConnection
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.serving.listen import MemoryBudget, Talks
+from support.connections import break_off, count_live
 
 HELLO = b'{"type":"hello","name":"ada"}\n'
 BROKEN = (b"", HELLO[:9], HELLO, HELLO + HELLO[:9], b"x" * 100_000, b"junk\n")
@@ -120,31 +118,15 @@ def test_an_agent_that_is_late_and_one_that_is_silent_for_an_hour(monkeypatch: p
     asyncio.run(script())
 
 
+KINDS = (LineConnection, asyncio.Task, asyncio.TimerHandle, asyncio.Transport)
+"""What a connection needs."""
+
+
 class Full:
     """A dispatcher without trials."""
 
     async def join(self, *_: object) -> None:
         raise AgentFault("There is no trial left.")
-
-
-def live_objects() -> Counter[str]:
-    """Count the objects that a connection needs; a loop drops cancelled timers when it likes."""
-    gc.collect()
-    kinds = (LineConnection, asyncio.Task, asyncio.TimerHandle, asyncio.Transport)
-    found = [one for one in gc.get_objects() if isinstance(one, kinds)]
-    return Counter(
-        type(one).__name__ for one in found if not (isinstance(one, asyncio.TimerHandle) and one.cancelled())
-    )
-
-
-async def break_off(port: int, sent: bytes) -> None:
-    """Open a connection, write something, and reset it."""
-    _, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(sent)
-    await writer.drain()
-    raw = writer.get_extra_info("socket")
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing sends a reset
-    writer.transport.abort()
 
 
 async def be_refused(port: int) -> bytes:
@@ -168,9 +150,9 @@ def test_broken_connections_leave_nothing_behind() -> None:
                 await break_off(port, sent)
             for _ in range(1_000):  # the last ones may still be being closed
                 assert b"There is no trial left." in await be_refused(port)
-                if not live_objects()["LineConnection"]:
+                if not count_live(*KINDS)["LineConnection"]:
                     break
-            counts.append(live_objects())
+            counts.append(count_live(*KINDS))
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
 

@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import socket
-import struct
 from collections import Counter
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from openfield.domains.ond.server.http import OndHttpProtocol, serve_http
+from support.connections import break_off, count_live
 from support.ond.connections import GET, POST, Asked, make_echo
 
 KINDS = (OndHttpProtocol, RequestResponseCycle, asyncio.Task, asyncio.TimerHandle, asyncio.Transport, Asked)
 SENT = (b"", GET[:9], GET, POST[:-2], POST, POST + GET[:9], b"junk\r\n\r\n", GET + GET)
 """What a client has sent when its connection breaks."""
-
-
-def live_objects() -> Counter[str]:
-    """How many objects there are of each kind that a connection needs; a loop drops cancelled timers when it likes."""
-    gc.collect()
-    found = [one for one in gc.get_objects() if isinstance(one, KINDS)]
-    return Counter(
-        type(one).__name__ for one in found if not (isinstance(one, asyncio.TimerHandle) and one.cancelled())
-    )
-
-
-async def break_off(port: int, sent: bytes) -> None:
-    """Opens a connection, sends something, and resets it."""
-    _, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(sent)
-    await writer.drain()
-    raw = writer.get_extra_info("socket")
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing sends a reset
-    writer.transport.abort()
 
 
 async def ask(port: int) -> bytes:
@@ -59,11 +38,11 @@ def test_broken_connections_leave_no_objects_behind() -> None:
             assert b"200 OK" in await ask(port)
             asked.clear()
             for _ in range(100):  # the last ones may still be being closed
-                if not live_objects()["OndHttpProtocol"]:
+                if not count_live(*KINDS)["OndHttpProtocol"]:
                     break
                 await ask(port)
             asked.clear()
-            counts.append(live_objects())
+            counts.append(count_live(*KINDS))
 
     async def serve() -> None:
         opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
