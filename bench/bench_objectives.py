@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrate import calls_per_second
-from openfield.database import Database
 from openfield.errors import InvalidInput
+from openfield.files.database import Database
 from openfield.objectives.formats.load import load_table
 from openfield.objectives.formats.parquet import FIELDS, KEY
 from openfield.objectives.frames.encode import discretize, downscale, encode, encode_frames

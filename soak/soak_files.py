@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from common import complete, finish, folder, parameter, report, run_words
-from openfield.arrays import opening_picture, read_arrays
-from openfield.data import read_toml
 from openfield.domains.ond.testset.samples import read_sample_file
 from openfield.errors import OpenfieldError
+from openfield.files.arrays import opening_picture, read_arrays
+from openfield.files.data import read_toml
 from openfield.journal.reader import Run
 from openfield.objectives.evaluation import evaluate_file
 from openfield.runner.experiment import read_experiment

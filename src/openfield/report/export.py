@@ -11,10 +11,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from openfield.atomic import replacing
-from openfield.csv_files import write_csv
-from openfield.database import Database
 from openfield.errors import UnknownName
+from openfield.files.atomic import replacing
+from openfield.files.csv_files import write_csv
+from openfield.files.database import Database
 from openfield.journal.reader import CellRecord
 from openfield.metrics.summary import Summary
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from openfield.atomic import replacing
 from openfield.capabilities import Film, make_film
 from openfield.errors import InvalidInput
+from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import trusted_domain
 from openfield.record import RawStep

@@ -14,8 +14,8 @@ from string import Template
 
 import msgspec
 
-from openfield.atomic import replacing
 from openfield.capabilities import HasFigures
+from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord
 from openfield.metrics.scenario import Key, Scenario, group_cells
 from openfield.metrics.summary import AgentResults, Summary

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import msgspec
 
 from openfield.capabilities import ChecksEnd, ListsTrials
-from openfield.data import read_toml
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
+from openfield.files.data import read_toml
 from openfield.registry import check_extra, find_domain
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.sealing import read_trials, seal

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from openfield import database
-from openfield.database import Database
 from openfield.errors import InvalidInput
+from openfield.files import database
+from openfield.files.database import Database
 from openfield.objectives import compare, evaluate, evaluate_file, load_table
 from openfield.objectives.formats.convert import convert
 from openfield.objectives.formats.large_tables import compare_files, pair_large, summarise_file, summarise_large

@@ -38,9 +38,9 @@ def generate(
     Example:
         openfield generate birds configMeta.xml -o config.xml
     """
-    from openfield.atomic import replacing
     from openfield.capabilities import FillsPool, GeneratesTrials
     from openfield.errors import InvalidInput
+    from openfield.files.atomic import replacing
     from openfield.registry import find_domain
     from openfield.runner.experiment import parse_settings
 

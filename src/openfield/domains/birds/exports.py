@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from openfield.atomic import replacing
 from openfield.core import Ask, Belief
-from openfield.csv_files import write_csv
 from openfield.domains.birds.trials import configured
 from openfield.errors import InvalidInput
+from openfield.files.atomic import replacing
+from openfield.files.csv_files import write_csv
 from openfield.journal.reader import SCORED, CellRecord, Run
 from openfield.metrics.detection import PUBLISHED, Rule, measure_detection, measure_passive, measure_rule
 from openfield.metrics.performance import mean, measure_adaptation

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from openfield.atomic import replacing
 from openfield.core import Belief, Reply, Turn
 from openfield.errors import InvalidInput
+from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.record import Step
 

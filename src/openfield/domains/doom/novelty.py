@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from openfield.data import read_data
 from openfield.domains.doom.settings import ArenaSettings, DuelSettings
+from openfield.files.data import read_data
 from openfield.novelty import Novelty
 
 HINTS = ("level", "entity", "attribute", "change")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from openfield.atomic import replacing
 from openfield.errors import InvalidInput
+from openfield.files.atomic import replacing
 from openfield.objectives.formats.load import check_form, is_parquet, load_table
 from openfield.objectives.formats.parquet import Header, HugeIds, book_path, codes_in, open_rows, opened, read_header
 from openfield.objectives.formats.table_builder import TableBuilder, write_table

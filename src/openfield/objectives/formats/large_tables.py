@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from openfield.database import Database, reading
 from openfield.errors import InvalidInput
+from openfield.files.database import Database, reading
 from openfield.objectives.formats.convert import in_order
 from openfield.objectives.formats.load import is_parquet, load_table
 from openfield.objectives.formats.parquet import (

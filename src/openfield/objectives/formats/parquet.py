@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from openfield.database import Database, quoted, reading
 from openfield.errors import InvalidInput
+from openfield.files.database import Database, quoted, reading
 from openfield.objectives.tables.checks import BEYOND_64_BITS, FRACTIONS, MAX_INT64, wrong_count
 from openfield.objectives.tables.codes import CodeBook
 from openfield.objectives.tables.rows import Array, Rows

@@ -13,9 +13,9 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from openfield.atomic import replacing
-from openfield.database import Database, reading
 from openfield.errors import InvalidInput
+from openfield.files.atomic import replacing
+from openfield.files.database import Database, reading
 from openfield.objectives.formats.parquet import (
     FIELDS,
     KEY,

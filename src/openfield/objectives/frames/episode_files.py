@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from openfield.arrays import UNREADABLE, check_unpacked, describe_damage, opening_picture, read_arrays, read_head
 from openfield.errors import InvalidInput
+from openfield.files.arrays import UNREADABLE, check_unpacked, describe_damage, opening_picture, read_arrays, read_head
 from openfield.objectives.frames.encode import grey
 from openfield.objectives.tables.histograms import Array
 

@@ -16,8 +16,8 @@ from typing import NamedTuple, Self
 import msgspec
 import numpy as np
 
-from openfield.database import Database
 from openfield.errors import InvalidInput
+from openfield.files.database import Database
 from openfield.objectives.formats.convert import check_target, convert
 from openfield.objectives.formats.parquet import Header
 from openfield.objectives.formats.table_builder import TableBuilder

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from openfield.data import read_toml
 from openfield.errors import InvalidInput
+from openfield.files.data import read_toml
 from openfield.objectives.tables.table import meta_of_name
 
 ENDINGS = (".pkl", ".pickle", ".parquet")

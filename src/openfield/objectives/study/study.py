@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from openfield.atomic import replacing
 from openfield.errors import InvalidInput, OpenfieldError
+from openfield.files.atomic import replacing
 from openfield.objectives.evaluation import NAMES, evaluate_file
 from openfield.objectives.formats.large_tables import pair_files, summarise_file
 from openfield.objectives.formats.load import content_hash

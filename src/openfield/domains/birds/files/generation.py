@@ -15,12 +15,12 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from openfield.atomic import replacing
 from openfield.domains.birds.files.config import MAX_TRIALS, ConfigMeta, MetaSet, MetaTrial, is_meta, naming, read_meta
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.domains.birds.settings import TimeScope
 from openfield.errors import InvalidInput
+from openfield.files.atomic import replacing
 from openfield.trial import derive
 
 META_NAME, CONFIG_NAME = "configMeta.xml", "config.xml"

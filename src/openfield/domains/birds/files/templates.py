@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from openfield.atomic import replacing
-from openfield.data import read_data
 from openfield.domains.birds.files.pool import FOLDER
 from openfield.domains.birds.game.bodies import INTANGIBLE
 from openfield.domains.birds.game.game import Game, solve
 from openfield.domains.birds.game.level import Level, LevelObject, write_level
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import OpenfieldError
+from openfield.files.atomic import replacing
+from openfield.files.data import read_data
 from openfield.trial import derive
 
 PIG_REST = 0.32 + 0.209

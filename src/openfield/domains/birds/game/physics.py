@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from openfield.data import read_data
 from openfield.domains.birds.game.level import ProfileName
+from openfield.files.data import read_data
 
 T = TypeVar("T")
 SECOND = 50

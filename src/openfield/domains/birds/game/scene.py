@@ -12,12 +12,12 @@ from functools import cache
 
 import msgspec
 
-from openfield.data import read_data
 from openfield.domains.birds.game.bodies import GROUND, Body, pig_size
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Camera
 from openfield.domains.birds.game.physics import box
+from openfield.files.data import read_data
 
 Pixel = tuple[int, int]
 WIDTH, HEIGHT = 640, 480

@@ -22,7 +22,6 @@ from typing import Any
 
 import msgspec
 
-from openfield.data import read_toml
 from openfield.domains.commai.environment import schedulers
 from openfield.domains.commai.environment.environment import BitEnvironment, Environment
 from openfield.domains.commai.environment.grid_world import GridWorld
@@ -34,6 +33,7 @@ from openfield.domains.commai.tasks.catalogue import CATALOGUE, make_task, task_
 from openfield.domains.commai.tasks.draws import load_phrasebook
 from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.errors import InvalidInput, UnknownName
+from openfield.files.data import read_toml
 from openfield.registry import load
 from openfield.settings import make_settings
 

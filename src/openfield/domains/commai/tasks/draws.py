@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from openfield.data import read_data
+from openfield.files.data import read_data
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from openfield.data import read_data
 from openfield.errors import InvalidInput
+from openfield.files.data import read_data
 
 INSTRUCTIONS = read_data("openfield.domains.doom", "acs.toml", dict[str, int])
 """The instructions our scripts need, by the engine's numbers."""

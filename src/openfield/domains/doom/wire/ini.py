@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 from msgspec import Meta
 
-from openfield.data import read_data
 from openfield.errors import InvalidInput
+from openfield.files.data import read_data
 from openfield.settings import describe_type
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from openfield.data import read_data
 from openfield.errors import AgentProtocol
+from openfield.files.data import read_data
 
 VERSION = "0.8"
 REGISTRATION_QUEUE = f"experiment.request.v{VERSION}"

@@ -20,9 +20,9 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import IO
 
-from openfield.data import read_data
 from openfield.domains.doom.wire.ini import check_address
 from openfield.errors import InvalidInput
+from openfield.files.data import read_data
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.arrays import read_arrays
-from openfield.atomic import replacing
 from openfield.errors import AgentProtocol, InvalidInput
+from openfield.files.arrays import read_arrays
+from openfield.files.atomic import replacing
 
 Features = tuple[dict[str, Any], dict[str, Any]]
 """Features and logits by sample id."""

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from openfield.atomic import replacing
 from openfield.domains.ond.client.rest_client import RestClient, SessionProgress
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.results import read_ids
 from openfield.errors import OpenfieldError
+from openfield.files.atomic import replacing
 
 BuyFeedback = Callable[[str, Sequence[str] | None], list[str]]
 """Buys feedback of one kind on some ids of the round just posted, and returns its lines."""

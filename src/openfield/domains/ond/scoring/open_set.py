@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.arrays import read_arrays
 from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate, probability
 from openfield.domains.ond.agents.detectors import DETECTORS
 from openfield.errors import InvalidInput
+from openfield.files.arrays import read_arrays
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.measures import resample
 from openfield.metrics.stats import Estimate, estimate_count, estimate_rate

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
-from openfield.arrays import read_arrays
 from openfield.domains.ond.testset.test import Test, areas, find_area
 from openfield.errors import InvalidInput
+from openfield.files.arrays import read_arrays
 from openfield.trial import Window, file_digest
 
 PROTOCOLS = ("OND", "CONDDA")

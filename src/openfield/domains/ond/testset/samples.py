@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.arrays import opening_picture, read_arrays
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
+from openfield.files.arrays import opening_picture, read_arrays
 from openfield.registry import import_extra
 from openfield.trial import derive, file_digest
 

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.data import read_data
 from openfield.errors import InvalidInput, UnknownName
+from openfield.files.data import read_data
 
 
 class FeedbackOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from openfield.data import MAX_TOML, read_toml
 from openfield.errors import InvalidInput
+from openfield.files.data import MAX_TOML, read_toml
 from openfield.runner.experiment import read_experiment
 
 ODD = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openfield.arrays import opening_picture, read_arrays
 from openfield.errors import InvalidInput
+from openfield.files.arrays import opening_picture, read_arrays
 
 
 def head(shape: object, kind: object = "<f8") -> bytes:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from openfield.atomic import replacing
 from openfield.errors import InvalidInput
+from openfield.files.atomic import replacing
 from openfield.journal.writer import Journal
 
 
