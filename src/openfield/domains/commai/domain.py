@@ -38,6 +38,7 @@ class CommaiDomain(Domain[CommaiSettings]):
     """The General AI Challenge, Round 1, and the older sets it grew from."""
 
     name = "commai"
+    version = 2
     title = "A teacher and a learner exchange bytes; tasks build on each other"
     gym_name = "CommAI"
     settings = CommaiSettings

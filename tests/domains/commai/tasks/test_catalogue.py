@@ -1,6 +1,7 @@
 """The catalogue: every task can be solved, and its questions look and are judged as specified."""
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -14,6 +15,7 @@ from openfield.domains.commai import (
     make_task,
     task_ids,
 )
+from openfield.domains.commai.tasks import phrases
 from openfield.domains.commai.tasks.draws import load_words
 from openfield.domains.commai.tasks.mapping import MARKS, SEQUENCES
 from openfield.domains.commai.tasks.phrases import SYNONYMS
@@ -194,6 +196,52 @@ def test_micro13_judges_by_meaning():
             assert drawn.accepts(f"{first}.") == (banned != first)
             assert drawn.accepts(f"{second}{first}.") == (banned not in (first, second))
             assert "." not in drawn.wrong
+
+
+def test_micro13_tells_a_drawn_example_after_a_wrong_answer():
+    """`or`: x or y with a dot; `not`: one of four others, `but not`: one allowed letter, both without a dot."""
+    told = {"or": Counter(), "not": Counter(), "but": Counter()}
+    for drawn in rounds_of("micro13.1", 4000):
+        letters, example = re.findall(r"\b[a-e]\b", drawn.question), re.fullmatch("wrong! (.*);", drawn.wrong)[1]
+        if "anything" in drawn.question:
+            told["not"][example == min(set("abcde") - set(letters))] += 1
+            assert example in set("abcde") - set(letters)
+        elif "but not" in drawn.question:
+            allowed = [letter for letter in letters[:2] if letter != letters[2]]
+            assert example in allowed
+            told["but"][example == letters[0]] += len(allowed) == 2
+        elif " or " in drawn.question:
+            assert example in (f"{letters[0]}.", f"{letters[1]}.")
+            told["or"][example[0] == letters[0]] += letters[0] != letters[1]
+    shares = {kind: count[True] / count.total() for kind, count in told.items()}
+    assert shares == {
+        "or": pytest.approx(0.5, abs=0.07),
+        "not": pytest.approx(0.25, abs=0.07),
+        "but": pytest.approx(0.5, abs=0.1),
+    }
+
+
+def test_or_of_micro13_2_tells_one_of_its_words_without_a_dot():
+    places = Counter()
+    for drawn in rounds_of("micro13.2", 2000):
+        words, told = re.findall(r"[a-z]+", drawn.question)[1::2], re.fullmatch("wrong! (.*);", drawn.wrong)[1]
+        if " and " in drawn.question:
+            assert told == f"{''.join(words)}."
+        else:
+            assert told in words
+            assert drawn.answer == f"{told}."
+            places[words.index(told)] += len(words) == len({*words}) == 3
+    assert all(places[place] / places.total() == pytest.approx(1 / 3, abs=0.1) for place in range(3))
+
+
+def test_words_of_micro20_contain_none_of_the_six_code_words(monkeypatch):
+    """Code words that lie in many words: every word drawn for a question is without all six of them."""
+    pool = (*("fly", "why", "myrrh", "tea", "void", "cut", "pie", "sob") * 25, *"aeiout")
+    monkeypatch.setattr(phrases, "load_words_without", lambda parts, vocabulary: pool)
+    environment = make_environment(CommaiSettings(tasks=("micro20",)), seed=3)
+    environment.next(None)
+    _, context = phrases.use_code_words(environment)
+    assert {context.word() for _ in range(300)} == {"fly", "why", "myrrh"}
 
 
 def test_the_strict_criterion_stops_an_echo():

@@ -141,7 +141,8 @@ def decide_words(context: PhraseContext) -> Round:
     question = f"say: {f' {operator} '.join(said)}."
     if operator == "and":
         return make_round(question, "".join(said) + ".")
-    return make_round(question, said[0] + ".", accepts=lambda answer: any(word in answer for word in said))
+    told = pick(context.rng, said)
+    return make_round(question, f"{told}.", told=told, accepts=lambda answer: any(word in answer for word in said))
 
 
 def _both(context: PhraseContext) -> Round:
@@ -153,13 +154,13 @@ def _both(context: PhraseContext) -> Round:
 
 def _either(context: PhraseContext) -> Round:
     first, second = pick(context.rng, FEW_LETTERS), pick(context.rng, FEW_LETTERS)
-    allowed = _combinations(first, second)
-    return make_round(f" say: {first} or {second}.", f"{first}.", accepts=allowed.__contains__)
+    told, allowed = pick(context.rng, (first, second)), _combinations(first, second)
+    return make_round(f" say: {first} or {second}.", f"{told}.", accepts=allowed.__contains__)
 
 
 def _anything_but(context: PhraseContext) -> Round:
     banned = pick(context.rng, FEW_LETTERS)
-    other = next(letter for letter in FEW_LETTERS if letter != banned)
+    other = pick(context.rng, FEW_LETTERS.replace(banned, ""))
     return make_round(
         f" say: anything and not {banned}.",
         f"{other}.",
@@ -172,9 +173,9 @@ def _either_but(context: PhraseContext) -> Round:
     first, second, other = sample(context.rng, FEW_LETTERS, 3)
     banned = pick(context.rng, (first, second, other))
     allowed = {answer for answer in _combinations(first, second) if banned not in answer}
-    best = second if banned == first else first
+    told = pick(context.rng, [letter for letter in (first, second) if letter != banned])
     return make_round(
-        f" say: {first} or {second} but not {banned}.", f"{best}.", told=best, accepts=allowed.__contains__
+        f" say: {first} or {second} but not {banned}.", f"{told}.", told=told, accepts=allowed.__contains__
     )
 
 
@@ -255,8 +256,9 @@ def use_code_words(stage: Stage) -> tuple[Rework, PhraseContext]:
         return ask_otherwise(drawn, f"{codes[key]} is as {key} - {coded}")
 
     def word() -> str:
-        while any(code in (drawn := pick(rng, pool)) for code in codes.values()):
-            continue
+        drawn = pick(rng, pool)
+        while any(code in drawn for code in codes.values()):
+            drawn = pick(rng, pool)
         return drawn
 
     return rework, PhraseContext(rng, word)
