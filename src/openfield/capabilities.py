@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from openfield.core import AgentFactory, Belief, Reply, World
+from openfield.domain import Domain, check_version
 from openfield.errors import InvalidInput
 from openfield.record import EpisodeEnd
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
-    from openfield.domain import Domain
     from openfield.journal.reader import CellRecord
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -256,6 +256,7 @@ def make_film(domain: Domain[Any], trial: Trial) -> Film:
         raise InvalidInput(
             f"{domain.name} draws no pictures. See a turn in full: openfield show RUN --cell CELL --turn N"
         )
+    check_version(domain, trial)
     return domain.film(trial)
 
 

@@ -28,6 +28,10 @@ class Domain(ABC, Generic[S]):
     name: ClassVar[str]
     version: ClassVar[int] = 1
     """Raise it when the same trial would show other turns than before."""
+    older_versions: ClassVar[frozenset[int]] = frozenset()
+    """Older versions whose trials are still played as they were."""
+    older_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
+    """Version -> the defaults that its trials had, and those of versions before it, where later ones have others."""
     title: ClassVar[str]
     """The domain in one line, for lists and reports."""
     settings: type[S]
@@ -117,8 +121,13 @@ class Domain(ABC, Generic[S]):
 
     def settings_in(self, trial: Trial, phase: Phase) -> S:
         """Return the settings of a phase: those of the trial, changed by the novelties of the phase."""
-        settings = make_settings(self.settings, trial.settings)
-        return apply_novelties(self.novelties, phase.novelty, settings)
+        return apply_novelties(self.novelties, phase.novelty, self.settings_of(trial))
+
+    def settings_of(self, trial: Trial) -> S:
+        """Return the settings of a trial: what it says, and the defaults of the version that made it."""
+        later = [version for version in sorted(self.older_defaults, reverse=True) if version >= trial.version]
+        older = {name: value for version in later for name, value in self.older_defaults[version].items()}
+        return make_settings(self.settings, {**older, **trial.settings})
 
     def describe(self, names: Sequence[str]) -> str:
         """Describe the novelties in words."""
@@ -128,6 +137,21 @@ class Domain(ABC, Generic[S]):
 def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
     """Return what the agent of a trial is told: the domain's spec, and how long a reply may take."""
     return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+
+
+def make_world(domain: Domain[Any], trial: Trial) -> World:
+    """Make the world of a trial, if this version of its domain plays it as it was made."""
+    check_version(domain, trial)
+    return domain.world(trial)
+
+
+def check_version(domain: Domain[Any], trial: Trial) -> None:
+    """Refuse a trial that another version of its domain made, unless both play it the same."""
+    if trial.version != domain.version and trial.version not in domain.older_versions:
+        raise InvalidInput(
+            f"Version {trial.version} of {domain.name} made trial {trial.id}, and this is version {domain.version}, "
+            "with other rules. It can be read, reported and verified, but not replayed or resumed."
+        )
 
 
 def says_novel(belief: Belief) -> bool:

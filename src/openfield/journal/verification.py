@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from openfield.core import Reply, Truth, Turn, World
-from openfield.domain import Domain
+from openfield.domain import Domain, make_world
 from openfield.errors import DamagedRun, OpenfieldError, ReplayMismatch
 from openfield.journal.recorder import Recorder, read_chunk
 from openfield.journal.schema import SourceText, digest_chunk, extend_chain
@@ -200,7 +200,7 @@ def find_false_turns(attempt: Attempt, domain: Domain[Any], steps: Iterable[RawS
     scored = attempt.outcome in ENDED
     past = (step for step in steps if scored or bytes(step.turn) != NO_TURN)  # a failed reply led nowhere
     try:
-        world = domain.world(attempt.trial)
+        world = make_world(domain, attempt.trial)
         with closing(world):
             Rollout.resume(world, _comparing(past, world), known=NEVER)
     except Exception as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 from openfield import __version__
 from openfield.cell import Cell
-from openfield.domain import Domain
+from openfield.domain import Domain, check_version
 from openfield.errors import AgentFault, InvalidInput
 from openfield.journal.rules import write_rules
 from openfield.journal.trust import sign_code
@@ -99,6 +99,8 @@ def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource], isolati
     domains = {name: find_domain(name) for name in sorted({cell.trial.domain for cell in cells})}
     for domain in domains.values():
         check_extra(domain)
+    for trial in {cell.trial.id: cell.trial for cell in cells}.values():
+        check_version(domains[trial.domain], trial)
     agents = {name: _name_control(source, domains.values()) for name, source in agents.items()}
     if isolation is not None:
         isolation = settle(isolation)

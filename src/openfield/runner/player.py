@@ -18,7 +18,7 @@ import msgspec
 from openfield.capabilities import PreparesTrials, list_oracles
 from openfield.cell import Cell
 from openfield.core import Agent, AgentFactory, Remembers, Saves
-from openfield.domain import Domain, spec_of
+from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import (
     AgentDiffers,
     AgentFault,
@@ -254,7 +254,7 @@ def open_rollout(
 ) -> Rollout:
     """Open a rollout of a cell's trial in a fresh world. The world is closed again if that fails."""
     try:
-        world = domain.world(cell.trial)
+        world = make_world(domain, cell.trial)
     except OpenfieldError:
         raise
     except Exception as error:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from openfield.core import Agent, Ask, Reply, Saves, Truth, Turn, World
-from openfield.domain import Domain
+from openfield.domain import Domain, make_world
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
 from openfield.journal.recorder import Recorder, read_raw_chunk
@@ -159,7 +159,7 @@ def replay(
     domain: Domain[Any], trial: Trial, steps: Iterable[RawStep], kind: type[ReplayedWorld] = ReplayedWorld
 ) -> tuple[ReplayedWorld, OpenfieldError | None]:
     """Give recorded replies to a fresh world. Return what it showed, and the first difference from the record."""
-    watched = kind(domain.world(trial))
+    watched = kind(make_world(domain, trial))
     try:
         Rollout.resume(watched, steps, known=NEVER)
     except OpenfieldError as error:

@@ -53,6 +53,7 @@ def verify(
 
 
 def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
+    from openfield.domain import check_version
     from openfield.journal.reader import Run
     from openfield.journal.rules import find_false_rules
     from openfield.journal.verification import find_false_turns
@@ -63,6 +64,8 @@ def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
         faults += [] if faults else check_verdicts(run)
         if replay and not faults:
             domains = admit_domains(run, trust)
+            for trial in run.trials():
+                check_version(domains[trial.domain], trial)
             faults += [fault for domain in domains.values() for fault in find_false_rules(run.facts, domain)]
             for attempt in run.attempts():
                 steps = run.raw_steps(attempt.cell, attempt.number)

@@ -77,7 +77,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         from openfield.domains.birds.game.scene import HEIGHT, WIDTH
 
         spaces = {"image": Box(0, 255, (HEIGHT, WIDTH, 3), "uint8"), "features": Box(0, 1, (FEATURE_ROWS, FEATURES))}
-        seen = spaces.get(make_settings(BirdsSettings, trial.settings).observe)
+        seen = spaces.get(self.settings_of(trial).observe)
         return Spec(domain=self.name, task=TASK, actions=Box(-1, 1, (3,)), observations=seen)
 
     def phases(self, settings: BirdsSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
@@ -129,7 +129,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         """Return the world of a trial."""
         from openfield.domains.birds.world import BirdsWorld
 
-        settings = make_settings(BirdsSettings, trial.settings)
+        settings = self.settings_of(trial)
         pool = open_pool(settings)
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
 

@@ -18,7 +18,6 @@ from openfield.domains.commai.novelty import NOVELTIES
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
 from openfield.record import EpisodeEnd
-from openfield.settings import make_settings
 from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
@@ -112,7 +111,7 @@ class CommaiDomain(Domain[CommaiSettings]):
             if _digest(name) != digest:
                 raise InvalidInput(f"{name} is not the file this trial was made with.")
         first, last = trial.phases[0], trial.phases[-1]
-        settings = make_settings(self.settings, trial.settings)
+        settings = self.settings_of(trial)
         changed = self.settings_in(trial, last) if last.novelty else None
         settings = settings if trial.window is None else msgspec.structs.replace(settings, cyclic=True)
         onset = (0, 0) if first.novelty else (first.episodes, first.steps or settings.onset_steps)

@@ -61,7 +61,7 @@ class DoomDomain(Domain[Any]):
         """Return what an agent may know: the task, the actions, and the array if it sees one."""
         from openfield.domains.doom.arrays import ARRAY_SIZES
 
-        settings = make_settings(self.settings, trial.settings)
+        settings = self.settings_of(trial)
         size = ARRAY_SIZES[self.task.name]
         array = Box(-1e6, 1e6, (size,)) if settings.observation == "array" else None
         return Spec(domain=self.name, task=self.words, actions=Choice(self.task.actions), observations=array)

@@ -33,7 +33,7 @@ _AGENTS = "openfield.domains.ond.agents.builtin"
 class OndDomain(Domain[OndSettings]):
     """Batches of samples, K+1 classes, the probability that the world has changed, with and without red light."""
 
-    name, version = "ond", 2
+    name, version, older_versions = "ond", 2, frozenset({1})
     title = "Open-set recognition: which classes, and since when is there anything new?"
     settings = OndSettings
     novelties = NOVELTIES

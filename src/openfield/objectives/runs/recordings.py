@@ -16,7 +16,7 @@ import msgspec
 
 from openfield.capabilities import EncodesActions, EncodesObservations, make_film
 from openfield.core import Ask, Truth, Turn
-from openfield.domain import Domain
+from openfield.domain import Domain, make_world
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
 from openfield.journal.rules import read_rules
@@ -211,7 +211,7 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
     """
     past, picture = run.raw_steps(cell.id, cell.attempt), None
     try:
-        world = make_film(domain, cell.trial).world if pictures else domain.world(cell.trial)
+        world = make_film(domain, cell.trial).world if pictures else make_world(domain, cell.trial)
         with closing(world):
             rollout = Rollout.resume(world, past, cell.trial.limits, known=0)
             for step in run.steps(cell.id, cell.attempt):
