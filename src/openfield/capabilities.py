@@ -48,6 +48,7 @@ __all__ = [
     "ListsTrials",
     "NeedsExtra",
     "PreparesTrials",
+    "RemarksTrials",
     "ShowsProgress",
     "list_oracles",
     "make_film",
@@ -201,6 +202,15 @@ class ShowsProgress(Protocol):
 
     def progress(self, episode: EpisodeEnd) -> str:
         """Return a few words about an episode that ended."""
+        ...
+
+
+@runtime_checkable
+class RemarksTrials(Protocol):
+    """Has settings that change what its numbers mean, which a report must say: Doom's `death_counts`."""
+
+    def remark(self, trial: Trial) -> str:
+        """Return what a reader of the numbers must know of a trial, in a few words; empty if there is nothing."""
         ...
 
 

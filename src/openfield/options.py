@@ -35,6 +35,8 @@ class CommandChanges:
 
     experiment: Mapping[str, Any] = field(default_factory=dict)
     """Keys of an experiment: `settings`, `limits`, `novelty`, `trials`, `workers`."""
+    usual_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of trials that `serve` and `play` make, where the user sets nothing else."""
     agents: Mapping[str, AgentSource] = field(default_factory=dict)
     """Who plays, by name. Factories play only in this process: set `workers` to 0 with them."""
     serving: Any = None

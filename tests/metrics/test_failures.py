@@ -95,7 +95,7 @@ def worst_of(number: Number, values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("metric", BUILT_IN, ids=lambda metric: metric.name)
-@pytest.mark.parametrize("kind", ["any", "long", "tasks", "words", "samples"])
+@pytest.mark.parametrize("kind", ["any", "long", "lost", "tasks", "words", "samples"])
 def test_quitting_never_pays_in_any_row(metric: Metric, kind: str) -> None:
     """An agent that does badly and goes on is at least as good as the same one that stops."""
     whole = bad_cells()[kind]
@@ -124,6 +124,7 @@ def bad_cells() -> dict[str, CellRecord]:
     return {
         "any": bad_cell(),
         "long": replace(long, trial=replace(long.trial, phases=script)),
+        "lost": losing_cell(),
         "tasks": learning_cell(),
         "words": describing_cell(),
         "samples": sorting_cell(),
@@ -134,6 +135,13 @@ def bad_cell() -> CellRecord:
     """Return a cell of an agent that does worse and worse, cries wolf, and misses the change at first."""
     cell = make_cell([0.9], [0.8, 0.6], [0.3, 0.1, 0.0], [0.0, 0.0, 0.9, 0.1, 0.9, 0.9])
     return replace(cell, trial=replace(cell.trial, phases=SCRIPT))
+
+
+def losing_cell() -> CellRecord:
+    """Return a cell of an agent that wins an episode, and loses from the onset on."""
+    cell = bad_cell()
+    won = (replace(one, detail={"won": one.number == 1}) for one in cell.episodes)
+    return replace(cell, episodes=tuple(won))
 
 
 def learning_cell() -> CellRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from openfield.core import Belief
 from openfield.journal.reader import CellRecord
@@ -13,6 +14,7 @@ from openfield.metrics.performance import (
     measure_adaptation,
     measure_effects,
     measure_performance,
+    measure_winning,
     normalised_area,
     pick_after,
     split_periods,
@@ -29,6 +31,18 @@ class TestPerformance:
     def test_leaves_out_what_the_world_did_not_give(self) -> None:
         found = measure_performance(make_cell([], [0.8, None, float("nan")], [None]))
         assert found == {"training": None, "before": 0.8, "after": None}
+
+
+class TestWinning:
+    def test_by_hand(self) -> None:
+        cell = make_cell([0.2], [0.8, 0.5, 0.0], [0.1, 0.2, 0.6, 0.0])
+        won = [True, True, False, False, True, False, False, False]
+        episodes = [replace(one, detail={"won": each}) for one, each in zip(cell.episodes, won, strict=True)]
+        found = measure_winning(replace(cell, episodes=tuple(episodes)))
+        assert found == pytest.approx({"won_before": 1 / 3, "won_after": 1 / 4})
+
+    def test_is_not_defined_where_nothing_is_won(self) -> None:
+        assert measure_winning(make_cell([], [0.5], [0.5])) == {"won_before": None, "won_after": None}
 
 
 class TestAdaptation:

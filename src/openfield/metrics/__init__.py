@@ -14,7 +14,7 @@ from openfield.metrics.detection import DETECTION, PASSIVE
 from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Kind, Metric, Number
 from openfield.metrics.openset.cells import OPENSET
-from openfield.metrics.performance import ADAPTATION, PERFORMANCE
+from openfield.metrics.performance import ADAPTATION, PERFORMANCE, WINNING
 from openfield.metrics.programme import BASELINE, PROGRAMME
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import Estimate, Intervals
@@ -34,5 +34,7 @@ __all__ = [
     "summarise",
 ]
 
-BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, PASSIVE, GRADUAL, PROGRAMME, BASELINE, CHARACTERISATION, OPENSET)
+BUILT_IN = (
+    *(PERFORMANCE, WINNING, DETECTION, ADAPTATION, PASSIVE, GRADUAL, PROGRAMME, BASELINE, CHARACTERISATION, OPENSET),
+)
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -135,6 +136,21 @@ def measure_performance(cell: CellRecord) -> dict[str, float | None]:
     }
 
 
+def measure_winning(cell: CellRecord) -> dict[str, float | None]:
+    """Compute the share of test episodes won, before the onset and from it on; one that was not played is not won."""
+    return {"won_before": share_won(pick_before(cell)), "won_after": share_won(pick_after(cell))}
+
+
+def share_won(episodes: Iterable[Episode]) -> float | None:
+    """Return the share of episodes that were won, or None if no world says whether one was."""
+    known = [episode for episode in episodes if episode.failed or "won" in _details(episode)]
+    return mean([float(not episode.failed and _details(episode)["won"] is True) for episode in known])
+
+
+def _details(episode: Episode) -> dict[str, Any]:
+    return episode.detail if isinstance(episode.detail, dict) else {}
+
+
 def measure_adaptation(cell: CellRecord) -> dict[str, float | None]:
     """Compute the performance before and after the onset, at the end, and the area under the curve after it."""
     curve = performances(pick_after(cell))
@@ -156,6 +172,7 @@ def normalised_area(curve: list[float]) -> float | None:
 
 
 PERFORMANCE = built_in("performance", measure_performance, counts_failures=True)
+WINNING = built_in("winning", measure_winning, counts_failures=True)
 ADAPTATION = built_in(
     "adaptation",
     measure_adaptation,

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
-from openfield.errors import InvalidInput
+from openfield.capabilities import RemarksTrials
+from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import Comparison, compare_agents
 from openfield.metrics.failures import Policy, apply_policy, has_failed
@@ -28,6 +30,7 @@ from openfield.metrics.stats import (
     estimate_rate,
     without_interval,
 )
+from openfield.registry import known_domain
 
 MIN_IQM_TRIALS = 20
 """The fewest trials with an interquartile mean: below, its middle half is a handful of them."""
@@ -131,7 +134,8 @@ def _summarise_group(
     trials = {cell.trial.id: cell.trial for cell in scored}
     unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
     iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
-    note = COUNTABLE if not scenario.red_light and is_countable(played) else ""
+    countable = COUNTABLE if not scenario.red_light and is_countable(played) else ""
+    note = "; ".join(filter(None, (countable, remark_trials(played))))
     numbers = len(trials), unchanged, count_outcomes(played), found, beside, iqm
     return AgentResults(agent, scenario, *numbers, note, say_versions(played), is_control(played))
 
@@ -165,6 +169,19 @@ def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | N
         return None
     found = estimate_iqm(scores)
     return found if intervals == "usual" else without_interval(found)
+
+
+def remark_trials(cells: Iterable[CellRecord]) -> str:
+    """Return what the domain of these cells says of their trials; nothing if it is not known here."""
+    trials = {cell.trial.id: cell.trial for cell in cells}
+    said: dict[str, None] = {}
+    for trial in trials.values():
+        with suppress(OpenfieldError):
+            domain = known_domain(trial.domain)
+            said |= {domain.remark(trial): None} if isinstance(domain, RemarksTrials) else {}
+    versions = sorted({trial.version for trial in trials.values()})
+    mixed = f"trials of versions {', '.join(map(str, versions))} are taken together, whose rules differ"
+    return "; ".join(filter(None, (*said, mixed if len(versions) > 1 else "")))
 
 
 def is_countable(cells: Iterable[CellRecord]) -> bool:

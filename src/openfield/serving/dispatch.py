@@ -28,7 +28,7 @@ from openfield.record import Entry
 from openfield.registry import known_domain
 from openfield.runner.plan import check_agent_name
 from openfield.runner.player import explain, open_rollout
-from openfield.serving.assignments import Assignments
+from openfield.serving.assignments import AGAIN, Assignments
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.serving.listen import FORGET_SECONDS, check_port
 from openfield.serving.remote import RemoteRollout
@@ -193,6 +193,14 @@ class TrialDispatcher(RecordingDispatcher):
     async def agents(self) -> list[str]:
         """Return the names of all recorded agents."""
         return sorted({record.agent for record in await asyncio.to_thread(self._assignments.records)})
+
+    async def count_left(self, name: str) -> int:
+        """Count the test trials of an agent that are neither finished nor being played."""
+        async with self._lock:
+            self._book()
+            taken, known = self._taken(), await self.enrolled(name)
+        tests = (record for record in known if not record.trial.is_training)
+        return sum(record.outcome in AGAIN and record.id not in taken for record in tests)
 
     async def start(self, name: str, training: bool = False) -> RemoteRollout | None:
         """Start the next test (or training) trial of an agent from its beginning; return None if none is left."""

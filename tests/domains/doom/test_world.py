@@ -176,9 +176,9 @@ def test_giving_up_scores_nothing(counts: bool) -> None:
     world.close()
 
 
-@pytest.mark.parametrize(("counts", "performance"), [(False, 0.9), (True, 0.0)])
-def test_death_keeps_the_formula_unless_told_otherwise(counts: bool, performance: float) -> None:
-    world = open_world(DUEL, "poison:hard", before=1, player_health=1, death_counts=counts, limit=100)
+@pytest.mark.parametrize(("counts", "performance"), [({"death_counts": False}, 0.9), ({}, 0.0)])
+def test_dying_does_not_pay_unless_told_otherwise(counts: dict[str, Any], performance: float) -> None:
+    world = open_world(DUEL, "poison:hard", before=1, player_health=1, limit=100, **counts)
     ends = []
     for turn in play(world, _still):
         if turn.last:

@@ -110,7 +110,8 @@ class TrialOptions:
         from openfield.runner.experiment import make_experiment, parse_settings
 
         keys, own = changes.experiment, given(self)
-        settings = {**keys.get("settings", {}), **parse_settings(own.pop("set_", []))}
+        start = {} if self.trials_of is not None else changes.usual_settings
+        settings = {**start, **keys.get("settings", {}), **parse_settings(own.pop("set_", []))}
         if usual == 1 and not self.trials and self.trials_of is None:
             settings.setdefault("unchanged", 0)  # a person who asks for nothing plays one trial
         chosen = {key: keys[key] for key in ("trials", "novelty") if key in keys} | own

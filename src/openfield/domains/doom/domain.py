@@ -32,12 +32,16 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.doom.agents"
+KEEPS_TIME = (
+    "death_counts is false: a lost episode scores the share of time left (the published formula of the duel), "
+    "so an early death scores high"
+)
 
 
 class DoomDomain(Domain[Any]):
     """What both tasks share."""
 
-    version = 7
+    version = 8
     """Raised whenever the same trial shows something else than before."""
     exports = {"seed": "openfield.domains.doom.exports:write_seed"}
     task: ClassVar[episode.DoomTask]
@@ -48,7 +52,7 @@ class DoomDomain(Domain[Any]):
         "watchful": f"{_AGENTS}.watchful:WatchfulAgent",
         "learner": f"{_AGENTS}.learner:LearningAgent",
     }
-    metrics = ("performance", "detection", "adaptation", "programme", "baseline", "characterisation")
+    metrics = ("performance", "winning", "detection", "adaptation", "programme", "baseline", "characterisation")
     baseline = "reference"
     extra, modules = "doom", ("vizdoom",)
     demo_agents = ("watchful", "random")
@@ -161,9 +165,14 @@ class DoomDomain(Domain[Any]):
 
     def options(self, command: str) -> type[CommandOptions] | None:
         """Return the options of `serve`; other commands have none."""
-        from openfield.domains.doom.options import DoomServeOptions
+        from openfield.domains.doom.options import DoomServeOptions, DuelServeOptions
 
-        return DoomServeOptions if command == "serve" else None
+        kind = DuelServeOptions if self.task is episode.DUEL else DoomServeOptions
+        return kind if command == "serve" else None
+
+    def remark(self, trial: Trial) -> str:
+        """Say that dying keeps the time left, where it does."""
+        return "" if self.settings_of(trial).death_counts else KEEPS_TIME
 
     def wire(self) -> Wire:
         """Make the wire: protocol 0.8 over RabbitMQ."""
@@ -194,6 +203,7 @@ class DoomDomain(Domain[Any]):
 class DuelDomain(DoomDomain):
     """The first published task."""
 
+    older_defaults = {7: {"death_counts": False}}
     gym_name = "DoomDuel"
     name, title, settings, task = "doom", "Doom duel: kill one enemy fast", DuelSettings, episode.DUEL
     words = "Kill the enemy as fast as you can. You look along x; an enemy in your line of fire is hit."

@@ -38,11 +38,11 @@ def item_features(items: Items) -> Features:
 
 
 def arena_features(state: GameState, stamp: float, items: Features) -> Features:
-    """Make the arena's vector with the published keys; unlike the duel's, health and bullets are whole numbers."""
+    """Make the arena's vector with the published keys; health and bullets are floats, as the original sends them."""
     player = _turned(state.player)
-    player["health"], player["ammo"] = int(state.player.health), int(state.ammo)
+    player["health"], player["ammo"] = float(state.player.health), float(state.ammo)
     return {
-        "enemies": [{**_turned(each), "name": "ZombieMan", "health": int(each.health)} for each in state.enemies],
+        "enemies": [{**_turned(each), "name": "ZombieMan", "health": each.health} for each in state.enemies],
         # the agent may change its own items
         "items": {kind: [item.copy() for item in found] for kind, found in items.items()},
         "player": player,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -15,7 +15,7 @@ class DoomServeOptions:
     """Options of `serve`, with the names the wire has for them.
 
     Example:
-        openfield serve doom --amqp amqp://user:pass@host:5672/ --trials 10
+        openfield serve doom-arena --amqp amqp://user:pass@host:5672/
     """
 
     amqp: Annotated[str | None, Parameter(metavar="URL")] = None
@@ -32,3 +32,16 @@ class DoomServeOptions:
         from openfield.domains.doom.wire.amqp import AmqpWire
 
         return CommandChanges(serving=AmqpWire(**given(self)), trials_from=self.config or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuelServeOptions(DoomServeOptions):
+    """Options of `serve` for the duel.
+
+    Example:
+        openfield serve doom --amqp amqp://user:pass@host:5672/ --trials 10
+    """
+
+    def prepare(self) -> CommandChanges:
+        """Return the wire, and the published formula for lost episodes unless the user sets another."""
+        return replace(super().prepare(), usual_settings={"death_counts": False})

@@ -46,7 +46,9 @@ class DoomSettings(Settings, frozen=True):
     limit: Annotated[Ticks, Meta(description="Ticks until an episode is cut off.")] = 2000
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
-    death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = False
+    death_counts: Annotated[
+        bool, Meta(description="A lost episode has performance 0; if false, the share of time that is left.")
+    ] = True
     light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = False
     observation: Annotated[
         Literal["features", "array"], Meta(description="The feature vector as a mapping, or as an array of numbers.")
@@ -85,7 +87,6 @@ class DuelSettings(DoomSettings, frozen=True):
 class ArenaSettings(DoomSettings, frozen=True):
     """Two to four moving enemies among walls and items."""
 
-    death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = True
     light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = True
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 20
     hint_level: Annotated[int, Meta(ge=-1, le=3, description="Words of a hint on the novelty; -1: no hint.")] = -1

@@ -73,8 +73,8 @@ def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
             await rest.play(first.secret)
             assert len(rest.performances) == 2 * 3
             again = AmqpClient(rpc, agent(), "parts")
-            await again.play(first.secret)
-            assert again.performances == []
+            with pytest.raises(AgentFault, match="no trial left: all its 3 trials are played or in progress"):
+                await again.play(first.secret)
 
     run(work)
     found = cells(path)

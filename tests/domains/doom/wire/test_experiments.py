@@ -115,6 +115,12 @@ def check_seeds(config: ServerConfig, training: list[Trial], tests: list[Trial])
     assert all(one[0] != other[0] for one, other in itertools.combinations(drawn, 2))
 
 
+def test_a_published_duel_keeps_the_published_formula() -> None:
+    duel, arena = (make_experiment(ServerConfig(trials=1, novelty=(number,)), 0) for number in (51, 203))
+    assert {trial.settings.get("death_counts") for trial in duel} == {False}
+    assert {ARENA.settings_of(trial).death_counts for trial in arena} == {True}  # there the formula is 0
+
+
 @given(st.integers(0, 20), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.integers(0, 1000))
 def test_a_share_of_training_is_novel_by_any_of_the_configured_novelties(count: int, share: float, seed: int) -> None:
     config = ServerConfig(

@@ -59,13 +59,13 @@ def write_client(folder: Path, broker: PrivateBroker) -> Path:
     return path
 
 
-async def walk(config: Path, *flags: str) -> list[dict[str, Any]]:
+async def walk(config: Path, *flags: str, status: int = 0) -> list[dict[str, Any]]:
     """Runs the program in the configuration's folder; returns its transcript."""
     log = config.parent / "log"
     words = [str(PROGRAM), f"--config={config}", "--log", str(log), *flags]
     process = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=config.parent)
     try:
-        assert await process.wait() == 0
+        assert await process.wait() == status
     finally:
         if process.returncode is None:
             process.kill()
@@ -105,8 +105,8 @@ def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
             assert states(one) == ["experiment_start", *TRIAL, "experiment_end"]
             rest = await walk(config)
             assert states(rest) == ["experiment_start", *TRIAL * 2, "experiment_end"]
-            none = await walk(config)
-            assert states(none) == ["experiment_start", "experiment_end"]
+            (none,) = await walk(config, status=3)
+            assert "no trial left" in none["error_message"]
         _check_counts(full)
 
     run(work)
@@ -118,14 +118,14 @@ def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
 
 
 def _check_counts(transcript: list[dict[str, Any]]) -> None:
-    """Two requests per tick; per episode a number from 1 on and no total; every trial announced by its number."""
+    """Two requests per tick; per episode a number from 0 on and no total; every trial announced by its number."""
     sent = Counter(entry["sent"] for entry in transcript)
     assert sent["request_testing_data"] == sent["testing_data_prediction"]
     assert sent["testing_episode_novelty"] == 9
     starts = [entry for entry in transcript if entry["obj_type"] == "testing_episode_start"]
-    assert [(entry["episode_number"], entry["total_episodes"]) for entry in starts] == [(1, 0), (2, 0), (3, 0)] * 3
+    assert [(entry["episode_number"], entry["total_episodes"]) for entry in starts] == [(0, 0), (1, 0), (2, 0)] * 3
     trials = [entry for entry in transcript if entry["obj_type"] == "trial_start"]
-    assert [(entry["trial_number"], entry["total_trials"]) for entry in trials] == [(1, 3), (2, 3), (3, 3)]
+    assert [(entry["trial_number"], entry["total_trials"]) for entry in trials] == [(0, 3), (1, 3), (2, 3)]
     assert {entry["novelty_indicator"] for entry in transcript if entry["obj_type"] == "testing_data"} == {None}
 
 

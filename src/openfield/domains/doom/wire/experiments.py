@@ -172,6 +172,9 @@ async def find_experiment(dispatcher: TrialDispatcher, secret: str) -> Experimen
     known = await dispatcher.enrolled(names[0])
     if any(record.trial.is_training and record.outcome not in SCORED for record in known):
         raise AgentFault("the training of this experiment is not done; its trials start from the trained model")
+    tests = sum(not record.trial.is_training for record in known)
+    if not await dispatcher.count_left(names[0]):
+        raise AgentFault(f"this experiment has no trial left: all its {tests} trials are played or in progress")
     return ExperimentTrials(dispatcher, names[0], [record.trial for record in known])
 
 
@@ -198,7 +201,8 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
         "light_stays": True,
         "episode_seed": episode_seed,
     }
-    return values | ({"limit": SHORT_LIMIT} if config.shortdemo else {})
+    published = {"death_counts": False} if domain_of(config).name == "doom" else {}
+    return values | published | ({"limit": SHORT_LIMIT} if config.shortdemo else {})
 
 
 class ExperimentTrials:

@@ -45,8 +45,7 @@ class AgentSession:
         self.state = "benchmark_request" if benchmark else "experiment_start"
         """The answer to the next `request_state`."""
         self.remote: RemoteRollout | None = None
-        self._episode = 0
-        self._trial = 0
+        self._episode = self._trial = 0  # how many were announced; on the wire their numbers begin at 0
         self._ending = False
         self._clock: Callable[[], float] = time.time
 
@@ -92,9 +91,9 @@ class AgentSession:
         if state in ("trial_start", "training_start"):
             return await self._start_trial()
         if state.endswith("_episode_start"):
-            self._episode += 1
             self.state = state.replace("_start", "_active")
-            return message(state, episode_number=self._episode, total_episodes=0)
+            self._episode += 1
+            return message(state, episode_number=self._episode - 1, total_episodes=0)
         if state == "training_end":
             self.state = "training_model_end"
             return message(state, message=TRAINING_OVER)
@@ -125,7 +124,7 @@ class AgentSession:
         self.state = "testing_start"
         return message(
             "trial_start",
-            trial_number=self._trial,
+            trial_number=self._trial - 1,
             total_trials=self._source.trials,
             message="Reset the model to what it was after training.",
             novelty_description={},
