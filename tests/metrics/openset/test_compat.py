@@ -88,15 +88,15 @@ def test_detection_equals_the_literal_one(seed: int, n: int) -> None:
         assert stats[f"P_indx_{h}"] == next((i + 1 for i in range(n) if p[i] >= h), n + 1)
         novel = [value for value, new in zip(p, g, strict=True) if new]
         first = next((i + 1 for i, value in enumerate(novel) if value >= h), 1)
-        assert num[f"M_num_{h}"] == (first if novel else -1)
-    for mode in ("full", "pre", "post"):
+        assert num[str(h)] == (first if novel else -1)
+    for mode in ("full_test", "pre_novelty", "post_novelty"):
         found = compat.m_ndp(p, g, mode)
         assert len(found) == 72
-        if mode == "post" and onset is None:
+        if mode == "post_novelty" and onset is None:
             assert set(found.values()) == {-1}
             continue
-        whole = mode == "full" or (mode == "pre" and (onset is None or all(g)))
-        part = range(n) if whole else range(onset) if mode == "pre" else range(onset, n)
+        whole = mode == "full_test" or (mode == "pre_novelty" and (onset is None or all(g)))
+        part = range(n) if whole else range(onset) if mode == "pre_novelty" else range(onset, n)
         for h in H:
             tp = sum(p[i] > h and g[i] for i in part)
             fp = sum(p[i] > h and not g[i] for i in part)
@@ -105,6 +105,17 @@ def test_detection_equals_the_literal_one(seed: int, n: int) -> None:
             right = sum((p[i] > h) == bool(g[i]) for i in part)
             wanted = float(np.round(right / len(part), 5)) if len(part) else math.nan
             assert found[f"accuracy_{h}"] == pytest.approx(wanted, nan_ok=True)
+
+
+def test_keys_and_modes_are_those_of_the_original() -> None:
+    p, g = [0.1, 0.2, 0.6, 0.95], [0, 1, 1, 1]
+    wanted = {"0.175": 1, "0.225": 2, "0.3": 2, "0.4": 2, "0.5": 2, "0.6": 2, "0.7": 3, "0.8": 3, "0.9": 3}
+    assert compat.m_num(p, g) == wanted
+    assert compat.m_ndp(p, g, "pre_novelty")["TN_0.5"] == 1
+    assert compat.m_ndp(p, g, "post_novelty")["TN_0.5"] == 0
+    assert compat.m_ndp(p, g, "full_test") == compat.m_ndp(p, g)
+    with pytest.raises(InvalidInput, match="full_test, pre_novelty or post_novelty, not 'post'"):
+        compat.m_ndp(p, g, "post")  # type: ignore[arg-type]
 
 
 def test_two_ways_of_rounding_are_kept_apart() -> None:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.server.app import make_app
 from openfield.domains.ond.server.http import OndHttpProtocol, make_config
-from openfield.domains.ond.server.session_service import ServiceRules, SessionService
+from openfield.domains.ond.server.session_service import HINT_LIMITS, ServiceRules, SessionService
 from openfield.domains.ond.server.wire import TeamApis
 from openfield.domains.ond.testset.data_directory import METADATA_SUFFIX, TABLE_SUFFIX, DataDirectory
 from openfield.domains.ond.testset.test import Test
@@ -170,9 +170,11 @@ class Client(Requests):
         token: str | None = None,
         devmode: bool = False,
         teams: Mapping[str, str] | None = None,
+        hint_limits: Mapping[str, int] = HINT_LIMITS,
     ) -> None:
         self.directory, self.journal = DataDirectory(root), Journal(run)
-        self.dispatcher, rules = SessionDispatcher(self.journal, DOMAIN, token), ServiceRules(compat, devmode)
+        self.dispatcher = SessionDispatcher(self.journal, DOMAIN, token)
+        rules = ServiceRules(compat, devmode, hint_limits)
 
         def make_service(dispatcher: SessionDispatcher, team: str | None) -> SessionService:
             return SessionService(dispatcher, self.directory, DOMAIN.version, rules, team)

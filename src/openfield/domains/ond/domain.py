@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield.blind import refuse_blinding
-from openfield.core import Agent, Belief, Reply, Spec
+from openfield.core import Agent, AgentFactory, Belief, Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
@@ -118,6 +118,12 @@ class OndDomain(Domain[OndSettings]):
 
         return OPTIONS.get(command)
 
+    def view(self) -> AgentFactory:
+        """Return the human player, who types a label for each sample."""
+        from openfield.domains.ond.agents.human import OndHuman
+
+        return OndHuman
+
     def wire(self) -> Wire:
         """Return the protocol's own REST interface."""
         from openfield.domains.ond.server.wire import OndWire
@@ -156,7 +162,7 @@ class OndDomain(Domain[OndSettings]):
             from openfield.domains.ond.server.import_results import import_results
 
             import_results(options.import_legacy, directory, dispatcher, self.version, options.compat)
-        rules = ServiceRules(options.compat, options.devmode)
+        rules = ServiceRules(options.compat, options.devmode, options.hint_limits)
         return OndWire(self, directory, rules, options.teams, options.hostname), dispatcher
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, UnknownName
 from openfield.options import CommandChanges
 
 TEAM, TOKEN = re.compile(r"[\w.~-]{1,60}"), re.compile(r"[A-Za-z0-9_.~-]+")
@@ -33,6 +33,9 @@ class OndServeOptions:
     """Accept what old clients post."""
     devmode: bool = False
     """Let clients see the scores of a test before its last round. Reports say where that was done."""
+    hint: Annotated[tuple[str, ...], Parameter(metavar="KEY=MAX", consume_multiple=False)] = ()
+    """A key of the metadata that clients may set by a hint KEY=NUMBER, and its highest number. Repeat the option for
+    each key [feedback_max_ids=1000]."""
     team: Annotated[tuple[str, ...], Parameter(metavar="NAME:TOKEN", consume_multiple=False)] = ()
     """A team and the secret it must show. A team sees only its own sessions. Repeat the option for each team."""
     hostname: Annotated[tuple[str, ...], Parameter(metavar="NAME", consume_multiple=False)] = ()
@@ -42,6 +45,20 @@ class OndServeOptions:
         """Return the options as they are; the dispatcher reads them."""
         trials_from = "" if self.data is None else str(self.data)
         return CommandChanges(serving=self, needs_token=bool(self.teams), trials_from=trials_from)
+
+    @property
+    def hint_limits(self) -> dict[str, int]:
+        """The metadata that clients may change, and the highest number of each."""
+        from openfield.domains.ond.server.session_service import HINT_LIMITS
+        from openfield.domains.ond.testset.test import HINTED
+
+        pairs = [text.partition("=") for text in self.hint]
+        for key, _, value in pairs:
+            if key not in HINTED:
+                raise UnknownName("key", key, HINTED, label="Hints can change")
+            if not (value.isascii() and value.isdigit() and len(value) < 10):
+                raise InvalidInput(f"--hint takes KEY=MAX with a whole number, such as --hint {key}=100.")
+        return {key: int(value) for key, _, value in pairs} or dict(HINT_LIMITS)
 
     @property
     def teams(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from openfield.domain import Domain
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import Built, build_trial
 from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory, Origin, load_arrays
-from openfield.domains.ond.testset.test import Test
+from openfield.domains.ond.testset.test import HINTED, Test
 from openfield.errors import InvalidInput
 from openfield.trial import Limits, Phase, Trial, derive
 
@@ -49,16 +49,39 @@ def named_test(trial: Trial, settings: OndSettings) -> Test | None:
     test, digests = find_directory(settings.data).load(settings.protocol, settings.area, named[0])
     if digests != trial.files:
         raise InvalidInput(f"The files of test {named[0]} have changed since the trial was made.")
-    return test
+    return test.changed(read_hints(settings.hints))
 
 
-def budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
-    """Return the budget that a hint of a session asks for, if it is lower; hints can change nothing else."""
-    for hint in hints:
-        key, _, value = hint.partition("=")
-        if key == "feedback_max_ids" and value.isascii() and value.isdigit():
-            return {"cap": min(int(value[:9]), test.count("feedback_max_ids") or 0)}
-    return {}
+def grant_hints(hints: Sequence[str], limits: Mapping[str, int], test: Test) -> dict[str, int]:
+    """Return the metadata that the hints of a session change, of the form `KEY=NUMBER`.
+
+    Args:
+        hints: What the session asked for; hints of another form or about another key change nothing.
+        limits: The keys that may be changed and the highest number of each; a test's own number is always allowed.
+        test: The test.
+    """
+    found = {}
+    for key, value in (hint.replace(" ", "").split("=", 1) for hint in hints if "=" in hint):
+        if key in limits and key in HINTED and value.isascii() and value.isdigit():
+            own = test.count(key) or 0
+            found[key] = max(min(int(value[:9]), max(limits[key], own)), int(key == "round_size"))
+    return {key: value for key, value in found.items() if value != test.count(key)}
+
+
+def write_hints(granted: Mapping[str, int]) -> str:
+    """Return granted hints as the setting `hints`."""
+    return "+".join(f"{key}={value}" for key, value in sorted(granted.items()))
+
+
+def read_hints(text: str) -> dict[str, int]:
+    """Return the metadata that the setting `hints` changes."""
+    pairs = [part.partition("=") for part in text.split("+") if part]
+    for key, _, value in pairs:
+        if key not in HINTED or not (value.isascii() and value.isdigit() and len(value) < 10):
+            raise InvalidInput(
+                f"hints are KEY=NUMBER joined by +, with one of {', '.join(HINTED)}; not '{key}={value}'."
+            )
+    return {key: int(value) for key, _, value in pairs}
 
 
 def session_trial(
@@ -72,9 +95,10 @@ def session_trial(
         "threshold": facts["detection_threshold"],
     }
     settings |= {"level": "compat"} if compat else {}
-    settings |= budget_hint(facts["hints"], test)
+    granted = grant_hints(facts["hints"], facts.get("hint_limits", {}), test)
+    settings |= {"hints": write_hints(granted)} if granted else {}
     origin = find_directory(str(root)).origins.get(test.name)
-    return served_trial(test, digests, settings, version, "red_light" in facts["hints"], origin)
+    return served_trial(test.changed(granted), digests, settings, version, "red_light" in facts["hints"], origin)
 
 
 def served_trial(

@@ -7,7 +7,7 @@ Arrays of one test -> named numbers; `fixed.py` has the variants without the odd
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,19 +22,16 @@ THRESHOLDS = (0.175, 0.225, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 RATES = ("accuracy", "precision", "recall", "f1_score", "TP", "FP", "TN", "FN")
 WINDOW, FIRST_ROUNDS = 100, 5
 """Every caller of the original uses windows of 100 samples and suffixes from 5 rounds on."""
-NUM_KEY = "M_num_{}"
-"""The key of a threshold in `m_num`. No published document names these keys; they are spelled like those of two other
-families: `P_indx_0.5` (a number for each threshold) and `M_nrp_post_top1`."""
 Numbers = dict[str, float]
-Period = Literal["full", "pre", "post"]
+Period = Literal["full_test", "pre_novelty", "post_novelty"]
 
 
 def m_num(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
-    """Count the samples from the onset to the first detection, per threshold; 1 also if there is none."""
+    """Count the samples from the onset to the first detection; 1 also if there is none. Keys are the thresholds."""
     p, novel = check_novel(p_novel, gt_novel)
     if not novel.any():
-        return {NUM_KEY.format(h): -1 for h in THRESHOLDS}
-    return {NUM_KEY.format(h): 1 + (first_of(p[novel] >= h) or 0) for h in THRESHOLDS}
+        return {str(h): -1 for h in THRESHOLDS}
+    return {str(h): 1 + (first_of(p[novel] >= h) or 0) for h in THRESHOLDS}
 
 
 def m_num_stats(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
@@ -44,27 +41,35 @@ def m_num_stats(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
     return found | {f"P_indx_{h}": _position(p >= h) for h in THRESHOLDS}
 
 
-def m_ndp(p_novel: ArrayLike, gt_novel: ArrayLike, mode: Period = "full") -> Numbers:
-    """Score the detection of novel samples as a binary decision: eight numbers for each of nine thresholds."""
+def m_ndp(p_novel: ArrayLike, gt_novel: ArrayLike, mode: Period = "full_test") -> Numbers:
+    """Score the detection of novel samples as a binary decision: eight numbers for each of nine thresholds.
+
+    Raises:
+        InvalidInput: The mode is not one of `full_test`, `pre_novelty` and `post_novelty`, or an array is wrong.
+    """
+    if mode not in get_args(Period):
+        raise InvalidInput(
+            f"The mode must be {', '.join(get_args(Period)[:-1])} or {get_args(Period)[-1]}, not {mode!r}."
+        )
     p, novel = check_novel(p_novel, gt_novel)
     onset = first_of(novel)
-    if mode == "post" and onset is None:
+    if mode == "post_novelty" and onset is None:
         return {f"{rate}_{h}": -1 for h in THRESHOLDS for rate in RATES}
-    if mode == "post":
+    if mode == "post_novelty":
         p, novel = p[onset:], novel[onset:]
-    elif mode == "pre" and onset is not None and not novel.all():
+    elif mode == "pre_novelty" and onset is not None and not novel.all():
         p, novel = p[:onset], novel[:onset]
     return {f"{rate}_{h}": value for h in THRESHOLDS for rate, value in _count_decisions(p > h, novel).items()}
 
 
 def m_ndp_pre(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
     """Compute `m_ndp` before the onset."""
-    return m_ndp(p_novel, gt_novel, "pre")
+    return m_ndp(p_novel, gt_novel, "pre_novelty")
 
 
 def m_ndp_post(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
     """Compute `m_ndp` from the onset on."""
-    return m_ndp(p_novel, gt_novel, "post")
+    return m_ndp(p_novel, gt_novel, "post_novelty")
 
 
 def m_acc(

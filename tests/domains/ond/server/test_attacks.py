@@ -120,17 +120,21 @@ def test_budgets_are_kept_per_round_and_type_and_not_refunded(client: Requests) 
     assert len(client.feedback(session, "classification").text.splitlines()) == 1
 
 
-def test_hints_change_neither_sizes_nor_other_sessions(client: Requests) -> None:
+def test_hints_change_the_budget_of_their_session_up_to_a_limit_and_nothing_else(client: Requests) -> None:
     hinted = client.open(hints=("round_size=1", "feedback_max_ids=1", "known_classes=9"))
-    more = client.open(hints=("feedback_max_ids=99999", "feedback_max_ids=-1"))
-    plain = client.open()
+    more, most = client.open(hints=("feedback_max_ids=6",)), client.open(hints=("feedback_max_ids=99999",))
+    odd, plain = client.open(hints=("feedback_max_ids=-1", "x")), client.open()
     seen = [
         client.ask("GET", "/test/metadata", params={"session_id": s, "test_id": TEST}).json()
-        for s in (hinted, more, plain)
+        for s in (hinted, more, most, odd, plain)
     ]
-    assert [one["feedback_max_ids"] for one in seen] == [1, 3, 3]
+    assert [one["feedback_max_ids"] for one in seen] == [1, 6, 1000, 3, 3]
     assert all(one["round_size"] == 10 and one["known_classes"] == 4 for one in seen)
     assert len(client.dataset(hinted, 0).text.split()) == 10
+    test = known(client)
+    for session, count in ((hinted, 1), (more, 6), (plain, 3)):
+        client.post(session, 0, **answers(test, test.ids[:10]))
+        assert len(client.feedback(session, "classification").text.splitlines()) == count
 
 
 @pytest.mark.parametrize("number", ["-1", "1.0", "x", "0x1", "1e2", "99999999999999", "٣", "1_0"])
@@ -254,7 +258,8 @@ def test_parallel_posts_are_all_recorded_or_refused(client: Requests) -> None:
     for answer in found:
         if answer.status_code == 400:
             refused(answer, 400, "DetectionRepost")
-    assert client.ask("GET", "/session/latest", params={"session_id": session}).json()["next_rounds"] == {TEST: 3}
+    latest = client.ask("GET", "/session/latest", params={"session_id": session, "rounds": "1"}).json()
+    assert latest["next_rounds"] == {TEST: 3}
 
 
 def test_parallel_completions_are_recorded_once(client: Requests) -> None:

@@ -202,5 +202,5 @@ def test_texts_are_posted_and_read_in_utf_16(tmp_path: Path) -> None:
         rows = {"detection_file": "t0,0.9,0\nt1,0.9,0\nt2,0.9,1\n", "labels_file": "t0,1,w0\nt1,0,w1\nt2,0,w9\n"}
         coded = {name: text.encode("utf-16") for name, text in rows.items()}
         assert client.ask("POST", "/session/results", test_identification=json.dumps(asked_), **coded)[1] == b"OK"
-        assert client.ask("GET", "/session/feedback", **place_, feedback_type="score")[1] == b"current_score,5.0\n"
+        assert client.ask("GET", "/session/feedback", **place_, feedback_type="score")[1] == b"current_score,5\n"
         assert client.ask("GET", "/session/feedback", **place_, feedback_type="labels")[1] == b"t2,w2\n"

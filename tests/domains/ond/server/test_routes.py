@@ -180,8 +180,19 @@ def test_status_lists_sessions_and_their_tests(client: Client) -> None:
     client.ask("DELETE", "/session", params={"session_id": first})
     late = client.ask("GET", "/session/status", params={"after": "2020-01-01 00:00:00"}).text
     assert late.startswith(first)
-    assert not client.ask("GET", "/session/status", params={"after": "2120-01-01"}).text
+    assert client.ask("GET", "/session/status", params={"after": "2120-01-01"}).text == "\n"  # as the original's
     refused(client.ask("GET", "/session/status", params={"after": "soon"}), 400, "BadRequest")
+
+
+def test_the_server_says_which_metadata_hints_may_change(data: Path, tmp_path: Path) -> None:
+    client = Client(data, tmp_path / "t.sqlite", hint_limits={"round_size": 12})
+    hinted, plain = client.open(hints=("round_size=20", "feedback_max_ids=4")), client.open()
+    metadata = client.ask("GET", "/test/metadata", params={"session_id": hinted, "test_id": TEST}).json()
+    assert (metadata["round_size"], metadata["feedback_max_ids"]) == (12, 3)
+    assert [len(client.dataset(hinted, number).text.split()) for number in range(4)] == [12, 12, 6, 0]
+    assert len(client.dataset(plain, 0).text.split()) == 10
+    client.play(plain)
+    client.close()
 
 
 def test_a_token_keeps_strangers_out(data: Path, tmp_path: Path) -> None:

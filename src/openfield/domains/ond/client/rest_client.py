@@ -75,7 +75,7 @@ class RestClient:
     def dataset(self, session: str, test: str, number: int, resume: bool = False) -> bytes | None:
         """Return the body of a round as the server sends it, or None past the last round.
 
-        With `resume`, round 0 does not restart the test; only servers that send `next_rounds` know it.
+        With `resume`, round 0 does not restart the test; only openfield's server knows it.
         """
         asked = {"session_id": session, "test_id": test, "round_id": number} | ({"resume": "1"} if resume else {})
         return self._ask("GET", "/session/dataset", params=asked) or None
@@ -123,7 +123,7 @@ class RestClient:
         Other servers answer with status 500 before the first test is finished; that means no progress.
         """
         try:
-            found = self._ask_json("GET", "/session/latest", params={"session_id": session})
+            found = self._ask_json("GET", "/session/latest", params={"session_id": session, "rounds": "1"})
         except Refusal as error:
             if error.status == 500:
                 return SessionProgress()

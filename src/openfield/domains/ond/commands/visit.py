@@ -28,7 +28,7 @@ from openfield.runner.experiment import parse_agents, parse_settings
 from openfield.runner.plan import name_agents
 
 T = TypeVar("T")
-SESSION_KEYS = ("protocol", "area", "tests", "resume", "save", "baseline", "evaluate")
+SESSION_KEYS = ("protocol", "area", "tests", "hints", "resume", "save", "baseline", "evaluate")
 STEP_KEYS = tuple(field.name for field in msgspec.structs.fields(StepOptions) if field.name != "baseline")
 
 
@@ -51,8 +51,8 @@ def visit(
     Args:
         server: The address of the server; `here` plays in this process.
         agent: A name or `module:Class`. Repeat it for further agents. `NAME=AGENT` gives one a name.
-        set_: `data` (the directory of the samples), `protocol`, `area`, `tests`, `resume`, `save`,
-            `baseline` and so on; other keys are settings of the agent.
+        set_: `data` (the directory of the samples), `protocol`, `area`, `tests`, `hints`, `resume`,
+            `save`, `baseline` and so on; other keys are settings of the agent.
         trials: Play at most so many tests.
         seed: The root of all seeds [0].
         redlight: Ask the server to tell when the world has changed.
@@ -74,8 +74,8 @@ def play_at_server(
     """Play a server's tests with each agent, and return its scores by agent and test.
 
     `changes` are keys of an experiment: `agents`, `trials`, `seed`, `redlight`, `output` and `settings`. The latter are
-    `data` (the directory of the samples), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
-    `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the fields of
+    `data` (the directory of the samples), `protocol`, `area`, `tests` and `hints` (joined by +), `resume` (a session,
+    or `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the fields of
     `StepOptions`: `skip` (steps joined by +), `keep` (`STEP.ATTRIBUTE` joined by +) and so on. Others go to the agents.
     """
     register_stubs()
@@ -142,9 +142,13 @@ def _read_session_options(
     for name in (*chosen.get("resume", ()), *([chosen["baseline"]] if "baseline" in chosen else ())):
         if name not in agents:
             raise UnknownName("agent", name, agents, label="Given")
+    hints = str(chosen.pop("hints", "")).split("+")
     scored = not steps.extract_only and "EvaluateAlgorithms" not in steps.skip
     asked: dict[str, Any] = {"evaluate": scored, "round_scores": "EvaluateRoundwise" not in steps.skip}
-    asked |= {"max_tests": changes.get("trials"), "hints": ["red_light"] if changes.get("redlight") else []}
+    asked |= {
+        "max_tests": changes.get("trials"),
+        "hints": [*(["red_light"] if changes.get("redlight") else []), *filter(None, hints)],
+    }
     return _convert(asked | chosen, SessionOptions)
 
 

@@ -80,7 +80,7 @@ def detector_of(session: Session) -> str:
 
 def _describe_session(session: Session) -> dict[str, Any]:
     facts = session.facts
-    kept = ("protocol", "domain", "detection_threshold", "hints", "devmode")
+    kept = ("protocol", "domain", "detection_threshold", "hints", "hint_limits", "devmode")
     created = {"time": [facts["created"]], "detector": detector_of(session)}
     created |= {key: facts[key] for key in kept if key in facts}
     ended = {"termination": {"time": [facts["ended"]]}} if "ended" in facts else {}
@@ -141,7 +141,7 @@ def _feedback(actions: list[Done], area: Area) -> dict[str, Any]:
                 bought[action.type] = 1 if offer.content == "accuracy" else bought.get(action.type, 0) + len(lines)
                 score = _score(offer, lines, score)
     told = {"get_feedback": {"time": [at], "rounds": rounds}} if rounds else {}
-    return told | ({"current_score": {"score": score}} if score else {})
+    return told | ({"current_score": {"score": int(score)}} if score else {})
 
 
 def _score(offer: FeedbackOffer, lines: list[str], score: float) -> float:

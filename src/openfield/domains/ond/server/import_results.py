@@ -18,7 +18,7 @@ from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.archive import LABELS, TOLD
-from openfield.domains.ond.server.session_service import wait_for_disk, world_of
+from openfield.domains.ond.server.session_service import HINT_LIMITS, wait_for_disk, world_of
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.results import quote_id, read_text, split_rows
 from openfield.domains.ond.testset.test import Test
@@ -160,9 +160,20 @@ def _read_opening(facts: dict[str, Any]) -> dict[str, Any]:
         "protocol": str(created.get("protocol")),
         "domain": str(created.get("domain", "image_classification")),
         "hints": [str(hint) for hint in created.get("hints") or []],
+        **_read_limits(created),
         "detection_threshold": float(created.get("detection_threshold", 0.5)),
         **{key: place[key] for key, place in (("devmode", created), (LABELS, facts)) if key in place},
     }
+
+
+def _read_limits(created: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Return what hints could change in a session that had some; the files of other servers do not say it."""
+    if not any("=" in str(hint) for hint in created.get("hints") or []):
+        return {}
+    try:
+        return {"hint_limits": msgspec.convert(created.get("hint_limits", HINT_LIMITS), dict[str, int])}
+    except msgspec.ValidationError:
+        return {"hint_limits": HINT_LIMITS}
 
 
 def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], condda: bool) -> Iterator[Post]:

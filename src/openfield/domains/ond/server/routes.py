@@ -230,11 +230,11 @@ class Api:
         given = {"after": after, "session_id": session_id, "detector": detector}
         wanted = {key: str(value) for key, value in given.items() if value}
         lines = await self._service.status(wanted, bool(include_tests), tests)
-        return ApiResponse("".join(f"{line}\n" for line in lines).encode())
+        return ApiResponse(("\n".join(lines) + "\n").encode())
 
-    async def read_latest(self, session_id: Name) -> ApiResponse:
-        """Return the finished tests of a session, and the next round of the others."""
-        return _json(await self._service.latest(session_id))
+    async def read_latest(self, session_id: Name, rounds: Text = None) -> ApiResponse:
+        """Return the finished tests of a session, and with `rounds` the next round of the others."""
+        return _json(await self._service.latest(session_id, bool(rounds)))
 
     async def read_zip(self, session_id: Name, test_id: Text = None) -> ApiResponse:
         """Return all that was posted in a session as a zip file."""

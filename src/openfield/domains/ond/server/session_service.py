@@ -27,7 +27,7 @@ from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more, ev
 from openfield.domains.ond.testset.feedback import quote
 from openfield.domains.ond.testset.results import TYPES
 from openfield.domains.ond.testset.test import Test
-from openfield.domains.ond.trials import budget_hint, session_trial
+from openfield.domains.ond.trials import grant_hints, session_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.receipt import Receipt
@@ -36,6 +36,10 @@ from openfield.serving.remote import RemoteRollout
 from openfield.serving.sessions import Session, SessionDispatcher
 
 LOG = logging.getLogger("openfield.ond")
+HINT_LIMITS = {"feedback_max_ids": 1000}
+"""The hints a server grants if it is not told otherwise."""
+OLD_HINT_LIMITS = {"feedback_max_ids": 0}
+"""What sessions of openfield 0.1.0 were granted: a lower budget."""
 LARGE_POST = 4 << 20
 """Characters of results from which on they are read in a thread; fewer take less than a tenth of a second."""
 
@@ -66,6 +70,8 @@ class ServiceRules(msgspec.Struct, frozen=True):
     """Whether what old clients post is accepted."""
     devmode: bool = False
     """Whether scores of a test in process are shown to those who ask for them with `devmode`."""
+    hint_limits: Mapping[str, int] = msgspec.field(default_factory=lambda: HINT_LIMITS)
+    """The metadata that a session may change for itself by a hint `KEY=NUMBER`, and the highest number of each."""
 
 
 class SessionService:
@@ -109,6 +115,7 @@ class SessionService:
         if not isinstance(hints, list) or not all(isinstance(hint, str) for hint in hints):
             raise Refusal("BadRequest", "hints must be a list of texts.")
         facts = {"protocol": protocol, "domain": area, "detection_threshold": threshold, "hints": hints}
+        facts |= {"hint_limits": dict(self._rules.hint_limits)} if any("=" in hint for hint in hints) else {}
         trials = {}
         for name in tests:
             test, digests = await asyncio.to_thread(self._load, protocol, area, name)
@@ -127,10 +134,8 @@ class SessionService:
         session = self._find(session_id, test)
         if not self.directory.has_metadata(*_place(session), test):
             raise Refusal("metadata_not_found", "The test has no metadata.", 500)
-        known = self._load(*_place(session), test)[0]
-        hinted = budget_hint(session.facts["hints"], known)
-        changes = {"feedback_max_ids": hinted["cap"]} if hinted else {}
-        return known.shown("red_light" in session.facts["hints"], changes)
+        known = self._load_hinted(session, test)
+        return known.shown("red_light" in session.facts["hints"])
 
     async def dataset(self, session_id: str, test: str, number: int, resume: bool = False) -> bytes | None:
         """Return the ids of a round, or None past the end.
@@ -139,7 +144,7 @@ class SessionService:
         """
         session = self._find(session_id, test)
         self._check_open(session, test)
-        known = self._load(*_place(session), test)[0]
+        known = self._load_hinted(session, test)
         if known.round_size is None:
             raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
         answers = await self._find_answers(session, test)  # fails if the files are no longer those it was begun with
@@ -184,7 +189,7 @@ class SessionService:
         taken = [remote.take(Reply(Buy(kind, ids))) for kind in kinds]
         for _, written in taken:
             await wait_for_disk(written)
-        return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
+        return ["".join(map(_print_line, turn.feedback["lines"])).encode() for turn, _ in taken]
 
     async def complete(self, session_id: str, test: str) -> None:
         """Complete a test: record its rounds one by one. A completion that a crash cut short is continued."""
@@ -246,15 +251,18 @@ class SessionService:
             lines += _test_lines(session, tests, await self._first_posts(session, tests or ()))
         return lines
 
-    async def latest(self, session_id: str) -> dict[str, Any]:
-        """Return the finished tests in order, and the next round of the others."""
+    async def latest(self, session_id: str, with_rounds: bool = False) -> dict[str, Any]:
+        """Return the finished tests in order, and if asked for the next round of the others."""
         session = self._find(session_id)
-        under_way = [test for test in await self.dispatcher.begun(session) if test not in finished_tests(session)]
+        finished = list(finished_tests(session))
+        if not with_rounds:
+            return {"finished_tests": finished}
+        under_way = [test for test in await self.dispatcher.begun(session) if test not in finished]
         rounds = {}
         for test in under_way:
             with suppress(Refusal):  # a test whose files are gone stops none of the others
                 rounds[test] = (await self._find_answers(session, test)).next_round
-        return {"finished_tests": list(finished_tests(session)), "next_rounds": rounds}
+        return {"finished_tests": finished, "next_rounds": rounds}
 
     async def zip(self, session_id: str, tests: Sequence[str] | None) -> bytes:
         """Return all that was posted in a session as a zip file."""
@@ -374,6 +382,12 @@ class SessionService:
                 LOG.warning("%s", error)
             raise Refusal("test_id_invalid", "There is no such test, or it cannot be read.", 500) from None
 
+    def _load_hinted(self, session: Session, test: str) -> Test:
+        """Return a test as the hints of a session change it."""
+        known = self._load(*_place(session), test)[0]
+        limits = session.facts.get("hint_limits", OLD_HINT_LIMITS)
+        return known.changed(grant_hints(session.facts["hints"], limits, known))
+
     def _close(self, remote: RemoteRollout) -> Receipt[None] | None:
         """Declare a test complete and record all its rounds."""
         rollout = remote.rollout
@@ -399,6 +413,11 @@ def _read_threshold(value: Any) -> float:
     if not 0 <= found <= 1:
         raise Refusal("BadRequest", "detection_threshold must be a number from 0 to 1.")
     return found
+
+
+def _print_line(line: str) -> str:
+    """Return a line of feedback as clients expect it: the score of a text test is a count."""
+    return f"{line.removesuffix('.0') if line.startswith('current_score,') else line}\n"
 
 
 def _encode_texts(test: Test, span: range) -> bytes:

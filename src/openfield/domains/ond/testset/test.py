@@ -6,6 +6,7 @@ feedback is offered; areas are read from `data/areas.toml`.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -70,6 +71,8 @@ PAIR = 11
 """The column from which on videos and documents have further names and values."""
 COUNTS = ("nonnovel_classes", "unknown_index", *SHOWN[1:6], "max_detection_feedback_ids")
 """The metadata that must be whole numbers where they are there."""
+HINTED = SHOWN[1:]
+"""The metadata that a hint of a session may change if the server allows it."""
 
 
 class Test:
@@ -153,12 +156,28 @@ class Test:
         """Return a whole number of the metadata, or None."""
         return self._counts[key]
 
-    def shown(self, red_light: bool, changes: Mapping[str, int] | None = None) -> dict[str, Any]:
+    def changed(self, metadata: Mapping[str, int]) -> Test:
+        """Return the same test with some of its metadata changed. The samples are shared."""
+        if not metadata:
+            return self
+        other = copy.copy(self)
+        for name in (
+            "round_size",
+            "rounds",
+            "known",
+            "unknown_index",
+        ):  # made from the metadata when they are asked for
+            other.__dict__.pop(name, None)
+        other.metadata = self.metadata | dict(metadata)
+        other._counts = self._counts | {key: value for key, value in metadata.items() if key in COUNTS}
+        return other
+
+    def shown(self, red_light: bool) -> dict[str, Any]:
         """Return the metadata that a client may see, without nulls, and with one name for K."""
         stated = {"known_classes": self.stated_known} | self.metadata
         if stated["known_classes"] is None:
             stated["known_classes"] = self.stated_known
-        seen = {key: stated[key] for key in SHOWN if stated.get(key) is not None} | dict(changes or {})
+        seen = {key: stated[key] for key in SHOWN if stated.get(key) is not None}
         if self._unknown_first != (self.kind.unknown == "first"):  # which no client could guess
             seen["unknown_index"] = self.unknown_index
         return seen | ({"red_light": self.red_light} if red_light else {})
