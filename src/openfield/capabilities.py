@@ -26,6 +26,7 @@ __all__ = [
     "AdaptsAgents",
     "CharacterisesNovelties",
     "ChecksEnd",
+    "Curriculum",
     "EncodesActions",
     "EncodesObservations",
     "FillsPool",
@@ -33,6 +34,7 @@ __all__ = [
     "GeneratesTrials",
     "GuidesChecks",
     "HasCommands",
+    "HasCurriculum",
     "HasDemo",
     "HasDetectionRule",
     "HasDispatcher",
@@ -238,6 +240,30 @@ class CharacterisesNovelties(Protocol):
 
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the true characterisation of these novelties."""
+        ...
+
+
+class Curriculum(NamedTuple):
+    """What is known of the tasks of a trial before it is played."""
+
+    tasks: tuple[str, ...]
+    """The names of its tasks in order, each once; empty where only playing tells."""
+    steps: int
+    """The steps in which all tasks must be solved, a retest not counted."""
+    task_steps: int | None
+    """The steps that each task has for itself, whatever the others take; None if they share all steps."""
+    retested: bool
+    """Whether the tasks come again at the end."""
+    strict: bool
+    """Whether a task can be solved strictly, or is left before."""
+
+
+@runtime_checkable
+class HasCurriculum(Protocol):
+    """Plays tasks one after the other, which the metric `gradual` measures."""
+
+    def curriculum(self, trial: Trial) -> Curriculum:
+        """Return the curriculum of a trial. It may run no code that the trial names."""
         ...
 
 

@@ -72,6 +72,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The novelties of the table it belongs to, whether or not they come into force; None: those of its phases."""
     window: Window | None = None
     """Where the place of the change was drawn; None if it is fixed or published."""
+    reference_for: str | None = None
+    """The id of the trial that is compared with this one. It is in no table of its own then."""
 
     @cached_property
     def id(self) -> str:
@@ -117,7 +119,7 @@ def measure_test(phases: Iterable[Phase]) -> int:
 def hash_trial(content: Trial | dict[str, Any]) -> str:
     """Return the id of a trial, or of its recorded content. Fields that came later count only where they are used."""
     plain: dict[str, Any] = {**msgspec.to_builtins(content)}
-    for name in ("scenario", "window"):
+    for name in ("scenario", "window", "reference_for"):
         if plain.get(name) is None:
             plain.pop(name, None)
     plain["phases"] = [
@@ -132,11 +134,12 @@ def with_limits(trials: Iterable[Trial], change: Callable[[Limits], Limits]) -> 
 
 
 def with_changes(trials: Iterable[Trial], change: Callable[[Trial], Trial]) -> list[Trial]:
-    """Return the trials, each changed. A trial that comes after another one follows it to its new id."""
+    """Return the trials, each changed. A trial that belongs to another one follows it to its new id."""
     made: dict[str, Trial] = {}
     for trial in trials:
-        after = made[trial.after].id if trial.after in made else trial.after
-        made[trial.id] = msgspec.structs.replace(change(trial), after=after)
+        named = {name: getattr(trial, name) for name in ("after", "reference_for")}
+        links = {name: made[other].id for name, other in named.items() if other in made}
+        made[trial.id] = msgspec.structs.replace(change(trial), **links)
     return list(made.values())
 
 

@@ -36,13 +36,14 @@ def scenario_of(cell: CellRecord) -> Scenario:
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
     """Group cells by scenario and agent, sorted, so that sums do not depend on the order of the cells; controls last.
 
-    A trial with only training whose agent other trials start from is left out: it has no scenario of its own.
+    Trials that have no scenario of their own are left out: one with only training whose agent other trials start from,
+    and one that another trial is compared with.
     """
     members: dict[Key, list[CellRecord]] = {}
     known = sort_cells(cells)
-    starts = {cell.trial.after for cell in known}
+    starts, trials = {cell.trial.after for cell in known}, {cell.trial.id for cell in known}
     for cell in known:
-        if not (cell.trial.is_training and cell.trial.id in starts):
+        if not (cell.trial.is_training and cell.trial.id in starts) and cell.trial.reference_for not in trials:
             members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
     return {key: members[key] for key in sorted(members, key=lambda key: (key[0], is_control(members[key]), key[1]))}
 

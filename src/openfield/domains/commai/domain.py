@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from openfield.capabilities import Curriculum
 from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain
 from openfield.domains.commai.novelty import NOVELTIES
@@ -94,10 +95,17 @@ class CommaiDomain(Domain[CommaiSettings]):
         return (Phase("test", 0, novelty, settings.max_steps),)
 
     def trials(self, *args: Any, **options: Any) -> list[Trial]:
-        """Make trials that differ in their seeds only. A Python configuration becomes part of them by its digest."""
-        made = super().trials(*args, **options)
+        """Make trials that differ in their seeds; the gradual design adds trials of single tasks.
+
+        A Python configuration becomes part of them by its digest.
+        """
+        from openfield.domains.commai.design import add_scratch, complete_design
+
+        made = super().trials(*args, **complete_design(options))
         if made:
             _check(self.settings_in(made[0], made[0].phases[-1]))
+        if made and made[0].settings.get("design") == "gradual":
+            return list(add_scratch(made))
         module = made[0].settings.get("module") if made else None
         if not module:
             return made
@@ -116,6 +124,12 @@ class CommaiDomain(Domain[CommaiSettings]):
         settings = settings if trial.window is None else msgspec.structs.replace(settings, cyclic=True)
         onset = (0, 0) if first.novelty else (first.episodes, first.steps or settings.onset_steps)
         return CommaiWorld(trial, settings, changed, onset)
+
+    def curriculum(self, trial: Trial) -> Curriculum:
+        """Return the tasks of a trial in order, and how many steps they have."""
+        from openfield.domains.commai.design import describe_curriculum
+
+        return describe_curriculum(trial, self.settings_of(trial))
 
     def adapt(self, found: Any) -> AgentFactory | None:
         """Return a factory for a learner class of the original's kind, with `next(symbol)` and `reward(r)`."""

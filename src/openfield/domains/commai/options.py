@@ -37,7 +37,7 @@ VIEWS = ("BaseView", "ConsoleView")
 PORT = 5556
 LOOPBACK = "127.0.0.1"
 DAY = 24 * 60 * 60.0
-SETTINGS = ("show_world", "bit_mode", "strict", "max_reward_per_task", "max_steps")
+SETTINGS = ("show_world", "bit_mode", "strict", "max_reward_per_task", "max_steps", "design")
 """The options that are settings of the domain."""
 RARE = Parameter(group=MORE)
 FILE = Parameter(group=MORE, metavar="FILE")
@@ -135,6 +135,8 @@ class CommaiRemoteOptions(CommaiOptions):
     """The address to listen on [127.0.0.1, this machine only]; * is everywhere."""
     evaluate: bool = False
     """Play as the challenge did: a million steps, one day at most."""
+    design: Annotated[Literal["", "gradual"], Parameter(metavar="DESIGN")] = ""
+    """`gradual` plays the curriculum, and with the same seed each of its tasks alone."""
 
     def change_experiment(self, evaluates: bool = False) -> dict[str, Any]:
         """Return the settings, limits and trials that the options ask for."""

@@ -41,6 +41,13 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
         int,
         Meta(ge=1, description="For the dependencies scheduler: solved instances that unlock the tasks behind a task."),
     ] = 10
+    design: Annotated[
+        Literal["", "gradual"],
+        Meta(description="`gradual` plays the curriculum, and with the same seed each of its tasks alone."),
+    ] = ""
+    task_budget: Annotated[
+        int, Meta(ge=0, description="Steps after which the curriculum leaves a task; 0 lets a task use all steps.")
+    ] = 0
     retest: Annotated[
         bool, Meta(description="Whether all tasks are played again at the end, to measure retention.")
     ] = False

@@ -83,6 +83,7 @@ class Environment:
         self._end = 0  # the length of the text
         self.spoken = 0  # its length without the spaces at its end
         self._due = 0  # symbols that may be said before the instance times out
+        self._expires = False  # whether the budget of its task then ends it, with no verdict
         self._priority = 0
         self._limit = 0
         self._separated = True
@@ -147,7 +148,7 @@ class Environment:
     def time_out(self) -> None:
         """Let the running instance time out as soon as the teacher has nothing left to say."""
         self._limit -= self._due
-        self._due = 0
+        self._due, self._expires = 0, False
 
     def tallies(self) -> dict[str, Tally]:
         """Return the counts of every task by name, in the order of first appearance."""
@@ -174,6 +175,8 @@ class Environment:
         end = len(text)
         self.text, self._end = text, end
         self.spoken = end if end and text[-1] != SILENCE else len(text.rstrip(SILENCE))
+        if self._expires:
+            self._cut()
 
     def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
         """End the instance. The scheduler gets the verdict, and so does the learner as its last reward if it `pays`.
@@ -192,7 +195,7 @@ class Environment:
         """Go on after the verdict: say the last words, then a separator, then pay and switch."""
         if self.at < self._end:
             return self._hear(heard) if heard is not None else 0
-        if self._separated and not self.over:
+        if (self._separated or (self._expires and self.at >= self._due)) and not self.over:
             reward = int(self._pays and bool(self._verdict))
             self._switch()
             return reward
@@ -200,9 +203,18 @@ class Environment:
         return 0
 
     def _time_out(self) -> None:
-        if self.instance is not None:
+        """End the instance; the symbol that comes now is still heard."""
+        if self.instance is not None and not self._expires:
             self.instance.time_out()
         self.running = False
+
+    def _cut(self) -> None:
+        """Leave unsaid what the task has no steps for. What is said into that gap is no answer."""
+        end = max(self._due, self.at)
+        if end < self.spoken:
+            self._hear = self._overhear
+        if end < self._end:
+            self.text, self._end, self.spoken = self.text[:end], end, min(self.spoken, end)
 
     def _switch(self) -> None:
         """Report the verdict and start the next instance, or end the curriculum."""
@@ -223,6 +235,7 @@ class Environment:
         self.finished += 1
         self.result = self._verdict
         self.tally.steps += self.instance_steps
+        self.scheduler.spend(self.instance_steps)
         if self._verdict is not None:
             self.tally.solved += self._verdict
             self.scheduler.record(self._verdict)
@@ -236,6 +249,7 @@ class Environment:
             tally = self._tallies[task.name] = Tally()
         tally.instances += 1
         self.tally = tally
+        self._expires = False
         instance = self.instance = task.start(self)
         self._limit = self._due = task.max_time  # some draw it when they start
         self.prices, self._hear, self._overhear = instance.prices, instance.hear, instance.overhear
@@ -243,6 +257,11 @@ class Environment:
             self._hear = task.world.listen(instance.hear, talking=False)
             self._overhear = task.world.listen(instance.overhear, talking=True)
             self.prices = ASKED
+        left = self.scheduler.steps_left
+        if left is not None and left <= task.max_time:
+            self._limit = self._due = left
+            self._expires = True
+            self._cut()
 
     def _close(self) -> None:
         """End the curriculum. Further steps hear spaces; the last step counts for the task it ended."""
@@ -312,9 +331,13 @@ class BitEnvironment(Environment):
         said = self.text[: serializers.next_character(self.text, self.at)]
         self.text = said + serializers.to_bits(text.translate(self.alphabet))
         self._end, self.spoken = len(self.text), serializers.strip_spaces(self.text)
+        if self._expires:
+            self._cut()
 
     def _pause(self) -> str:
         """Begin to say a space, which takes eight bits."""
         self._due -= self.at
         self.text, self.at, self._end, self.spoken = SPACE_BITS, 1, len(SPACE_BITS), 0
+        if self._expires:
+            self._cut()
         return self.text[0]

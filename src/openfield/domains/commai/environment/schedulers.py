@@ -30,6 +30,14 @@ class Scheduler:
     def record(self, result: int) -> None:
         """Take the verdict of the instance that just ended; by default ignore it."""
 
+    @property
+    def steps_left(self) -> int | None:
+        """The steps left for the current task; None where it may take as many as it likes."""
+        return None
+
+    def spend(self, steps: int) -> None:
+        """Take the steps of the instance that just ended; by default ignore them."""
+
 
 class RandomScheduler(Scheduler):
     """Chooses uniformly."""
@@ -97,13 +105,28 @@ class ConsecutiveScheduler(Scheduler):
         """The index of the current task."""
         self.streak = 0
         """Its successes in a row."""
+        self.task_budget = 0
+        """The steps after which it is over without success; 0 if there is no such number."""
+        self._spent = 0
+
+    @property
+    def steps_left(self) -> int | None:
+        """The steps left of the current task's own budget; None if it has none."""
+        return self.task_budget - self._spent if self.task_budget else None
+
+    def spend(self, steps: int) -> None:
+        """Count the steps of the current task."""
+        self._spent += steps
 
     def next_task(self, rng: random.Random) -> Task | None:
-        """Return the current task, the next one after enough successes in a row, or None after the last."""
+        """Return the current task, the next one after enough successes in a row, or None after the last.
+
+        A task that has used up its own budget is over as well.
+        """
         if self.position < len(self.tasks):
             threshold = self._thresholds.get(self.tasks[self.position].name, self.threshold)
-            if self.streak >= threshold:
-                self.streak, self.position = 0, self.position + 1
+            if self.streak >= threshold or 0 < self.task_budget <= self._spent:
+                self.streak, self._spent, self.position = 0, 0, self.position + 1
         if self._cyclic:
             self.position %= len(self.tasks)
         return self.tasks[self.position] if self.position < len(self.tasks) else None
@@ -177,3 +200,13 @@ class IntrudedScheduler(Scheduler):
         """Pass on the verdicts of the scheduler's own tasks."""
         if not self._intruding:
             self.scheduler.record(result)
+
+    @property
+    def steps_left(self) -> int | None:
+        """The steps left for the scheduler's own task; an intruder has all it likes."""
+        return None if self._intruding else self.scheduler.steps_left
+
+    def spend(self, steps: int) -> None:
+        """Pass on the steps of the scheduler's own tasks."""
+        if not self._intruding:
+            self.scheduler.spend(steps)

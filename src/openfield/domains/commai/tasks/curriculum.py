@@ -62,7 +62,12 @@ def make_environment(
 
 def make_scheduler(settings: CommaiSettings) -> Scheduler:
     """Make the scheduler of these settings, with new tasks."""
-    tasks = [make_task(name) for name in task_ids(settings.tasks) * (2 if settings.retest else 1)]
+    return _adjust(_choose_scheduler(settings), settings)
+
+
+def _choose_scheduler(settings: CommaiSettings) -> Scheduler:
+    again = settings.retest and settings.scheduler != "consecutive"
+    tasks = [make_task(name) for name in task_ids(settings.tasks) * (2 if again else 1)]
     threshold = settings.success_threshold
     if settings.scheduler == "random":
         return schedulers.RandomScheduler(tasks)
@@ -80,10 +85,21 @@ def make_scheduler(settings: CommaiSettings) -> Scheduler:
 def open_scheduler(settings: CommaiSettings) -> Scheduler:
     """Make the scheduler of a trial: from a configuration of the original, a Python file, or the settings."""
     if settings.configuration:
-        return read_original(settings.configuration, "configuration")
+        return _adjust(read_original(settings.configuration, "configuration"), settings)
     if settings.module:
-        return run_configuration(Path(settings.module))
+        return _adjust(run_configuration(Path(settings.module)), settings)
     return make_scheduler(settings)
+
+
+def _adjust(scheduler: Scheduler, settings: CommaiSettings) -> Scheduler:
+    """Return a scheduler that knows the retest and the budget of these settings."""
+    if isinstance(scheduler, schedulers.ConsecutiveScheduler):
+        scheduler.task_budget = settings.task_budget
+        if settings.retest:
+            scheduler.tasks = [*scheduler.tasks] * 2
+    elif settings.task_budget:
+        raise InvalidInput("Setting 'task_budget' needs tasks that follow each other: scheduler=consecutive.")
+    return scheduler
 
 
 def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Scheduler, CommaiSettings]:
