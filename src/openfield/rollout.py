@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -201,6 +201,19 @@ class Rollout:
         self.cut()
         if self.turns > self._episode.first:
             self._end_episode(self.turn, self._truth, "truncated")
+
+    def leave(self) -> bool:
+        """End the trial as truncated for an agent that has left, and return whether its world lets it leave here."""
+        farewell: Callable[[], Sequence[Reply] | None] = getattr(self.world, "farewell", lambda: None)
+        replies = None if self.over or self._failed else farewell()
+        if replies is None:
+            return False
+        for reply in replies:
+            self.excuse(NEVER)
+            self.reply(reply)
+        if not self.over:
+            self.cut()
+        return True
 
     def excuse(self, nanoseconds: int) -> None:
         """Leave the time in which the agent was not connected out of what its next reply took."""

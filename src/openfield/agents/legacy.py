@@ -175,6 +175,8 @@ async def _wait(dispatcher: SingleDispatcher) -> str:
         if remote.taken:
             gone = None
         elif gone is not None and patience is not None and time.monotonic() - gone > patience:
+            if remote.rollout.leave():
+                break
             raise AgentGone(f"The program left and did not come back within {patience:g} s.")
     return _end_of(remote)
 
@@ -243,6 +245,8 @@ async def _watch(dispatcher: SingleDispatcher, program: Process, guard: Confinem
                 await asyncio.wait_for(remote.left.wait(), FAREWELL_SECONDS)
         _heed(remote)  # a program may end because it was told so
         if ended in done and not remote.rollout.over and remote.fault is None:
+            if program.returncode == 0 and remote.rollout.leave():
+                break
             how = f"The program ended (status {program.returncode}) before the trial was over."
             raise AgentGone(guard.reason or f"{how} {guard.last_words()}".strip())
         if remote.rollout.turns != turns:

@@ -35,6 +35,8 @@ class RemoteRollout:
         self.fault: OpenfieldError | None = None
         self.taken = False
         """Whether an agent is connected."""
+        self.hung_up = False
+        """Whether the agent itself has closed its connection; in some trials it may stop so."""
         self.left = asyncio.Event()
         """Set when the agent has left: the trial is over, the agent failed, or its connection broke."""
         self._leave = leave
@@ -114,7 +116,7 @@ class RemoteRollout:
         if self._left_at:
             self._away += time.monotonic_ns() - self._left_at
             self._left_at = 0
-        self.taken = True
+        self.taken, self.hung_up = True, False
         self.left.clear()
         return self
 

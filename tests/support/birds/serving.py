@@ -88,10 +88,10 @@ def short_server(tmp_path, levels, executions=1):
         yield port
 
 
-def write_short(tmp_path, levels, executions):
+def write_short(tmp_path, levels, executions, attempts=1):
     (tmp_path / "config.xml").write_text(
         f"<evaluation><trials><trial number_of_executions='{executions}'><game_level_set mode='training' "
-        f"attempt_limit_per_level='1'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
+        f"attempt_limit_per_level='{attempts}'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
     )
 
 

@@ -69,13 +69,17 @@ class Watch(msgspec.Struct, frozen=True, tag_field="do", tag="watch"):
     frames: Annotated[int, msgspec.Meta(ge=0, le=MAX_FRAMES)]
 
 
+class Leave(msgspec.Struct, frozen=True, tag_field="do", tag="leave"):
+    """Give up the level in play. It is also recorded for an agent that hangs up where it may."""
+
+
 class Stay(msgspec.Struct, frozen=True, tag_field="do", tag="stay"):
     """Stay in the same state: say something between levels, or in words."""
 
     text: str = ""
 
 
-Action = Shot | SlingshotLaunch | Load | Restart | Zoom | Wait | Watch | Stay
+Action = Shot | SlingshotLaunch | Load | Restart | Zoom | Wait | Watch | Leave | Stay
 
 
 def read_action(action: Any) -> Action:

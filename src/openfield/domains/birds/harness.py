@@ -221,6 +221,22 @@ class Harness:
         return self.current.position
 
     @property
+    def may_leave(self) -> bool:
+        """True if the agent may stop for good: nothing but its own choice, or a clock, ends the set that it plays.
+
+        A set without any limit never ends by itself. One without a limit of attempts must be the last of the trial.
+        """
+        current = self.current
+        in_set = self.stage in (*RESTING, HarnessState.PLAYING) and not self.report_pending
+        free = current.set.endless or (current.set.attempts <= 0 and self._is_last)
+        return in_set and free and current.position >= 0
+
+    def leave_level(self) -> None:
+        """Leave the level in play without another one."""
+        if self.stage is HarnessState.PLAYING:
+            self.stage = HarnessState.MAIN_MENU
+
+    @property
     def may_shoot(self) -> bool:
         """True if a shot would count."""
         return self.stage is HarnessState.PLAYING and not self.report_pending
@@ -311,8 +327,12 @@ class Harness:
     @property
     def _cuts_short(self) -> bool:
         """True if a limit ends the level in play: the trial ends with it, or the settings say so."""
-        last = not self._unused and (self.training_over or not self.current.testing)
-        return last or not self.settings.finish_levels
+        return self._is_last or not self.settings.finish_levels
+
+    @property
+    def _is_last(self) -> bool:
+        """True if the trial ends with the current set."""
+        return not self._unused and (self.training_over or not self.current.testing)
 
     def _end_set(self) -> None:
         if not self.current.testing:

@@ -14,6 +14,7 @@ from openfield.capabilities import Film
 from openfield.core import Ask, Ending, Reply, Truth, Turn
 from openfield.domains.birds.actions import (
     Action,
+    Leave,
     Load,
     Restart,
     Shot,
@@ -106,6 +107,13 @@ class BirdsWorld:
         """Read a state, a score, ground truth or a picture; module `queries` lists what there is."""
         return answer_query(self, query)
 
+    def farewell(self) -> list[Reply] | None:
+        """Return the replies that end the level of an agent that has hung up; None if it may not leave here."""
+        if not self.harness.may_leave:
+            return None
+        left = [Reply(msgspec.to_builtins(Leave()))] if self._shown == "level" else []
+        return [*left, Reply()] if self._shown in ("level", "end") else []
+
     def close(self) -> None:
         """Keep the last level: agents may look at it after the end of the trial."""
 
@@ -150,7 +158,7 @@ class BirdsWorld:
                 self._start(self.harness.restart())
             case Load() if action.level:
                 self._start(self.harness.load(action.level - 1))
-            case Stay() | Zoom() | Wait() | Watch():
+            case Stay() | Zoom() | Wait() | Watch() | Leave():
                 pass
             case _:
                 self._start(self.harness.load())
@@ -164,6 +172,8 @@ class BirdsWorld:
                 self._wanted, self._ended = action, "truncated"
             case Load() | Restart():
                 self._choose(action)
+            case Leave():
+                self.harness.leave_level()
             case Stay():
                 pass
             case _:

@@ -1,5 +1,7 @@
 """Configurations: read in every encoding, drawn by the published rules, and refused with the place of the mistake."""
 
+import re
+
 import pytest
 
 from openfield.domains.birds.files.config import read_config, read_meta
@@ -8,7 +10,7 @@ from openfield.domains.birds.files.generation import (
     write_config,
 )
 from openfield.errors import InvalidInput
-from support.birds.configurations import encoded, meta
+from support.birds.configurations import CONFIG, encoded, meta
 
 
 @pytest.mark.parametrize(
@@ -103,3 +105,84 @@ def test_so_are_those_of_a_description(tmp_path, pool):
     path.write_text(path.read_text().replace("novelty_level='1'", "novelty_level='9'"))
     with pytest.raises(InvalidInput, match=r"configMeta.xml: <game_level_set>: 'novelty_level' and 'novelty_type'"):
         generate(read_meta(path), pool)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("measure_in_testing", "measure_in_test", "<novelty_detection_measurement>: unknown attribute"),
+        ("<training>", "<trainning>", "<trial>: unknown element 'trainning'. Did you mean 'training'?"),
+        ("novelty_type", "noveltytype", "<game_level_set>: unknown attribute 'noveltytype'. Did you mean"),
+        ("<limits>", "<Limits>", "<training>: unknown element 'Limits'. Did you mean 'limits'?"),
+        ("ordered=", "order=", "<test>: unknown attribute 'order'. Did you mean 'ordered'?"),
+        ("set_appearance_percentage='50'", "set_apperance_percent='50'", "Did you mean 'set_appearance_percentage'?"),
+    ],
+)
+def test_a_misspelt_name_in_a_description_is_an_error_with_a_suggestion(tmp_path, old, new, words):
+    path = meta(tmp_path)
+    path.write_text(path.read_text().replace(old, new).replace(f"</{old[1:]}", f"</{new[1:]}"))
+    with pytest.raises(InvalidInput) as caught:
+        read_meta(path)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("attempt_limit_per_level", "atempt_limit_per_level"),
+        ("game_levels", "game_level"),
+        ("level_path", "levelpath"),
+        ("notify_novelty", "notify_novelties"),
+        ("<trials>", "<trails>"),
+    ],
+)
+def test_a_misspelt_name_in_a_list_is_an_error_with_a_suggestion(tmp_path, pool, old, new):
+    path = tmp_path / "config.xml"
+    path.write_text(CONFIG.replace(old, new).replace(f"</{old[1:]}", f"</{new[1:]}"))
+    with pytest.raises(InvalidInput, match=f"Did you mean '{old.strip('<>')}'"):
+        read_config(path, pool)
+
+
+def test_a_name_of_another_release_is_ignored_and_said(tmp_path, pool):
+    path = tmp_path / "config.xml"
+    path.write_text(CONFIG.replace("<trial id", "<trial budget='7' id"))
+    with pytest.warns(UserWarning, match="<trial>: the attribute 'budget' is not known and is ignored. Known: id"):
+        read_config(path, pool)
+
+
+LIMITS = "<limits><limit type='time' value='9'/><limit type='interaction' value='8'/></limits>"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        LIMITS,
+        "<limits time='9' interaction='8'/>",
+        "<limit type='time'>9</limit><limit type='interaction' interaction='8'/>",
+    ],
+)
+@pytest.mark.parametrize("place", ["<checkpoint>", "<training>", "<test ordered='true'>", "one set"])
+def test_limits_are_read_wherever_the_description_allows_them(tmp_path, place, limits):
+    path, one = meta(tmp_path, cp_count=0), "<game_level_set novelty_level='1' novelty_type='1' amount='2'"
+    text = re.sub(r"<limits>.*?</limits>|<limit [^>]*/>", "", path.read_text(), flags=re.S)
+    if place == "one set":
+        text = text.replace(f"{one} set_appearance_percentage='50'/>", f"{one}>{limits}</game_level_set>")
+    else:
+        text = text.replace(place, f"{place}{limits}")
+    path.write_text(text)
+    (trial,) = read_meta(path).trials
+    found = {
+        "<checkpoint>": (trial.script.checkpoint_seconds, trial.script.checkpoint_interactions),
+        "<training>": (trial.script.training.seconds, trial.script.training.interactions),
+    }.get(place, (trial.tests[1].limits.seconds, trial.tests[1].limits.interactions))
+    assert found == (9, 8)
+
+
+def test_a_set_states_its_own_limits_before_those_of_all_test_sets(tmp_path):
+    path = meta(tmp_path)
+    common = "<limits time='1' attempt_per_level='5' set_appearance_percentage='20' allow_level_selection='true'/>"
+    path.write_text(path.read_text().replace("<test ordered='true'>", f"<test ordered='true'>{common}"))
+    first, second = read_meta(path).trials[0].tests
+    assert (first.limits.seconds, first.limits.attempts, first.percentage) == (9, 7, 100)
+    assert (second.limits.seconds, second.limits.attempts, second.percentage) == (1, 5, 50)
+    assert second.limits.selection

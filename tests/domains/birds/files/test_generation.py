@@ -89,9 +89,19 @@ def test_the_largest_number_is_allowed(tmp_path):
         read_meta(meta(tmp_path, step=10**9 + 1))
 
 
-def test_test_sets_the_pool_is_too_small_for_are_said(tmp_path, pool):
-    with pytest.warns(UserWarning, match="of 30 test sets of a trial have fewer levels than requested"):
-        generate(read_meta(meta(tmp_path, cp_count=0, cp_time=5, count=1)), pool)
+def test_a_pool_too_small_for_the_test_sets_is_refused_with_the_command_that_fills_it(tmp_path, pool):
+    path = meta(tmp_path, cp_count=0, cp_time=1, count=1)  # 100 sets of 4 levels, and 50 of 2
+    with pytest.raises(InvalidInput, match=r"100 levels of novelty level 0, type 1 .* --pool DIR --count") as caught:
+        generate(read_meta(path), pool)
+    assert "test set 26 of 150 needs 4, 0 are left" in str(caught.value)
+    with pytest.raises(InvalidInput, match="too few for the test sets"):
+        DOMAIN.trials(config=str(path), unchanged=0)
+
+
+def test_type1_has_levels_for_ten_sets_of_ten(pool):
+    assert [len(pool.names(level, "1")) for level in (0, 1)] == [100, 100]
+    for name in (name for level in (0, 1) for name in pool.names(level, "1")):
+        assert pool.level(name).birds
 
 
 def test_training_time_for_each_level_gives_checkpoints_for_all_of_it(tmp_path, pool):

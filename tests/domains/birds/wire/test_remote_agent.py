@@ -8,7 +8,7 @@ import openfield as of
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.wire import remote_agent as remote
 from support.birds.configurations import CONFIG
-from support.birds.serving import free_port
+from support.birds.serving import NORMAL, free_port, write_short
 
 
 def test_a_program_plays_cells_over_the_wire(tmp_path):
@@ -31,6 +31,30 @@ def test_agents_go_from_level_to_level_where_they_may_choose_although_attempts_h
     for cell in result.cells:
         played = [episode.detail["index"] for episode in cell.episodes if episode.phase == "training"]
         assert (cell.outcome, played) == ("done", [0, 1, 0, 1])
+
+
+STOPPING = """
+import sys
+from openfield.domains.birds import BirdsClient
+with BirdsClient(port=int(sys.argv[1])) as client:
+    client.configure(1)
+    client.ready()
+    client.ready()
+    client.load_next()
+raise SystemExit(int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "attempts", "wanted"), [(0, 0, "truncated"), (3, 0, "agent_gone"), (0, 1, "agent_gone")]
+)
+def test_a_program_may_stop_only_in_a_set_without_a_limit_of_attempts(tmp_path, status, attempts, wanted):
+    write_short(tmp_path, NORMAL.format(last=1), executions=1, attempts=attempts)
+    (tmp_path / "program.py").write_text(STOPPING)
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)
+    command = f"wire:{sys.executable} {tmp_path / 'program.py'} {{port}} {status}"
+    (cell,) = of.run({"program": command}, trials, tmp_path / "run.sqlite", workers=0).cells
+    assert (cell.outcome, len(cell.episodes)) == (wanted, 1 if wanted == "truncated" else 0)
 
 
 def test_programs_that_know_only_one_port_take_turns(tmp_path):

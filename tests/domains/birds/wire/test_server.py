@@ -13,8 +13,9 @@ from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.wire.server import BirdsServer, BirdsWire, read_token
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
+from openfield.result import Result
 from support.birds.configurations import CONFIG
-from support.birds.serving import Clock, free_port, serving
+from support.birds.serving import NORMAL, Clock, free_port, serving, write_short
 
 
 @pytest.fixture
@@ -93,6 +94,45 @@ def test_a_team_that_comes_back_goes_on_where_it_was(tmp_path, trials):
     with serving(path, trials) as port, BirdsClient(port=port) as client:
         client.configure(1)
         assert client.state() is HarnessState.PLAYING, "also after the server was started again"
+
+
+@pytest.mark.parametrize("in_level", [False, True])
+def test_an_agent_that_hangs_up_in_a_set_without_a_limit_of_attempts_is_scored(tmp_path, in_level):
+    write_short(tmp_path, NORMAL.format(last=1), executions=1, attempts=0)
+    path, trials = tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)
+    with serving(path, trials) as port, BirdsClient(port=port) as client:
+        client.configure(1)
+        client.ready()
+        client.ready()
+        client.load_next()
+        assert shoot_a_pig(client)
+        assert client.state() is HarnessState.WON
+        if in_level:
+            assert client.load_next() == 1
+    with Run(path) as run:
+        (cell,) = run.cells()
+        assert list(run.verify()) == []
+    assert (cell.outcome, cell.note) == ("truncated", "")
+    assert [episode.detail["status"] for episode in cell.episodes] == ["Pass", "Playing"][: 1 + in_level]
+    (group,) = Result([path]).summary().groups
+    assert group.estimates["training"].mean == (0.5 if in_level else 1.0)
+    with serving(path, trials) as port, BirdsClient(port=port) as client:
+        client.configure(1)
+        assert client.state() is HarnessState.TERMINATED, "it has stopped for good"
+
+
+def test_an_agent_that_is_connected_when_the_server_ends_has_not_stopped(tmp_path):
+    write_short(tmp_path, NORMAL.format(last=1), executions=1, attempts=0)
+    path, trials = tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)
+    with serving(path, trials) as port:
+        client = BirdsClient(port=port)
+        client.configure(1)
+        client.ready()
+        client.ready()
+        client.load_next()
+    client.close()
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["cancelled"]
 
 
 def test_reads_of_every_kind(tmp_path, trials):

@@ -1,32 +1,30 @@
 """Readers of the two configuration files: `configMeta.xml`, which describes trials, and `config.xml`, which lists them.
 
-Encodings are detected and document types are refused. A bad value is reported with its element, its attribute and the
-allowed values.
+A bad value is reported with its element, its attribute and the allowed values.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.files.xml_elements import XmlElement, naming, read_root
 from openfield.domains.birds.game.level import decode_xml
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.errors import InvalidInput
-from openfield.registry import import_extra
 
-MAX_NUMBER = 10**9
 MAX_TRIALS = 10_000
 """Limit of trials, repetitions and test sets, so that a bad file does not fill the memory."""
 CHECKPOINT_LIMITS = ("time", "interaction")
 SELECTION = "allow_level_selection"
 TRAINING_LIMITS = (*CHECKPOINT_LIMITS, "attempt_per_level", SELECTION)
+APPEARANCE = "set_appearance_percentage"
 NO_LEVELS = LevelSet(levels=())
 
 
@@ -108,47 +106,68 @@ def _measurement(root: XmlElement) -> EvaluationScript:
     )
 
 
+class SetLimits(NamedTuple):
+    """The limits of a set of a description, and how many of the test sets are of this kind, in percent."""
+
+    time: int = 0
+    interaction: int = 0
+    attempt_per_level: int = 0
+    allow_level_selection: bool = False
+    set_appearance_percentage: float = 100.0
+
+
 def _meta_trial(trial: XmlElement, asked: EvaluationScript) -> MetaTrial:
     training, test = trial.one("training"), trial.one("test")
     if training is None:
         raise trial.error("training", None, "a <training> element")
-    checkpoint_seconds, checkpoint_interactions = _limits(trial.all("checkpoint/limit"), CHECKPOINT_LIMITS)
-    notify = trial.choice("notify_novelty", ("true", "false", "both"), "false")
+    checkpoint = trial.one("checkpoint")
+    every = _limits(checkpoint, SetLimits(), CHECKPOINT_LIMITS) if checkpoint else SetLimits()
+    notify = _stated(trial, "notify_novelty").choice("notify_novelty", ("true", "false", "both"), "false")
+    common = _limits(test, SetLimits(), SetLimits._fields) if test else SetLimits()
+    overall = _limits(training, SetLimits(), TRAINING_LIMITS)
     return MetaTrial(
-        count=_setting(trial, "count"),
+        count=_stated(trial, "count").whole("count", 1, MAX_TRIALS),
         informed={"both": (False, True), "true": (True,), "false": (False,)}[notify],
-        training=tuple(_meta_set(found) for found in training.all("game_level_sets/game_level_set")),
-        tests=tuple(_meta_set(found) for found in test.all("game_level_sets/game_level_set")) if test else (),
+        training=tuple(_meta_set(found, SetLimits()) for found in training.all("game_level_sets/game_level_set")),
+        tests=tuple(_meta_set(found, common) for found in test.all("game_level_sets/game_level_set")) if test else (),
         ordered=test.truth("ordered", "true") if test else True,
         script=replace(
             asked,
-            training=_limited(*_limits(training.all("limits/limit"), TRAINING_LIMITS)),
-            checkpoint_seconds=checkpoint_seconds,
-            checkpoint_interactions=checkpoint_interactions,
-            executions=_setting(trial, "repeats"),
+            training=_limited(*overall[:4]),
+            checkpoint_seconds=every.time,
+            checkpoint_interactions=every.interaction,
+            executions=_stated(trial, "repeats").whole("repeats", 1, MAX_TRIALS),
         ),
     )
 
 
-def _setting(trial: XmlElement, name: str) -> int:
-    """Return `count` or `repeats`, which may be attributes or elements; 1 if there is none."""
+def _stated(trial: XmlElement, name: str) -> XmlElement:
+    """Return the element that has a value as an attribute: the trial, or an element of this name inside it."""
     element = trial.one(name)
-    return (trial if element is None else element.stated(name)).whole(name, 1, MAX_TRIALS)
+    return trial if element is None else element.stated(name)
 
 
-def _limits(found: list[XmlElement], known: tuple[str, ...]) -> list[int]:
-    """Return a value for each known type of limit; 0 where there is none."""
-    limits = dict.fromkeys(known, 0)
-    for limit in found:
+def _limits(found: XmlElement, usual: SetLimits, known: tuple[str, ...]) -> SetLimits:
+    """Return the limits of an element, where it may state them: in attributes, in <limit>, or in <limits>."""
+    values: dict[str, Any] = {}
+    for place in (found, *found.all("limits")):
+        values |= {name: _limit(place, name) for name in known if place.has(name)}
+    for limit in (*found.all("limits/limit"), *found.all("limit")):
         kind = limit.text("type")
         if kind not in known:
             raise limit.error("type", kind, " | ".join(known))
-        stated = limit.stated(kind)
-        limits[kind] = stated.truth(kind) if kind == SELECTION else stated.whole(kind)
-    return list(limits.values())
+        values[kind] = _limit(limit.stated(kind), kind)
+    return usual._replace(**values)
 
 
-def _meta_set(found: XmlElement) -> MetaSet:
+def _limit(found: XmlElement, kind: str) -> float:
+    if kind == SELECTION:
+        return found.truth(kind)
+    return found.share(kind, 100.0, 100.0) if kind == APPEARANCE else found.whole(kind)
+
+
+def _meta_set(found: XmlElement, usual: SetLimits) -> MetaSet:
+    limits = _limits(found, usual, SetLimits._fields)
     return MetaSet(
         novelty_level=found.text("novelty_level").removeprefix("novelty_level_"),
         novelty_type=found.text("novelty_type").removeprefix("type"),
@@ -156,8 +175,8 @@ def _meta_set(found: XmlElement) -> MetaSet:
         where=found.place,
         absence=found.share("novelty_absence_portion", 0.0, 1.0),
         no_difference=found.share("no_diff_portion", 0.0, 1.0),
-        percentage=found.share("set_appearance_percentage", 100.0, 100.0),
-        limits=_level_set(found, ("time", "interaction", "attempt_per_level")),
+        percentage=limits.set_appearance_percentage,
+        limits=_limited(*limits[:4]),
     )
 
 
@@ -175,8 +194,7 @@ def _script(trial: XmlElement, asked: EvaluationScript, pool: LevelPool) -> Eval
     sets: dict[str, list[LevelSet]] = {"training": [], "test": []}
     for found in trial.all("game_level_set"):
         levels = [name for game_levels in found.all("game_levels") for name in _levels(game_levels, pool)]
-        limits = _level_set(found, ("time_limit", "total_interaction_limit", "attempt_limit_per_level"))
-        sets[found.choice("mode", tuple(sets))].append(replace(limits, levels=tuple(levels)))
+        sets[found.choice("mode", tuple(sets))].append(replace(_level_set(found), levels=tuple(levels)))
     if not sets["training"]:
         raise trial.error("game_level_set", None, 'at least one <game_level_set mode="training">')
     return replace(
@@ -190,7 +208,8 @@ def _script(trial: XmlElement, asked: EvaluationScript, pool: LevelPool) -> Eval
     )
 
 
-def _level_set(found: XmlElement, limits: tuple[str, str, str]) -> LevelSet:
+def _level_set(found: XmlElement) -> LevelSet:
+    limits = ("time_limit", "total_interaction_limit", "attempt_limit_per_level")
     return _limited(*(found.whole(name, 0) for name in limits), found.truth(SELECTION, "false"))
 
 
@@ -218,96 +237,3 @@ def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:
     if not start <= end < len(names):
         raise found.error("end", str(end), f"an index from 'start' to {len(names) - 1}, the last level there is")
     yield from names[start : end + 1]
-
-
-def read_root(path: Path, name: str) -> XmlElement:
-    """Read an XML file and return its root element; entities are refused, and the encoding is detected."""
-    import_extra("defusedxml", "birds", "Reading configurations of birds")
-    from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import ParseError, fromstring
-
-    try:
-        text = re.sub(r"^\s*<\?xml[^>]*\?>", "", decode_xml(path.read_bytes()))
-        element = fromstring(text.strip("\x00 \t\r\n"), forbid_dtd=True)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    except DefusedXmlException:
-        raise InvalidInput(f"{path}: document types and entities are not allowed.") from None
-    except (ParseError, ValueError) as error:
-        raise InvalidInput(f"{path} is not well-formed: {error}.") from None
-    if element.tag != name:
-        raise InvalidInput(f"{path} has <{element.tag}> at its top; expected <{name}>.")
-    return XmlElement(element, path)
-
-
-@contextmanager
-def naming(place: str) -> Iterator[None]:
-    """Prefix the message of an `InvalidInput` with a place."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput(f"{place}: {error}") from None
-
-
-class XmlElement:
-    """An XML element with typed attributes."""
-
-    def __init__(self, element: Any, path: Path) -> None:
-        self._element, self.path = element, path
-
-    @property
-    def place(self) -> str:
-        """The file and the tag, for messages."""
-        return f"{self.path}: <{self._element.tag}>"
-
-    def all(self, where: str) -> list[XmlElement]:
-        """Return the elements at a path below this one."""
-        return [XmlElement(found, self.path) for found in self._element.findall(where)]
-
-    def one(self, where: str) -> XmlElement | None:
-        """Return the first element at a path below this one, or None."""
-        return next(iter(self.all(where)), None)
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return an attribute; without a default it is required."""
-        value = self._element.get(name, default)
-        if value is None:
-            raise InvalidInput(f"{self.place}: '{name}' is missing.")
-        return str(value).strip()
-
-    def whole(self, name: str, default: int | None = None, most: int = MAX_NUMBER) -> int:
-        """Return a whole number from an attribute."""
-        text = self.text(name, None if default is None else str(default))
-        if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > most:
-            raise self.error(name, text, f"a whole number up to {most:,}")
-        return int(float(text))
-
-    def choice(self, name: str, allowed: tuple[str, ...], default: str | None = None) -> str:
-        """Return an attribute that has one of some values, in any case."""
-        text = self.text(name, default)
-        if text.lower() not in allowed:
-            *quoted, last = (f'"{value}"' for value in allowed)
-            raise self.error(name, text, f"{', '.join(quoted)} or {last}")
-        return text.lower()
-
-    def truth(self, name: str, default: str | None = None) -> bool:
-        """Return `true` or `false` from an attribute, in any case."""
-        return self.choice(name, ("true", "false"), default) == "true"
-
-    def stated(self, name: str) -> XmlElement:
-        """Move the value of the element to an attribute of this name; it may be there, in `value`, or in the text."""
-        places = (self._element.get(name), self._element.get("value"), self._element.text, "")
-        self._element.set(name, next(text for text in places if text is not None))
-        return self
-
-    def share(self, name: str, default: float, highest: float) -> float:
-        """Return a number from 0 up from an attribute."""
-        text = self.text(name, str(default))
-        if not re.fullmatch(r"\d{1,9}(\.\d+)?", text) or float(text) > highest:
-            raise self.error(name, text, f"a number from 0 to {highest:g}")
-        return float(text)
-
-    def error(self, name: str, value: str | None, allowed: str) -> InvalidInput:
-        """Return an error about an attribute."""
-        found = "is missing" if value is None else f"cannot be {value!r}"
-        return InvalidInput(f"{self.place}: '{name}' {found}. Allowed: {allowed}.")

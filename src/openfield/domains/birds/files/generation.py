@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +14,9 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from openfield.domains.birds.files.config import MAX_TRIALS, ConfigMeta, MetaSet, MetaTrial, is_meta, naming, read_meta
+from openfield.domains.birds.files.config import MAX_TRIALS, ConfigMeta, MetaSet, MetaTrial, is_meta, read_meta
 from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.files.xml_elements import naming
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.domains.birds.settings import TimeScope
 from openfield.errors import InvalidInput
@@ -103,22 +103,28 @@ def _trial(trial: MetaTrial, pool: LevelPool, rng: random.Random, time_scope: Ti
 
 def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Random) -> Iterator[LevelSet]:
     """Draw test sets; no level comes twice in a trial."""
-    total, used, short = count_test_sets(trial, seconds), set[str](), 0
+    total, used = count_test_sets(trial, seconds), set[str]()
     parts = [part for part in trial.tests for _ in range(math.ceil(total * Fraction(str(part.percentage)) / 100))]
     if not trial.ordered:
         rng.shuffle(parts)
-    for part in parts:
+    for number, part in enumerate(parts, 1):
         wanted = rng.randrange(*part.amount)
         drawn = _draw(part, wanted, pool, rng, used)
+        if len(drawn) < wanted:
+            raise _too_small(part, pool, f"test set {number} of {len(parts)} needs {wanted}, {len(drawn)} are left")
         used.update(drawn)
-        short += len(drawn) < wanted
         yield msgspec.structs.replace(part.limits, levels=tuple(drawn))
-    if short:
-        warnings.warn(
-            f"{short} of {len(parts)} test sets of a trial have fewer levels than requested, because no level may come "
-            "twice and the pool has no more. Empty sets are skipped.",
-            stacklevel=2,
-        )
+
+
+def _too_small(part: MetaSet, pool: LevelPool, short: str) -> InvalidInput:
+    """Return what to do about a pool that has too few levels of a kind for the test sets of a trial."""
+    kind = f"novelty level {part.novelty_level}, type {part.novelty_type}"
+    count = len(pool.names(part.novelty_level, part.novelty_type))
+    return InvalidInput(
+        f"{part.where}: there are {count} levels of {kind} in {pool.folder}, too few for the test sets of a trial, "
+        f"in which no level comes twice: {short}. Lower 'amount', or make more levels and name their folder with "
+        "--levels: openfield generate birds --pool DIR --count 20"
+    )
 
 
 def _draw(part: MetaSet, wanted: int, pool: LevelPool, rng: random.Random, used: set[str] | None = None) -> list[str]:

@@ -88,7 +88,7 @@ def moved(level: Level) -> float:
 def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, ...] = ()) -> Iterator[Path]:
     """Write some pairs of a normal and a novel level of each template, and yield each file.
 
-    Without types, levels of all templates are written, and those of the mixed type as well.
+    Without types, levels of all templates are written, and as many of each scenario for the mixed type.
     """
     for type_ in types or load_templates():
         family, scenario = int(type_[2:4]), int(type_[4:])
@@ -98,7 +98,7 @@ def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, .
                 name = f"{number:05d}_0_{scenario}_{type_}_{level}_{scenario}.xml"
                 yield _write(folder, level, type_, name, kept)
     if not types:
-        for number in range(3 * len(SCENARIOS)):
+        for number in range(variations * len(SCENARIOS)):
             pair = make_pair(f"0101{number % len(SCENARIOS) + 1:02d}", 100 + number, seed)
             for level, kept in enumerate(pair):
                 yield _write(folder, level, MIXED_TYPE, f"{number + 1:05d}.xml", kept)

@@ -110,6 +110,8 @@ class BirdsServer:
                     if session is None or request.code == 1:
                         session = await self._join(session, request, writer)
                     await _send(writer, await self._serve(session, request))
+            if session is not None and session.writer is writer and session.remote is not None:
+                session.remote.hung_up = True
         except (BadFrame, ConnectionError, OpenfieldError):
             pass  # the record stands; the same team may come back
         finally:
