@@ -6,7 +6,6 @@ The mapping is drawn when an instance starts. The micro engine asks and judges.
 from __future__ import annotations
 
 import functools
-import itertools
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -103,18 +102,18 @@ class DigitsTask(MappingTask):
 
     def __init__(self, name: str, shape: Shape) -> None:
         super().__init__(name)
-        self._shape = shape
-        self._round: Callable[[str, str], Round] = functools.partial(_digit_round, shape)
+        self.shape = shape
+        self.round: Callable[[str, str], Round] = functools.partial(_digit_round, shape)
         if shape.question is None and shape.answer in (None, (1, 1)):
-            self._round = functools.cache(self._round)  # a hundred rounds at most
+            self.round = functools.cache(self.round)  # a hundred rounds at most
 
     def deal(self, stage: Stage) -> RoundSource:
         """Draw a mapping of up to ten keys."""
-        shape, rng = self._shape, stage.rng
+        shape, rng = self.shape, stage.rng
         size = stage.settings.mapping_size or 10
         keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
         answers = _draw_answers(shape, rng, len(keys))
-        deck = draw_shuffled(list(map(self._round, keys, answers)), rng)
+        deck = draw_shuffled(list(map(self.round, keys, answers)), rng)
         return deck if shape.noise is None else RoundSource(lambda: _add_noise(deck.draw(), shape, rng), deck.keys)
 
 
@@ -126,8 +125,8 @@ class WordMapTask(MappingTask):
     def deal(self, stage: Stage) -> RoundSource:
         """Draw eight words and eight answers."""
         common, size = load_words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
-        pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
-        return draw_uniformly([make_round(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage.rng)
+        words, answers = sample(stage.rng, common, size), sample(stage.rng, common, size)
+        return draw_uniformly(list(map(map_word, words, answers)), stage.rng)
 
 
 class SequenceTask(MappingTask):
@@ -137,11 +136,20 @@ class SequenceTask(MappingTask):
 
     def deal(self, stage: Stage) -> RoundSource:
         """Draw one of the sequences and its direction."""
-        sequence = stage.rng.choice(SEQUENCES).split()
+        sequence = pick(stage.rng, SEQUENCES).split()
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
-        pairs = itertools.pairwise(sequence)
-        return draw_uniformly([make_round(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage.rng)
+        return draw_uniformly(list(map(follow_word, sequence, sequence[1:])), stage.rng)
+
+
+def map_word(word: str, answer: str) -> Round:
+    """Make a round of micro6."""
+    return make_round(f"random_map: {word}.", f"{answer}.")
+
+
+def follow_word(word: str, then: str) -> Round:
+    """Make a round of micro15."""
+    return make_round(f"say next after: {word}.", f"{then}.")
 
 
 def _add_noise(drawn: Round, shape: Shape, rng: Random) -> Round:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -28,6 +30,8 @@ class PhraseContext(NamedTuple):
     rng: Random
     word: Callable[[], str]
     """Draws a word of the vocabulary."""
+    letters: Callable[[int], str]
+    """Draws so many letters that all differ."""
     lenient: bool = False
     """Whether `and` of micro13.1 accepts every part of its answer, as in the original."""
 
@@ -35,27 +39,75 @@ class PhraseContext(NamedTuple):
 RoundMaker = Callable[[PhraseContext], Round]
 
 
+@dataclass(frozen=True, slots=True)
+class IsOneOf:
+    """Accepts certain answers."""
+
+    answers: frozenset[str]
+
+    def __call__(self, answer: str) -> bool:
+        """Return True if the answer is one of them."""
+        return answer in self.answers
+
+
+@dataclass(frozen=True, slots=True)
+class HasAny:
+    """Accepts every answer that contains one of a few words."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, answer: str) -> bool:
+        """Return True if a word is in the answer."""
+        return any(word in answer for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Accepts every answer without a letter, except the empty one."""
+
+    letter: str
+
+    def __call__(self, answer: str) -> bool:
+        """Return True if the letter is not in the answer."""
+        return answer != "." and self.letter not in answer
+
+
+@dataclass(frozen=True, slots=True)
+class IsPartOf:
+    """Accepts every part of the answer, as in the original."""
+
+    whole: str
+
+    def __call__(self, answer: str) -> bool:
+        """Return True if the whole contains the answer."""
+        return answer in self.whole
+
+
 class PhraseTask(MicroTask):
     """A task with independent rounds."""
 
     def __init__(self, name: str, make: RoundMaker) -> None:
         super().__init__(name)
-        self._make = make
+        self.make = make
 
     def ask(self, stage: Stage) -> Round:
         """Draw a new round."""
-        return self._make(make_context(stage))
+        return self.make(make_context(stage))
 
 
 def make_context(stage: Stage) -> PhraseContext:
     """Make a context with the whole vocabulary."""
     rng, pool = stage.rng, load_words(stage.settings.vocabulary)
-    return PhraseContext(rng, lambda: pick(rng, pool), stage.settings.compat == "round1")
+    return PhraseContext(rng, lambda: pick(rng, pool), partial(_draw_letters, rng), stage.settings.compat == "round1")
+
+
+def _draw_letters(rng: Random, count: int) -> str:
+    return "".join(sample(rng, LETTERS, count))
 
 
 def say_letter(context: PhraseContext) -> Round:
     """Draw a round of micro7.1."""
-    return _repeated(f"say: {(letter := pick(context.rng, LETTERS))}.", f"{letter}.")
+    return _repeated(f"say: {(letter := context.letters(1))}.", f"{letter}.")
 
 
 def say_word(context: PhraseContext) -> Round:
@@ -70,7 +122,7 @@ def say_two_words(context: PhraseContext) -> Round:
 
 def say_without_spaces(context: PhraseContext) -> Round:
     """Draw a round of micro8: leading spaces go, inner ones (also before the dot) become one."""
-    first, second = pick(context.rng, LETTERS), pick(context.rng, LETTERS)
+    first, second = context.letters(1), context.letters(1)
     before, inside, behind = (" " * between(context.rng, 0, 6) for _ in range(3))
     answer = first + inside[:1] + second + behind[:1] + "."
     return _repeated(f"say: {before}{first}{inside}{second}{behind}.", answer)
@@ -78,7 +130,7 @@ def say_without_spaces(context: PhraseContext) -> Round:
 
 def spell_letter(context: PhraseContext) -> Round:
     """Draw a round of micro9.1."""
-    return _told(f"spell: {(letter := pick(context.rng, LETTERS))}.", f"{letter} .")
+    return _told(f"spell: {(letter := context.letters(1))}.", f"{letter} .")
 
 
 def spell_word(context: PhraseContext) -> Round:
@@ -137,25 +189,25 @@ def decide_words(context: PhraseContext) -> Round:
     """Draw a round of micro13.2: all words, or at least one of them."""
     operator = "and" if context.rng.random() < 0.5 else "or"
     count = between(context.rng, 2, 4)
-    said = ["".join(sample(context.rng, LETTERS, between(context.rng, 1, 3))) for _ in range(count)]
+    said = [context.letters(between(context.rng, 1, 3)) for _ in range(count)]
     question = f"say: {f' {operator} '.join(said)}."
     if operator == "and":
         return make_round(question, "".join(said) + ".")
     told = pick(context.rng, said)
-    return make_round(question, f"{told}.", told=told, accepts=lambda answer: any(word in answer for word in said))
+    return make_round(question, f"{told}.", told=told, accepts=HasAny(tuple(said)))
 
 
 def _both(context: PhraseContext) -> Round:
     first, second = pick(context.rng, FEW_LETTERS), pick(context.rng, FEW_LETTERS)
     answer = f"{first}{second}."
-    accepts = answer.__contains__ if context.lenient else None
+    accepts = IsPartOf(answer) if context.lenient else None
     return make_round(f" say: {first} and {second}.", answer, accepts=accepts)
 
 
 def _either(context: PhraseContext) -> Round:
     first, second = pick(context.rng, FEW_LETTERS), pick(context.rng, FEW_LETTERS)
     told, allowed = pick(context.rng, (first, second)), _combinations(first, second)
-    return make_round(f" say: {first} or {second}.", f"{told}.", accepts=allowed.__contains__)
+    return make_round(f" say: {first} or {second}.", f"{told}.", accepts=IsOneOf(allowed))
 
 
 def _anything_but(context: PhraseContext) -> Round:
@@ -165,17 +217,17 @@ def _anything_but(context: PhraseContext) -> Round:
         f" say: anything and not {banned}.",
         f"{other}.",
         told=other,
-        accepts=lambda answer: answer != "." and banned not in answer,
+        accepts=Lacks(banned),
     )
 
 
 def _either_but(context: PhraseContext) -> Round:
     first, second, other = sample(context.rng, FEW_LETTERS, 3)
     banned = pick(context.rng, (first, second, other))
-    allowed = {answer for answer in _combinations(first, second) if banned not in answer}
+    allowed = frozenset(answer for answer in _combinations(first, second) if banned not in answer)
     told = pick(context.rng, [letter for letter in (first, second) if letter != banned])
     return make_round(
-        f" say: {first} or {second} but not {banned}.", f"{told}.", told=told, accepts=allowed.__contains__
+        f" say: {first} or {second} but not {banned}.", f"{told}.", told=told, accepts=IsOneOf(allowed)
     )
 
 
@@ -191,8 +243,9 @@ def _told(question: str, answer: str) -> Round:
     return Round(question, answer, f"good job! {answer};", f"wrong! {answer};")
 
 
-_ALL_SYNONYMS = tuple(synonym for synonyms in SYNONYMS.values() for synonym in synonyms)
-_CODE_WORDS = slice(200, 400)
+ALL_SYNONYMS = tuple(synonym for synonyms in SYNONYMS.values() for synonym in synonyms)
+CODE_WORDS = slice(200, 400)
+"""Which words of the filtered vocabulary micro20 draws its code words from."""
 
 
 class MixedTask(MicroTask):
@@ -200,11 +253,11 @@ class MixedTask(MicroTask):
 
     def __init__(self, name: str, makers: Sequence[RoundMaker]) -> None:
         super().__init__(name)
-        self._makers = makers
+        self.makers = makers
 
     def deal(self, stage: Stage) -> RoundSource:
         """Draw one of the tasks for the instance."""
-        make, context = pick(stage.rng, self._makers), make_context(stage)
+        make, context = pick(stage.rng, self.makers), make_context(stage)
         return RoundSource(lambda: make(context))
 
 
@@ -226,29 +279,29 @@ class ReworkedTask(MicroTask):
         self, name: str, makers: Sequence[RoundMaker], rework: Callable[[Stage], tuple[Rework, PhraseContext]]
     ) -> None:
         super().__init__(name)
-        self._makers, self._rework = makers, rework
+        self.makers, self.rework = makers, rework
         self._left: list[RoundMaker] = []
 
     def deal(self, stage: Stage) -> RoundSource:
         """Take the next of the tasks and reword its rounds."""
         if not self._left:
-            self._left = sample(stage.rng, self._makers, len(self._makers))
+            self._left = sample(stage.rng, self.makers, len(self.makers))
         make = self._left.pop()
-        rework, context = self._rework(stage)
+        rework, context = self.rework(stage)
         return RoundSource(lambda: rework(make(context)))
 
 
 def use_synonyms(stage: Stage) -> tuple[Rework, PhraseContext]:
     """Replace each keyword of a question by one of its synonyms, for micro19."""
-    rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
-    context = PhraseContext(rng, lambda: pick(rng, pool))
+    rng, pool = stage.rng, load_words_without(ALL_SYNONYMS, stage.settings.vocabulary)
+    context = PhraseContext(rng, lambda: pick(rng, pool), partial(_draw_letters, rng))
     return lambda drawn: ask_otherwise(drawn, with_synonyms(drawn.question, rng)), context
 
 
 def use_code_words(stage: Stage) -> tuple[Rework, PhraseContext]:
     """Assign six code words to the keywords, for micro20; a question introduces and uses one of them."""
-    rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
-    codes = dict(zip(SYNONYMS, sample(rng, pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
+    rng, pool = stage.rng, load_words_without(ALL_SYNONYMS, stage.settings.vocabulary)
+    codes = dict(zip(SYNONYMS, sample(rng, pool[CODE_WORDS], len(SYNONYMS)), strict=True))
 
     def rework(drawn: Round) -> Round:
         key = pick(rng, sorted(set(KEYWORD.findall(drawn.question))))
@@ -261,4 +314,4 @@ def use_code_words(stage: Stage) -> tuple[Rework, PhraseContext]:
             drawn = pick(rng, pool)
         return drawn
 
-    return rework, PhraseContext(rng, word)
+    return rework, PhraseContext(rng, word, partial(_draw_letters, rng))
