@@ -90,9 +90,9 @@ class PhraseTask(MicroTask):
         super().__init__(name)
         self.make = make
 
-    def ask(self, stage: Stage) -> Round:
-        """Draw a new round."""
-        return self.make(make_context(stage))
+    def deal(self, stage: Stage) -> RoundSource:
+        """Return a source that draws each round anew."""
+        return RoundSource(partial(self.make, make_context(stage)))
 
 
 def make_context(stage: Stage) -> PhraseContext:
@@ -102,7 +102,7 @@ def make_context(stage: Stage) -> PhraseContext:
 
 
 def _draw_letters(rng: Random, count: int) -> str:
-    return "".join(sample(rng, LETTERS, count))
+    return pick(rng, LETTERS) if count == 1 else "".join(sample(rng, LETTERS, count))
 
 
 def say_letter(context: PhraseContext) -> Round:
@@ -226,9 +226,7 @@ def _either_but(context: PhraseContext) -> Round:
     banned = pick(context.rng, (first, second, other))
     allowed = frozenset(answer for answer in _combinations(first, second) if banned not in answer)
     told = pick(context.rng, [letter for letter in (first, second) if letter != banned])
-    return make_round(
-        f" say: {first} or {second} but not {banned}.", f"{told}.", told=told, accepts=IsOneOf(allowed)
-    )
+    return make_round(f" say: {first} or {second} but not {banned}.", f"{told}.", told=told, accepts=IsOneOf(allowed))
 
 
 def _combinations(first: str, second: str) -> frozenset[str]:
