@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,10 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import openfield as of
+from openfield.capabilities import Film
 from openfield.core import Ask, Belief, Reply, Truth, Turn
-from openfield.errors import AgentProtocol, InvalidInput, WorldFault
-from openfield.gym import from_gym, gym_name, register_domain, to_gym, to_gym_value
+from openfield.errors import AgentProtocol, InvalidInput, UnknownName, WorldFault
+from openfield.gym import DomainEnv, from_gym, gym_name, register_domain, to_gym, to_gym_value
 from openfield.installation import install_line
 from openfield.journal.reader import Run
 from openfield.registry import find_domain
@@ -91,6 +93,17 @@ class InterviewWorld:
         pass
 
 
+class FilmedDrifts(Drifts):
+    """Draws three pictures a turn, each with its number in its first colour."""
+
+    name, gym_name = "filmed-drifts", "FilmedDrifts"
+
+    def film(self, trial: of.Trial) -> Film:
+        world, shown = self.world(trial), itertools.count()
+        world.look = lambda query: np.full((4, 6, 3), 99, np.uint8)  # type: ignore[method-assign]
+        return Film(world, lambda: [np.full((4, 6, 3), next(shown), np.uint8) for _ in range(3)], 50)
+
+
 DRIFTS = Drifts()
 INTERVIEW = Interview()
 SHORT = {"size": 4, "patience": 10, "training": 1, "before": 1, "after": 2}
@@ -98,7 +111,7 @@ SHORT = {"size": 4, "patience": 10, "training": 1, "before": 1, "after": 2}
 
 @pytest.fixture(scope="module", autouse=True)
 def registered() -> None:
-    for domain in (WALKS, DRIFTS, INTERVIEW, find_domain(MAZE)):
+    for domain in (WALKS, DRIFTS, INTERVIEW, FilmedDrifts(), find_domain(MAZE)):
         assert register_domain(domain) is not None
 
 
@@ -335,3 +348,55 @@ def test_the_ids_are_known_to_whoever_imports_gymnasium_first() -> None:
     code = "import gymnasium, openfield; print(gymnasium.make('openfield/CommAI-v0').action_space)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
     assert done.stdout.strip() == b"Discrete(256)"
+
+
+def test_a_picture_of_now_or_all_since_the_last_call() -> None:
+    env = gymnasium.make("openfield/FilmedDrifts-v0", render_mode="rgb_array")
+    env.reset(seed=1)
+    assert env.metadata["render_fps"] == 20
+    assert env.render().shape == (4, 6, 3)
+    assert env.render()[0, 0, 0] == 99
+    listed = gymnasium.make("openfield/FilmedDrifts-v0", render_mode="rgb_array_list")
+    listed.reset(seed=1)
+    assert [picture[0, 0, 0] for picture in listed.render()] == [0, 1, 2]
+    listed.step([0.1])
+    listed.step([0.1])
+    assert [picture[0, 0, 0] for picture in listed.render()] == list(range(3, 9))
+    assert listed.render() == []
+
+
+def test_a_render_mode_that_there_is_not_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="walks draws no pictures"):
+        gymnasium.make("openfield/Walks-v0", render_mode="rgb_array")
+    with pytest.raises(UnknownName, match="Did you mean 'rgb_array'"):
+        DomainEnv("filmed-drifts", render_mode="rgb_aray")
+    assert gymnasium.make("openfield/Walks-v0").metadata["render_modes"] == []
+
+
+def test_people_watch_in_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    import pygame
+
+    flips = []
+    flip = pygame.display.flip
+    monkeypatch.setattr(pygame.display, "flip", lambda: flips.append(flip()))
+    env = gymnasium.make("openfield/FilmedDrifts-v0", render_mode="human")
+    env.reset(seed=1)
+    env.step([0.1])
+    assert len(flips) == 6
+    assert env.render() is None
+    assert pygame.display.get_window_size() == (6, 4)
+    assert "filmed-drifts" in pygame.display.get_caption()[0]
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    env.step([0.1])  # the user closed the window: the loop goes on without it
+    assert len(flips) == 7
+    env.close()
+    assert not pygame.display.get_init()
+
+
+def test_without_a_screen_the_message_says_what_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "no such driver")
+    env = gymnasium.make("openfield/FilmedDrifts-v0", render_mode="human")
+    with pytest.raises(InvalidInput, match=r"No window can be opened .*rgb_array"):
+        env.reset(seed=1)
+    env.close()

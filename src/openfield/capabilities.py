@@ -268,18 +268,18 @@ class HasCurriculum(Protocol):
 
 
 class Film(NamedTuple):
-    """A world to replay a record in, and its pictures."""
+    """A world that draws, and its pictures. `world.look("picture")` is one of now; None if there is nothing to see."""
 
     world: World
     pictures: Callable[[], Iterable[Any]]
     """Returns the pictures since its last call: arrays of height, width and three colours, a byte each."""
-    milliseconds: int
+    milliseconds: float
     """How long each picture is shown."""
 
 
 @runtime_checkable
 class HasFilm(Protocol):
-    """Can be watched: `openfield show RUN --cell CELL --gif out.gif`."""
+    """Can be watched: `openfield show RUN --cell CELL --gif out.gif`, and the render modes of Gymnasium."""
 
     def film(self, trial: Trial) -> Film:
         """Return a world of the trial that draws for people."""

@@ -17,10 +17,11 @@ import msgspec
 import numpy as np
 
 from openfield import __version__
+from openfield.capabilities import Film, HasFilm
 from openfield.cell import Cell
-from openfield.core import Ask, Belief, Reply, Turn
+from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.domain import Domain
-from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError
+from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.rules import own_rule, write_rules
@@ -32,6 +33,7 @@ from openfield.rollout import Rollout
 from openfield.runner.player import explain
 from openfield.spaces import Box, Choice, Discrete, Fields, Space
 from openfield.trial import Trial
+from openfield.window import Window
 
 try:
     import gymnasium
@@ -42,6 +44,7 @@ except ImportError:
 __all__ = ["DomainEnv", "register_domain"]
 
 NAMESPACE = "openfield"
+RENDER_MODES = ["human", "rgb_array", "rgb_array_list"]
 
 
 class DomainEnv(gymnasium.Env[Any, Any]):
@@ -50,9 +53,13 @@ class DomainEnv(gymnasium.Env[Any, Any]):
     `reset(seed=...)` starts the trial with that seed. Further resets go on with its next episode; after the last one a
     reset starts the trial again as a new repeat, and so does a reset amid an episode, which gives the old one up.
     `info` holds what the turn shows beside the observation, and nothing of the truth.
+
+    A domain that draws (`HasFilm`) has three render modes. `rgb_array` is the world as it is now. `rgb_array_list` is
+    everything since the last call or reset, which in a world whose step takes time is a film of that step. `human`
+    shows this film in a window.
     """
 
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 30}
 
     def __init__(
         self,
@@ -70,7 +77,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
                 so the trial's limit for a reply does not hold here.
             journal: The run file; None records nothing.
             agent_name: The name results are recorded under.
-            render_mode: Always None.
+            render_mode: `human`, `rgb_array` or `rgb_array_list` if the domain draws; None draws nothing.
         """
         self._domain = find_domain(domain)
         self._trial = _first_trial(self._domain) if trial is None else _own_trial(self._domain, trial)
@@ -80,6 +87,10 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._seen: Any = None
         self._moved = False
         self.render_mode = render_mode
+        self._film: Film | None = None
+        self._pictures: list[Any] = []
+        self.metadata = self._describe_rendering()
+        self._window = Window(f"openfield {domain}", self.metadata["render_fps"]) if render_mode == "human" else None
         self._actions, self._observations = _spaces(self._domain, self._trial)
         self.action_space, self.observation_space = to_gym(self._actions), to_gym(self._observations)
         self._journal = None if journal is None else Journal(journal)
@@ -96,6 +107,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start the trial anew if a seed is given; otherwise go on to its next episode."""
         super().reset(seed=seed)
+        self._pictures = []
         if seed is not None:
             self._end()
             self._trial = msgspec.structs.replace(self._trial, seed=seed)
@@ -105,6 +117,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         if self._rollout is None or self._rollout.over or self._moved:
             self._end()
             self._rollout = self._start()
+            self._follow()
         while not self._rollout.over and self._rollout.turn.ask is not Ask.ACT:
             self._reply()
         if self._rollout.over:
@@ -124,19 +137,70 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         truncated = turn.last == "truncated" or (rollout.over and turn.last is None)
         return self._show(turn), float(reward), turn.last == "terminated", truncated, _info(turn)
 
+    def render(self) -> Any:
+        """Return what the render mode says: a picture, the pictures since the last call, or None."""
+        if self.render_mode == "rgb_array_list":
+            taken, self._pictures = self._pictures, []
+            return taken
+        if self.render_mode == "rgb_array":
+            return self._draw()
+        return None
+
     def close(self) -> None:
-        """Record how the trial ended, as cancelled if it is not over, and close the run file."""
+        """Record how the trial ended, as cancelled if it is not over, and close the run file and the window."""
         if self._rollout is not None and self._rollout.turn.last is not None and not self._rollout.over:
             self._reply()
         self._end()
         if self._journal is not None:
             self._journal.close()
         self._journal = None
+        if self._window is not None:
+            self._window.close()
+
+    def _describe_rendering(self) -> dict[str, Any]:
+        """Return the render modes of the domain and the pictures a second of its film; refuse any other mode."""
+        if not isinstance(self._domain, HasFilm):
+            if self.render_mode is not None:
+                raise InvalidInput(f"{self._domain.name} draws no pictures: its render_mode is None.")
+            return {"render_modes": []}
+        if self.render_mode is None:
+            return DomainEnv.metadata
+        if self.render_mode not in RENDER_MODES:
+            raise UnknownName("render_mode", str(self.render_mode), RENDER_MODES, label="Known")
+        film = self._domain.film(self._trial)
+        film.world.close()
+        return {"render_modes": RENDER_MODES, "render_fps": 1000 / film.milliseconds}
+
+    def _draw(self) -> Any:
+        """Return a picture of now, or the last one if the world draws none between two episodes."""
+        if self._film is None:
+            raise ResetNeeded("Call reset() before render().")
+        picture = self._film.world.look("picture")
+        if picture is not None:
+            self._pictures = [picture]
+        return self._pictures[-1] if self._pictures else None
+
+    def _follow(self) -> None:
+        """Show or keep the pictures since the last turn."""
+        if self._film is None or self.render_mode == "rgb_array":
+            return
+        for picture in self._film.pictures():
+            if self._window is not None:
+                self._window.show(picture)
+            else:
+                self._pictures.append(picture)
+
+    def _open_world(self) -> World:
+        """Make the world of the trial, one that draws if the render mode needs it."""
+        if self.render_mode is None or not isinstance(self._domain, HasFilm):
+            return self._domain.world(self._trial)
+        self._film = self._domain.film(self._trial)
+        return self._film.world
 
     def _start(self) -> Rollout:
         """Open the trial, recorded as its first repeat that has not begun."""
         limits = msgspec.structs.replace(self._trial.limits, reply_seconds=None)
-        world = self._domain.world(self._trial)
+        world = self._open_world()
         if self._journal is None:
             return Rollout(world, limits)
         cell = _next_cell(self._journal, self._agent, self._trial)
@@ -163,10 +227,12 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         asked = Belief(0.0) if rollout.turn.ask is Ask.BELIEF else None
         belief, self._belief = self._belief or asked, None
         try:
-            return rollout.reply(Reply(action, belief))
+            turn = rollout.reply(Reply(action, belief))
+            self._follow()
         except OpenfieldError as error:
             self._end(error)
             raise
+        return turn
 
     def _end(self, error: OpenfieldError | None = None) -> None:
         """Record how the trial ended, if one is under way."""
