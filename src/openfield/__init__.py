@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from openfield.journal.writer import Journal
     from openfield.metrics.metric import Metric, Number
     from openfield.novelty import Novelty
+    from openfield.parameters import with_parameters
     from openfield.record import AttemptEnd, EpisodeEnd
     from openfield.registry import find_agent, find_domain
     from openfield.result import Result
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
-__all__ = ["Result", "find_agent", "find_domain", "isolate", "resume", "run", "trials"]
+__all__ = ["Result", "find_agent", "find_domain", "isolate", "resume", "run", "trials", "with_parameters"]
 __all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
 __all__ += ["Box", "Choice", "Discrete", "Fields", "Space"]

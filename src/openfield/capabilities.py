@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from openfield.core import AgentFactory, Belief, Reply, World
 from openfield.domain import Domain, check_version
 from openfield.errors import InvalidInput
+from openfield.parameters import strip_parameters
 from openfield.record import EpisodeEnd
 from openfield.trial import Trial
 
@@ -52,6 +53,7 @@ __all__ = [
     "PreparesTrials",
     "RemarksTrials",
     "ShowsProgress",
+    "is_oracle",
     "list_oracles",
     "make_film",
 ]
@@ -120,8 +122,13 @@ class FillsPool(Protocol):
 class AdaptsAgents(Protocol):
     """Takes agents written for the original system: CommAI's learners are classes with `next(byte)`."""
 
-    def adapt(self, found: Any) -> AgentFactory | None:
-        """Return a factory of agents for an object a user named; None if it is not of the domain's own kind."""
+    def adapt(self, found: Any, parameters: Mapping[str, Any]) -> AgentFactory | None:
+        """Return a factory of agents for an object a user named; None if it is not of the domain's own kind.
+
+        Args:
+            found: The object.
+            parameters: What the user wrote in brackets behind it.
+        """
         ...
 
 
@@ -135,6 +142,11 @@ class HasOracles(Protocol):
 def list_oracles(domain: Domain[Any]) -> Sequence[str]:
     """Return the names of the agents that are shown the world."""
     return domain.oracles if isinstance(domain, HasOracles) else ()
+
+
+def is_oracle(source: Any, domain: Domain[Any]) -> bool:
+    """Return whether the source of an agent is that of one that is shown the world."""
+    return isinstance(source, str) and strip_parameters(source) in list_oracles(domain)
 
 
 @runtime_checkable

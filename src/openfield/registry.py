@@ -1,5 +1,6 @@
 """Find domains and agents: installed ones by name, others as `module:attribute` or `file.py:attribute`.
 
+An agent may have parameters in brackets, `file.py:Net(temperature=0.5)`; they are given to whatever makes it.
 The first thing a plan needs. A broken plugin is a warning that names it, never a crash.
 """
 
@@ -11,9 +12,10 @@ import inspect
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from openfield.capabilities import AdaptsAgents, NeedsExtra
 from openfield.core import AgentFactory
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
+from openfield.parameters import split_source, strip_parameters
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -99,7 +102,8 @@ def agent_names(domain: Domain[Any] | None = None) -> list[str]:
 
 def name_control(source: str, domain: Domain[Any]) -> str:
     """Return the source of an agent as plans keep it: that of a control says that it is one, whatever its name."""
-    if source in domain.agents or source in find_entry_points("openfield.agents"):
+    plain = strip_parameters(source)
+    if plain in domain.agents or plain in find_entry_points("openfield.agents"):
         return source
     return f"{CONTROL}{source}" if source.partition(":")[0] in CONTROLS else source
 
@@ -112,24 +116,26 @@ def is_control(source: str | None) -> bool:
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     """Return the factory of an agent, however the agent was named."""
     if not isinstance(source, str):
-        return _adapt(source, domain)
+        found, parameters = _strip_partial(source)
+        return _adapt(found, domain, parameters)
     if source.startswith("process:"):
         start: Callable[[str], AgentFactory] = load(PROCESS_AGENT)
         return start(source.removeprefix("process:"))
     if is_control(name := name_control(source, domain)):
         find: Callable[[str, Domain[Any]], AgentFactory] = load(FIND_CONTROL)
         return find(name.removeprefix(CONTROL), domain)
-    if source in domain.agents:
-        built_in = domain.agents[source]
-        return _as_factory(load(built_in) if isinstance(built_in, str) else built_in)
+    plain, parameters = split_source(source)
+    if plain in domain.agents:
+        built_in = domain.agents[plain]
+        return _as_factory(load(built_in) if isinstance(built_in, str) else built_in, parameters)
     points = find_entry_points("openfield.agents")
-    if source in points:
-        return _as_factory(load(points[source].value))
-    if ":" in source:
-        return _adapt(load(source), domain)
-    if source.endswith(".py"):
-        raise InvalidInput(f"Which agent of {source}? Write {source}:NAME.")
-    raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
+    if plain in points:
+        return _as_factory(load(points[plain].value), parameters)
+    if ":" in plain:
+        return _adapt(load(plain), domain, parameters)
+    if plain.endswith(".py"):
+        raise InvalidInput(f"Which agent of {plain}? Write {plain}:NAME.")
+    raise UnknownName("agent", plain, agent_names(domain), label=f"For {domain.name}")
 
 
 def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
@@ -167,7 +173,7 @@ def installed_agents() -> list[str]:
     points = find_entry_points("openfield.agents")
 
     def find(name: str) -> str:
-        _as_factory(load(points[name].value))
+        _as_factory(load(points[name].value), {})
         return name
 
     return sorted(load_all(points, find, "agent"))
@@ -224,28 +230,66 @@ def _importable(domain: Domain[Any]) -> str:
     return f"{module.__name__}:{names[0]}" if names else ""
 
 
-def _adapt(found: Any, domain: Domain[Any]) -> AgentFactory:
+def _adapt(found: Any, domain: Domain[Any], parameters: Mapping[str, Any]) -> AgentFactory:
     """Return a factory for what a user named: the domain's own kind of agent, or ours."""
-    adapted = domain.adapt(found) if isinstance(domain, AdaptsAgents) else None
-    return adapted or _as_factory(found)
+    adapted = domain.adapt(found, parameters) if isinstance(domain, AdaptsAgents) else None
+    return adapted or _as_factory(found, parameters)
 
 
-def _as_factory(found: Any) -> AgentFactory:
+def _strip_partial(found: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return a class or factory without the parameters that `with_parameters` gave it, and these."""
+    parameters: dict[str, Any] = {}
+    while isinstance(found, partial) and not found.args:
+        parameters = found.keywords | parameters
+        found = found.func
+    return found, parameters
+
+
+def _as_factory(found: Any, parameters: Mapping[str, Any]) -> AgentFactory:
     """Return a factory: a class or a function of two parameters is one, a function of one is the agent itself."""
     if not callable(found):
         raise InvalidInput(f"An agent must be callable; {found!r} is not.")
+    if parameters:
+        check_parameters(found, parameters)
+    bound: Any = partial(found, **parameters) if parameters else found
     if inspect.isclass(found) or _positional(found) != 1:
-        _check_factory(found)
-        return found  # type: ignore[no-any-return]
+        _check_factory(bound, found)
+        if bound is not found and hasattr(found, "stateless"):
+            bound.stateless = found.stateless
+        return bound  # type: ignore[no-any-return]
     if inspect.isroutine(found):
-        return lambda spec, seed: found
-    return lambda spec, seed: deepcopy(found)
+        return lambda spec, seed: bound
+    return lambda spec, seed: deepcopy(bound)
 
 
-def _check_factory(found: Callable[..., Any]) -> None:
-    """Check that something can be called with a spec and a seed, as far as its signature tells."""
+def check_parameters(found: Callable[..., Any], parameters: Mapping[str, Any], taken: int = 2) -> None:
+    """Refuse parameters that something does not take, as far as its signature tells.
+
+    Args:
+        found: What is called with them.
+        parameters: The parameters.
+        taken: How many of its own it is given by position: an agent's spec and seed, or its turn.
+
+    Raises:
+        UnknownName: It has no parameter of such a name.
+    """
     try:
-        inspect.signature(found).bind(None, 0)
+        own = list(inspect.signature(found).parameters.values())
+    except ValueError:
+        return
+    if any(each.kind is each.VAR_KEYWORD for each in own):
+        return
+    by_position = [each.name for each in own if each.default is each.empty and each.kind is not each.KEYWORD_ONLY]
+    known = [each.name for each in own if each.name not in by_position[:taken] and each.kind is not each.VAR_POSITIONAL]
+    for name in parameters:
+        if name not in known:
+            raise UnknownName("parameter", name, known, label=f"{getattr(found, '__name__', 'The agent')} takes")
+
+
+def _check_factory(bound: Callable[..., Any], found: Callable[..., Any]) -> None:
+    """Check that something with its parameters can be called with a spec and a seed, as far as its signature tells."""
+    try:
+        inspect.signature(bound).bind(None, 0)
     except ValueError:
         return
     except TypeError as error:

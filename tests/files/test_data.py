@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.files.data import MAX_TOML, read_toml
+from openfield.files.data import MAX_BYTES, read_toml
 from openfield.runner.experiment import read_experiment
 
 ODD = {
@@ -19,7 +19,7 @@ ODD = {
     "twice": b"a = 1\na = 2",
     "zero": b"a = \x00",
     "keys": b"a" + b".a" * 20_000 + b" = 1",
-    "large": b"#" * (MAX_TOML + 1),
+    "large": b"#" * (MAX_BYTES + 1),
 }
 
 

@@ -1,4 +1,4 @@
-"""Read TOML files: those that lie beside the code, since content is data, and those of users."""
+"""Read TOML and JSON files: those that lie beside the code, since content is data, and those of users."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 
 from openfield.errors import InvalidInput
 
-MAX_TOML = 1 << 20
-"""Bytes of a TOML file of users; the time to read one grows faster than its size."""
+MAX_BYTES = 1 << 20
+"""Bytes of a TOML or JSON file of users; the time to read TOML grows faster than its size."""
 T = TypeVar("T")
 
 
@@ -32,14 +32,34 @@ def read_toml(path: Path) -> dict[str, Any]:
         InvalidInput: It cannot be read, is too large, or is not TOML.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_TOML + 1)
-        if len(content) > MAX_TOML:
-            raise InvalidInput(f"{path} has more than {MAX_TOML >> 20} MB; it is not read.")
-        return tomllib.loads(content.decode("utf-8-sig"))
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+        return tomllib.loads(_read(path).decode("utf-8-sig"))
     except RecursionError:
         raise InvalidInput(f"{path} is not read: its values are nested too deeply.") from None
     except ValueError as error:  # bytes that are no text, no TOML, and numbers with thousands of digits
         raise InvalidInput(f"{path} is not TOML: {error}.") from None
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file that a user names.
+
+    Raises:
+        InvalidInput: It cannot be read, is too large, or is not JSON.
+    """
+    try:
+        return msgspec.json.decode(_read(path).decode("utf-8-sig"))
+    except RecursionError:
+        raise InvalidInput(f"{path} is not read: its values are nested too deeply.") from None
+    except ValueError as error:  # bytes that are no text or no JSON
+        raise InvalidInput(f"{path} is not JSON: {error}.") from None
+
+
+def _read(path: Path) -> bytes:
+    """Return the bytes of a file of users, unless there are too many."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    if len(content) > MAX_BYTES:
+        raise InvalidInput(f"{path} has more than {MAX_BYTES >> 20} MB; it is not read.")
+    return content

@@ -20,6 +20,7 @@ import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.versions import identify_source, is_command
+from openfield.parameters import strip_parameters
 from openfield.registry import find_domain, is_control, known_domain
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ SIGNATURE = "signature"
 
 def is_code(source: str | None) -> bool:
     """Return whether a source of an agent or domain names code, and not something that is installed."""
-    return source is not None and not is_control(source) and (":" in source or source.endswith(".py"))
+    if source is None or is_control(source):
+        return False
+    plain = strip_parameters(source)
+    return ":" in plain or plain.endswith(".py")
 
 
 def sign_code(sources: Iterable[str | None]) -> dict[str, str]:

@@ -12,7 +12,7 @@ import inspect
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from itertools import accumulate, pairwise
@@ -24,6 +24,7 @@ import msgspec
 
 from openfield import __version__
 from openfield.domain import Domain
+from openfield.parameters import named_files, split_source
 from openfield.record import UNWRITABLE, action_key
 from openfield.registry import FIND_CONTROL, AgentSource, find_entry_points, is_control, look_here, name_control
 
@@ -103,11 +104,12 @@ class Code:
             self.add_file(each, root)
 
     def add_parameter(self, name: str, value: object) -> None:
-        """Add a parameter, and the file that it names if it does."""
+        """Add a parameter, and the files that it names, by itself or in a list or table."""
         path = _existing_file(value)
+        for each in [path] if path is not None else named_files({name: value}):
+            self.add_file(each)
         if path is not None:
             self.parts[f"parameter {name}"] = path.name
-            self.add_file(path)
             return
         try:
             self.parts[f"parameter {name}"] = hashlib.sha256(action_key(value)).hexdigest()
@@ -133,16 +135,25 @@ def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
     if is_control(control := name_control(source, domain)):
         code = _identify_place(FIND_CONTROL)
         return None if code is None else code.named(control)
-    if source in domain.agents:
-        built_in = domain.agents[source]
-        return _identify_place(built_in) if isinstance(built_in, str) else identify_object(built_in)
+    plain, parameters = split_source(source)
     points = find_entry_points("openfield.agents")
-    return _identify_place(points[source].value if source in points else source)
+    place = domain.agents.get(plain) or (points[plain].value if plain in points else plain)
+    return _add_parameters(_identify_place(place) if isinstance(place, str) else identify_object(place), parameters)
 
 
 def identify_source(source: str) -> Code | None:
     """Return the code that a source names as a command, a file or a module; None if it is not found."""
-    return _identify_command(source.partition(":")[2]) if is_command(source) else _identify_place(source)
+    if is_command(source):
+        return _identify_command(source.partition(":")[2])
+    plain, parameters = split_source(source)
+    return _add_parameters(_identify_place(plain), parameters)
+
+
+def _add_parameters(code: Code | None, parameters: Mapping[str, Any]) -> Code | None:
+    if code is not None:
+        for name, value in parameters.items():
+            code.add_parameter(name, value)
+    return code
 
 
 def is_command(source: str) -> bool:

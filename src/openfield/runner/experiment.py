@@ -17,8 +17,10 @@ from openfield.capabilities import ChecksEnd, ListsTrials
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
+from openfield.parameters import with_parameters
 from openfield.registry import check_extra, find_domain
 from openfield.runner.isolation.settings import Isolation
+from openfield.runner.plan import name_agent
 from openfield.runner.sealing import read_trials, seal
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, with_limits
@@ -41,11 +43,18 @@ _MISMATCH = re.compile(
 )
 
 
+class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An agent with parameters, as a table of an experiment file."""
+
+    agent: str
+    parameters: dict[str, Any] = {}
+
+
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What `openfield run` needs to know; the keys of an experiment file."""
 
     domain: str
-    agents: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: ["random"])
+    agents: list[str] | dict[str, str | AgentTable] = msgspec.field(default_factory=lambda: ["random"])
     controls: bool = False
     """Whether controls play beside the agents."""
     novelty: str | list[str] | None = None
@@ -68,6 +77,16 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     output: str | None = None
     settings: dict[str, Any] = {}
     limits: dict[str, Any] = {}
+
+    @property
+    def sources(self) -> list[str] | dict[str, str]:
+        """The agents, each as one text with its parameters."""
+        if isinstance(self.agents, list):
+            return self.agents
+        return {
+            name: one if isinstance(one, str) else with_parameters(one.agent, **one.parameters)
+            for name, one in self.agents.items()
+        }
 
     @property
     def path(self) -> Path:
@@ -192,7 +211,7 @@ def parse_agents(words: list[str]) -> dict[str, str]:
     agents: dict[str, str] = {}
     for word in words:
         named = re.fullmatch(r"([\w.-]+)=(.+)", word)
-        name, source = (named[1], named[2]) if named else (word, word)
+        name, source = (named[1], named[2]) if named else (name_agent(word), word)
         if name in agents:
             raise InvalidInput(f"Two agents are called '{name}'. Name one of them: --agent other={source}")
         agents[name] = source

@@ -6,9 +6,10 @@ The start of plan -> rollout -> journal -> metrics -> report.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from openfield import __version__
@@ -18,6 +19,7 @@ from openfield.errors import AgentFault, InvalidInput
 from openfield.journal.rules import write_rules
 from openfield.journal.trust import sign_code
 from openfield.journal.versions import Code, identify_agent
+from openfield.parameters import settle_source, split_source, write_source
 from openfield.registry import (
     CONTROL,
     CONTROLS,
@@ -149,10 +151,20 @@ def name_agents(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> di
         return dict(agents)
     named: dict[str, AgentSource] = {}
     for source in agents:
-        name = source if isinstance(source, str) else getattr(source, "__name__", type(source).__name__)
+        name = name_agent(source)
         if named.setdefault(name, source) is not source:
             raise InvalidInput(f"Two agents are called '{name}'. Name them: agents={{'one': ..., 'other': ...}}.")
     return named
+
+
+def name_agent(source: AgentSource) -> str:
+    """Return the name of an agent that the user gave none: its source with its parameters, in their one form."""
+    if isinstance(source, str):
+        return write_source(*split_source(source))
+    if isinstance(source, partial) and not source.args:
+        with suppress(InvalidInput):  # a parameter that cannot be written
+            return write_source(name_agent(source.func), source.keywords)
+    return str(getattr(source, "__name__", type(source).__name__))
 
 
 def add_controls(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> dict[str, AgentSource]:
@@ -165,7 +177,11 @@ def add_controls(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> d
 def agent_text(source: AgentSource) -> str | None:
     """Return the source of an agent as text another process can use; None if there is none."""
     if isinstance(source, str):
-        return absolute(source)
+        return absolute(settle_source(source))
+    if isinstance(source, partial) and not source.args and (place := agent_text(source.func)) is not None:
+        with suppress(InvalidInput):  # a parameter that cannot be written
+            return settle_source(write_source(place, source.keywords))
+        return None
     module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", "")
     if module in (None, "__main__") or not name or "<" in name or hasattr(source, "__self__"):
         return None

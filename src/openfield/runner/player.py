@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.capabilities import PreparesTrials, list_oracles
+from openfield.capabilities import PreparesTrials, is_oracle
 from openfield.cell import Cell
 from openfield.core import Agent, AgentFactory, Remembers, Saves
 from openfield.domain import Domain, make_world, spec_of
@@ -125,7 +125,7 @@ class Player:
         afterwards.callback(ask.close, agent)
         rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._heartbeat)
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
-        if job.agent in list_oracles(domain):
+        if is_oracle(job.agent, domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         try:
             if isinstance(agent, Remembers):
@@ -156,7 +156,7 @@ class Player:
         An oracle is never isolated: it is part of the domain, and it is shown the world itself.
         """
         source = job.agent
-        if job.isolation is not None and source not in list_oracles(domain):
+        if job.isolation is not None and not is_oracle(source, domain):
             factory = isolate_agent(str(source), job.domain, job.isolation, job.run)
             afterwards.callback(getattr(factory, "close", lambda: None))
             return factory

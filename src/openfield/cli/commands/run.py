@@ -51,8 +51,8 @@ def run(
         domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`). Its options:
             openfield run DOMAIN --help
         options: Options of the domain.
-        agent: A name, `module:Class`, `file.py:Class`, `process:COMMAND` or `wire:COMMAND` [random]; `NAME=AGENT`
-            names it. Repeat it.
+        agent: A name, `module:Class`, `file.py:Class(KEY=VALUE)`, `process:COMMAND`, `wire:COMMAND` [random];
+            `NAME=AGENT` names it.
         isolation: Whether agents are isolated.
         experiment: What is played.
         output: The run file [runs/DOMAIN.sqlite].
@@ -115,13 +115,13 @@ def _run_experiment(
     start: dict[str, Any] = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     changes = prepare(find_domain(start["domain"]), "run", options)
     if changes.instead is not None:
-        print_json(changes.instead(own))
+        print_json(changes.instead(_merge(_read_sources(start), changes, own)))
         return
     own["isolate"] = isolation.add_to(start.get("isolate", False))
     experiment = make_experiment(_merge(start, changes, own))
     changed = changes.experiment or own.keys() & {"novelty", "settings"}  # then the file is not what is wrong
     with nullcontext() if file is None or changed else naming(file):
-        named = changes.agents if changes.agents and "agents" not in own else experiment.agents
+        named = changes.agents if changes.agents and "agents" not in own else experiment.sources
         agents: Agents = add_controls(named) if experiment.controls else named
         if isinstance(experiment.isolate, Isolation):
             agents = isolate(agents, **msgspec.to_builtins(experiment.isolate))
@@ -142,6 +142,14 @@ def _run_experiment(
         print_seed(facts)
         print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
     fail_if_nothing_scored(result, plan.cells)
+
+
+def _read_sources(start: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of an experiment file that were given, its agents as text with their parameters."""
+    from openfield.runner.experiment import make_experiment
+
+    agents = {"agents": make_experiment(start).sources} if "agents" in start else {}
+    return {key: value for key, value in start.items() if value is not None} | agents
 
 
 def _merge(start: dict[str, Any], changes: CommandChanges, own: dict[str, Any]) -> dict[str, Any]:

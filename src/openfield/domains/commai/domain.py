@@ -6,7 +6,7 @@ The registry finds it by name. Everything heavier is imported when a world, a wi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from openfield.domains.commai.novelty import NOVELTIES
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
 from openfield.record import EpisodeEnd
+from openfield.registry import check_parameters
 from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
@@ -131,13 +132,14 @@ class CommaiDomain(Domain[CommaiSettings]):
 
         return describe_curriculum(trial, self.settings_of(trial))
 
-    def adapt(self, found: Any) -> AgentFactory | None:
+    def adapt(self, found: Any, parameters: Mapping[str, Any]) -> AgentFactory | None:
         """Return a factory for a learner class of the original's kind, with `next(symbol)` and `reward(r)`."""
         if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
             return None
         from openfield.domains.commai.agents.learner_agent import LearnerAgent
 
-        return lambda spec, seed: LearnerAgent(found(), spec)
+        check_parameters(found, parameters, taken=0)
+        return lambda spec, seed: LearnerAgent(found(**parameters), spec)
 
     def options(self, command: str) -> type[CommandOptions]:
         """Return the original's options of a command."""

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from openfield.capabilities import list_oracles
+from openfield.capabilities import is_oracle
 from openfield.core import AgentFactory, Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import (
@@ -27,6 +27,7 @@ from openfield.errors import (
     InvalidInput,
     OpenfieldError,
 )
+from openfield.parameters import settle_source
 from openfield.registry import PROCESS_AGENT, absolute, check_agent, domain_source, load
 from openfield.runner.deadline import FACTOR, MIN_SECONDS
 from openfield.runner.isolation import messages
@@ -87,7 +88,7 @@ class IsolatedFactory:
 
     def _find(self, source: str, domain: str) -> bool:
         """Have the agent found, and return whether it says that it has no state. Its process is in another folder."""
-        wanted = pickle.dumps((absolute(source), absolute(domain)))
+        wanted = pickle.dumps((absolute(settle_source(source)), absolute(domain)))
         try:
             body = self._line.ask(messages.FIND, wanted, messages.READY, START_SECONDS)
         except AgentFault as fault:
@@ -158,7 +159,7 @@ def isolate_agent(source: str, domain: str, isolation: Isolation, run: Path | No
 
 def check_isolated(source: str, domain: Domain[Any], isolation: Isolation) -> None:
     """Check that an agent can be found in isolation, before anything starts. Its code does not run in this process."""
-    if source.startswith(("process:", "wire:")) or source in list_oracles(domain):
+    if source.startswith(("process:", "wire:")) or is_oracle(source, domain):
         check_agent(source, domain)
         if source.startswith("wire:@") and " " not in source:
             raise InvalidInput(f"'{source}' waits for a program that is started elsewhere; it cannot be isolated.")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import openfield
 from openfield.errors import InvalidInput
+from openfield.parameters import named_files, split_source, strip_parameters
 
 RUN_FILES = ".sqlite"
 """In the names of run files, of their logs, and of folders beside them."""
@@ -174,7 +175,8 @@ def view_of_python(*sources: str) -> View:
     """Return what a Python process like this one sees that imports some sources.
 
     Args:
-        sources: Agents and domains as `name`, `module:attribute` or `file.py:attribute`.
+        sources: Agents and domains as `name`, `module:attribute` or `file.py:attribute`. Files that parameters of
+            agents name are seen too.
     """
     here, own = Path.cwd(), [place for source in sources for place in _folders_of(source)]
     paths = [Path(entry).absolute() for entry in sys.path if entry and Path(entry).exists()]
@@ -183,12 +185,14 @@ def view_of_python(*sources: str) -> View:
     prefixes = list_installations(Path(sys.executable))
     others = [path for path in [*paths, *own] if not any(prefix in path.parents for prefix in prefixes)]
     folders = [Path(openfield.__file__).parents[1], *(path for path in others if path not in packages)]
-    return View(tuple(folders), (*prefixes, *packages), modules=tuple(others))
+    granted = [path for source in sources for path in named_files(split_source(source)[1])]
+    seen = tuple((path, False) for path in granted)
+    return View(tuple(folders), (*prefixes, *packages), seen, modules=tuple(others))
 
 
 def _folders_of(source: str) -> list[Path]:
     """Return the folders that a source is imported from; none for an installed name. Nothing is imported here."""
-    place, sign, _ = source.partition(":")
+    place, sign, _ = strip_parameters(source).partition(":")
     if place.endswith(".py"):
         return [Path(place).resolve().parent]
     top = place.partition(".")[0]

@@ -146,7 +146,7 @@ def test_what_goes_wrong_in_an_agent_is_told_and_the_session_can_be_resumed(call
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--set", "nonsense=1"], "cannot be made from the settings given (nonsense)"),
+        (["--set", "nonsense=1"], "cannot be made from the parameters given (nonsense)"),
         (["--set", "skip=WorldDetektion"], "Did you mean 'WorldDetection'"),
         (["--set", "baseline=Larner"], "Did you mean 'Learner'"),
         (["--set", "attributes=kept", "--set", "keep=WorldDetection.nothing"], "no attribute 'nothing'"),

@@ -18,7 +18,7 @@ import msgspec
 
 from openfield.domains.ond.client.original_client import FeedbackAccount
 from openfield.domains.ond.client.saved_features import AttributeStore, Features, find_features, write_features
-from openfield.domains.ond.client.workflow import StartedTest
+from openfield.domains.ond.client.workflow import THRESHOLD, StartedTest, read_threshold, write_version
 from openfield.domains.ond.testset.results import read_ids, read_text
 from openfield.domains.ond.testset.test import read_count
 from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, UnknownName, describe_error
@@ -46,18 +46,23 @@ def has_steps(found: Any) -> bool:
 
 
 def make_step_agent(found: Any, config: Mapping[str, Any]) -> Any:
-    """Make an agent from its class and settings; anything but a class is returned as it is."""
+    """Make an agent from its class and parameters; anything but a class is returned as it is.
+
+    The detection threshold is the session's. A class that has no parameter of this name is made without it.
+    """
     if not inspect.isclass(found):
         return found
     make: Any = getattr(found, "from_config", found)
     try:
-        parameters = inspect.signature(found).parameters.values() if make is found else ()
-        wanted = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
-        whole = make is not found or [one.name for one in wanted] in (["toolset"], ["config"])
-        return make(dict(config)) if whole else make(**config)
+        parameters = inspect.signature(found).parameters
+        wanted = [one for one in parameters.values() if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+        takes_all = [one.name for one in wanted] in (["toolset"], ["config"])
+        is_open = takes_all or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+        given = {key: one for key, one in config.items() if is_open or key != THRESHOLD or key in parameters}
+        return make(given) if make is not found or takes_all else make(**given)
     except TypeError as error:
-        given = ", ".join(config) or "none"
-        raise InvalidInput(f"{found.__name__} cannot be made from the settings given ({given}): {error}.") from None
+        names = ", ".join(config) or "none"
+        raise InvalidInput(f"{found.__name__} cannot be made from the parameters given ({names}): {error}.") from None
 
 
 def call_step(agent: Any, step: str, toolset: dict[str, Any]) -> Any:
@@ -190,15 +195,17 @@ class StepPlayer:
         root: str = "",
         config: Mapping[str, Any] | None = None,
         options: StepOptions | None = None,
+        version: str = "",
     ) -> None:
         """Prepare an agent, which gets `config` with `Initialize`; ids name samples in the folder `root`."""
+        self.version = version or write_version(name, {})
         self.name, self._agent, self._root = name, agent, root
         self._config, self._options = dict(config or {}), options or StepOptions()
         self._skip, own = self._options.skipped(), self._options
         saves = own.attributes and own.keep
         self._store = AttributeStore(own.attributes or "", own.keep, own.pickles) if saves else None
         self._warned = False
-        self.threshold = float(self._config.get("detection_threshold", 0.5))
+        self.threshold = read_threshold(self._config.get(THRESHOLD, 0.5))
 
     def start(self, started: StartedTest) -> None:
         """Initialize the agent for a test."""

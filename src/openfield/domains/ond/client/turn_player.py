@@ -14,7 +14,7 @@ import numpy as np
 
 from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
-from openfield.domains.ond.client.workflow import StartedTest
+from openfield.domains.ond.client.workflow import StartedTest, write_version
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.data_directory import load_arrays
 from openfield.domains.ond.testset.results import (
@@ -46,6 +46,7 @@ class TurnPlayer:
         A belief above the threshold declares that the world has changed; beliefs of a reaction baseline are not posted.
         `unknown_last` is about tests whose metadata do not say where the unknown class is. For agents it is the first.
         """
+        self.version = write_version(name, {})
         self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
         self._unknown_last = unknown_last
         arrays = load_arrays(Path(root)) if root else None

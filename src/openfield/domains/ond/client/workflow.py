@@ -5,6 +5,7 @@ An `OndPlayer` answers the rounds: `TurnPlayer` for an openfield agent, `StepPla
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,8 +15,9 @@ import msgspec
 from openfield.domains.ond.client.rest_client import RestClient, SessionProgress
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.results import read_ids
-from openfield.errors import OpenfieldError
+from openfield.errors import InvalidInput, OpenfieldError
 from openfield.files.atomic import replacing
+from openfield.parameters import write_source
 
 BuyFeedback = Callable[[str, Sequence[str] | None], list[str]]
 """Buys feedback of one kind on some ids of the round just posted, and returns its lines."""
@@ -26,8 +28,33 @@ REPOSTS = ("DetectionRepost", "ResultsRepost")
 BASELINE_NOTE = (
     "A reaction baseline is not scored itself. Score other sessions against it with this baseline_session_id."
 )
+MAX_VERSION = 150
+"""Characters of an agent's name and parameters that its sessions state in full."""
 GONE = ("SessionEnded", "session_id_invalid")
 """The reasons of a refusal that say that the session has ended or never existed."""
+
+
+THRESHOLD = "detection_threshold"
+"""The parameter of an agent that becomes the threshold of its session."""
+
+
+def read_threshold(value: Any) -> float:
+    """Return the detection threshold of an agent.
+
+    Raises:
+        InvalidInput: It is not a number from 0 to 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInput(f"{THRESHOLD} must be a number from 0 to 1, not {value!r:.60}.")
+    return float(value)
+
+
+def write_version(name: str, parameters: Mapping[str, Any]) -> str:
+    """Return the version of an agent that its session states: name and parameters, which are a digest if long."""
+    whole = write_source(name, parameters)
+    if len(whole) > MAX_VERSION:
+        whole = f"{name}({hashlib.sha256(whole.encode()).hexdigest()[:12]})"
+    return f"{whole}-0.0.1"
 
 
 class StartedTest(msgspec.Struct, frozen=True):
@@ -46,6 +73,8 @@ class OndPlayer(Protocol):
 
     name: str
     threshold: float
+    version: str
+    """What its sessions call it: its name and parameters."""
 
     def start(self, started: StartedTest) -> None:
         """Prepare for a test."""
@@ -155,7 +184,7 @@ def _open(client: RestClient, player: OndPlayer, options: SessionOptions, tests:
     asked = {
         "protocol": options.protocol,
         "domain": options.area,
-        "novelty_detector_version": f"{player.name}-0.0.1",
+        "novelty_detector_version": player.version,
         "detection_threshold": player.threshold,
         "hints": list(options.hints),
     }

@@ -6,6 +6,7 @@ Agents written for the original client are recognised by their steps; all others
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -15,14 +16,23 @@ from cyclopts import Parameter
 from openfield.console import print_json
 from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
+from openfield.domains.ond.client.configuration import is_configuration, read_configuration, read_description
 from openfield.domains.ond.client.original_client import register_stubs
 from openfield.domains.ond.client.rest_client import LOCAL, LocalClient, RestClient
 from openfield.domains.ond.client.step_player import StepOptions, StepPlayer, has_steps, make_step_agent
 from openfield.domains.ond.client.turn_player import TurnPlayer
-from openfield.domains.ond.client.workflow import OndPlayer, SessionOptions, play_sessions
+from openfield.domains.ond.client.workflow import (
+    THRESHOLD,
+    OndPlayer,
+    SessionOptions,
+    play_sessions,
+    read_threshold,
+    write_version,
+)
 from openfield.domains.ond.testset.test import find_area
 from openfield.errors import InvalidInput, UnknownName
 from openfield.options import Whole
+from openfield.parameters import read_value, split_source, strip_parameters, with_parameters
 from openfield.registry import AgentSource, find_agent, find_domain, load
 from openfield.runner.experiment import parse_agents, parse_settings
 from openfield.runner.plan import name_agents
@@ -50,9 +60,10 @@ def visit(
 
     Args:
         server: The address of the server; `here` plays in this process.
-        agent: A name or `module:Class`. Repeat it for further agents. `NAME=AGENT` gives one a name.
+        agent: A name, `module:Class(PARAMETER=VALUE, ...)`, or a JSON configuration of the original client. Repeat it
+            for further agents. `NAME=AGENT` gives one a name.
         set_: `data` (the directory of the samples), `protocol`, `area`, `tests`, `hints`, `resume`,
-            `save`, `baseline` and so on; other keys are settings of the agent.
+            `save`, `baseline` and so on; other keys are parameters of all agents.
         trials: Play at most so many tests.
         seed: The root of all seeds [0].
         redlight: Ask the server to tell when the world has changed.
@@ -76,11 +87,12 @@ def play_at_server(
     `changes` are keys of an experiment: `agents`, `trials`, `seed`, `redlight`, `output` and `settings`. The latter are
     `data` (the directory of the samples), `protocol`, `area`, `tests` and `hints` (joined by +), `resume` (a session,
     or `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the fields of
-    `StepOptions`: `skip` (steps joined by +), `keep` (`STEP.ATTRIBUTE` joined by +) and so on. Others go to the agents.
+    `StepOptions`: `skip` (steps joined by +), `keep` (`STEP.ATTRIBUTE` joined by +) and so on. Others are parameters of
+    all agents of the original client, typed as in brackets; those in an agent's own brackets win.
     """
     register_stubs()
     settings = dict(changes.get("settings") or {})
-    agents = {name.rsplit(":", 1)[-1]: one for name, one in name_agents(changes.get("agents") or ["random"]).items()}
+    agents = _name_hosted(name_agents(changes.get("agents") or ["random"]))
     steps = _read_step_options({key: settings.pop(key) for key in STEP_KEYS if key in settings})
     chosen = {key: settings.pop(key) for key in SESSION_KEYS if key in settings}
     options = _read_session_options(chosen, changes, agents, steps)
@@ -104,17 +116,52 @@ def make_player(
     unknown_last: bool = False,
 ) -> OndPlayer:
     """Make the player of an agent: a `StepPlayer` if it has the protocol's steps, else a `TurnPlayer`."""
-    config = dict(settings)
-    root = str(config.pop("data", ""))
-    named = isinstance(source, str) and ":" in source and not source.startswith(("process:", "wire:"))
-    found = load(str(source)) if named else source
+    config = {key: read_value(value) if isinstance(value, str) else value for key, value in settings.items()}
+    root = str(settings.get("data", ""))
+    config.pop("data", None)
+    place, own = _split_hosted(source)
+    named = isinstance(place, str) and ":" in place and not place.startswith(("process:", "wire:"))
+    found = load(str(place)) if named else place
     if not isinstance(found, str) and has_steps(found):
-        return StepPlayer(name, make_step_agent(found, config), root, config, steps)
+        config |= own
+        version = write_version(name, own)
+        return StepPlayer(name, make_step_agent(found, config), root, config, steps, version)
     if isinstance(source, str) and source.startswith("wire:"):
         raise InvalidInput("A wire: program talks to a server by itself; start it with the server's address.")
-    factory: AgentFactory = find_agent(source, domain)
+    threshold = read_threshold(own.pop(THRESHOLD, config.get(THRESHOLD, 0.5)))
+    factory: AgentFactory = find_agent(with_parameters(place, **own) if own else place, domain)
     spec = Spec(domain=domain.name, task="Play the tests of a server.")
-    return TurnPlayer(name, lambda: factory(spec, seed), root, detects=not steps.baseline, unknown_last=unknown_last)
+    player = TurnPlayer(name, lambda: factory(spec, seed), root, threshold, not steps.baseline, unknown_last)
+    player.version = write_version(name, own)
+    return player
+
+
+def _name_hosted(agents: Mapping[str, AgentSource]) -> dict[str, AgentSource]:
+    """Return the agents by short names, which are part of names of files; those of configurations by theirs.
+
+    Raises:
+        InvalidInput: Two agents have the same name.
+    """
+    named: dict[str, AgentSource] = {}
+    for given, source in agents.items():
+        if is_configuration(source):
+            found: dict[str, AgentSource] = {**read_configuration(str(source))}
+            if given != source and len(found) == 1:  # the user named it
+                found = dict(zip([given], found.values(), strict=True))
+        else:
+            found = {strip_parameters(given).rsplit(":", 1)[-1]: source}
+        for name, one in found.items():
+            if named.setdefault(name, one) is not one:
+                raise InvalidInput(f"Two agents are called '{name}'. Name one of them: --agent other=AGENT")
+    return named
+
+
+def _split_hosted(source: AgentSource) -> tuple[AgentSource, dict[str, Any]]:
+    """Return an agent without its parameters, and these; files may hold them as those of the original client do."""
+    if not isinstance(source, str):
+        return (source.func, dict(source.keywords)) if isinstance(source, partial) else (source, {})
+    name = strip_parameters(source).rpartition(":")[2]
+    return split_source(source, partial(read_description, name))
 
 
 def _open_client(
@@ -122,7 +169,7 @@ def _open_client(
 ) -> RestClient:
     """Open the client of a server, or of one in this process, whose data directory the agents then use too."""
     if server != LOCAL:
-        if "output" in changes:
+        if changes.get("output"):
             raise InvalidInput("The server records what is played there. Give -o only with the server `here`.")
         return RestClient(server, token)
     run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
