@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from openfield.capabilities import AdaptsAgents, NeedsExtra
 from openfield.core import AgentFactory
-from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
+from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.extras import import_extra
 from openfield.parameters import split_source, strip_parameters
 
 if TYPE_CHECKING:
@@ -154,18 +155,6 @@ def check_extra(domain: Domain[Any]) -> None:
         warnings.simplefilter("ignore")
         for name in domain.modules:
             import_extra(name, domain.extra, f"The domain '{domain.name}'")
-
-
-def import_extra(module: str, extra: str, need: str) -> Any:
-    """Import and return a module of an optional part; `need` says what needs it.
-
-    Raises:
-        MissingExtra: The part is not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtra(extra, need) from None
 
 
 def installed_agents() -> list[str]:

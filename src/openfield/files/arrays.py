@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.errors import InvalidInput
-from openfield.registry import import_extra
+from openfield.extras import import_extra
 
 MAX_UNPACKED = 1 << 29
 """Bytes that a file may unpack to if it is packed unusually tight; anything larger must earn its size."""

@@ -14,11 +14,11 @@ from typing import Any
 
 from openfield.capabilities import Film, make_film
 from openfield.errors import InvalidInput
+from openfield.extras import import_extra
 from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import trusted_domain
 from openfield.record import RawStep
-from openfield.registry import import_extra
 from openfield.rollout import Rollout
 
 MAX_PICTURES = 1_000

@@ -10,7 +10,7 @@ import msgspec
 
 from openfield.domains.birds.game.level import Level, LevelObject, ProfileName
 from openfield.domains.birds.game.physics import MATERIALS, SECOND, STEP, Blast, Profile, Ring, box, load_profile
-from openfield.registry import import_extra
+from openfield.extras import import_extra
 
 BIRD, BLOCK, PLATFORM, FRAME = 1, 2, 4, 8
 """Collision groups; the frame is the ground."""

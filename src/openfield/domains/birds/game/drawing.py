@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.birds.game.scene import HEIGHT, WIDTH, Pixel, Scene, SceneItem, bounds, load_palette
-from openfield.registry import import_extra
+from openfield.extras import import_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
