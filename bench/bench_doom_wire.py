@@ -1,104 +1,115 @@
-"""What a request costs over protocol 0.8 against a bare ping-pong with the same client library on the same broker.
+"""What a tick costs over protocol 0.8 against two bare round trips of the same client library on the same broker.
 
-A prediction is acknowledged when its turn is played and safely on disk: what that turn takes, engine and disk included,
-is measured where it is played and taken off, also of the ping-pong it is compared with, whose server plays the same
-turn: while one is played the broker falls asleep, and waking it makes any ping-pong a fifth slower. The same turn in a
-loop without a broker takes less, for everything it touches is at hand.
+A tick is two requests: the agent asks for data, and sends its prediction, which is acknowledged when the turn is played
+and on record. Server, echo and client are processes of their own, as in use. The two client libraries are the one this
+package uses and the one the original agents use; each is compared with an echo that is written with the same library.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aio_pika
+import pika
 
-from openfield.core import Reply, Turn
-from openfield.domains.doom import DUEL
-from openfield.domains.doom.wire.amqp import AmqpWire
 from openfield.domains.doom.wire.client import AmqpClient
-from openfield.domains.doom.wire.messages import Message
+from openfield.domains.doom.wire.messages import Message, encode
 from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
 from openfield.domains.doom.wire.rpc import Rpc
-from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDispatcher, serve_domain
-from openfield.serving.remote import RemoteRollout
 
-CALLS = 100
-ROUNDS = 60
-"""Single ones differ by half on processors that others use too; of 15, one median in ten was off by a tenth."""
-WARM_UP = 2
-"""Rounds before, which take twice as long."""
+TICKS = 500
+ROUNDS = 9
+"""Each has as many bare round trips as ticks have requests, in turn; the median of their ratios counts."""
+SETTINGS = ("training=0", "episodes=4", "limit=100000", "enemy_damage=0", "unchanged=0")
+CLOCK_TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
-def report(figure: str, value: float, bar: float | None = None) -> None:
-    line = {"subject": "doom wire", "figure": figure, "value": round(value, 3), "bar": bar, "better": "lower"}
-    print(json.dumps({**line, "ok": None if bar is None else value <= bar}), flush=True)
+def report(figure: str, value: float, bar: float | None = None, better: str = "lower") -> None:
+    line = {"subject": "doom wire", "figure": figure, "value": round(value, 3), "bar": bar, "better": better}
+    ok = None if bar is None else value <= bar if better == "lower" else value >= bar
+    print(json.dumps({**line, "ok": ok}), flush=True)
 
 
-async def echo(url: str, name: str, work: Callable[[], Awaitable[object]] | None = None) -> Any:
-    """A bare server: sends back what it gets, with an acknowledgement; may have something to do first."""
+async def echo_async(url: str) -> None:
+    """Send back what comes, with an acknowledgement, until killed."""
     connection = await aio_pika.connect_robust(url)
     channel = await connection.channel(publisher_confirms=False)
     await channel.set_qos(prefetch_count=1)
-    queue = await channel.declare_queue(name, exclusive=True)
+    queue = await channel.declare_queue("aio-pika", exclusive=True)
 
     async def answer(incoming: Any) -> None:
-        if work is not None:
-            await work()
         reply = aio_pika.Message(incoming.body, correlation_id=incoming.correlation_id, delivery_mode=1)
         await channel.default_exchange.publish(reply, incoming.reply_to, mandatory=False)
         await incoming.ack()
 
     await queue.consume(answer)
-    return connection
+    print("ready", flush=True)
+    await asyncio.Future()
 
 
-class Cost(NamedTuple):
-    """Seconds of one call; client and server share this process."""
+def echo_blocking(url: str) -> None:
+    """Do the same with the library of the original agents."""
+    channel = pika.BlockingConnection(pika.URLParameters(url)).channel()
+    channel.basic_qos(prefetch_count=1)
+    channel.queue_declare("pika", exclusive=True)
 
-    wall: float
-    cpu: float
-    turn: float
-    """Of the wall-clock seconds, those in which the turn was played."""
+    def answer(_: Any, method: Any, asked: Any, body: bytes) -> None:
+        properties = pika.BasicProperties(correlation_id=asked.correlation_id, delivery_mode=1)
+        channel.basic_publish("", asked.reply_to, body, properties)
+        channel.basic_ack(method.delivery_tag)
 
-
-async def cost_of(call: Callable[[], Awaitable[object]], turns: Turns) -> Cost:
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(CALLS):
-        await call()
-    return Cost((time.perf_counter() - wall) / CALLS, (time.process_time() - cpu) / CALLS, turns.mean())
-
-
-class Turns:
-    """Plays turns in a remote, and knows how long they took."""
-
-    def __init__(self, remote: RemoteRollout) -> None:
-        self._reply = remote.reply
-        self._seconds: list[float] = []
-
-    async def reply(self, reply: Reply, durable: bool = True) -> Turn:
-        started = time.perf_counter()
-        turn = await self._reply(reply, durable)
-        self._seconds.append(time.perf_counter() - started)
-        return turn
-
-    def mean(self) -> float:
-        """Of all since it was asked last; 0 if there was none."""
-        seconds, self._seconds = self._seconds, []
-        return statistics.fmean(seconds) if seconds else 0.0
+    channel.basic_consume("pika", answer)
+    print("ready", flush=True)
+    channel.start_consuming()
 
 
-async def start_episode(rpc: Rpc) -> tuple[str, Message, Message]:
-    """A test episode under way: its queue, and the two requests of a tick."""
+class BlockingRpc:
+    """Requests and replies as the original agents make them."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = pika.BlockingConnection(pika.URLParameters(url))
+        self._channel = self._connection.channel()
+        self._queue = f"rpc.client.v0.8.{uuid.uuid4().hex}"
+        self._channel.queue_declare(self._queue, exclusive=True, auto_delete=True)
+        self._channel.basic_consume(self._queue, self._receive, auto_ack=True)
+        self._wanted, self._reply = "", b""
+
+    def _receive(self, _: Any, __: Any, properties: Any, body: bytes) -> None:
+        if properties.correlation_id == self._wanted:
+            self._reply = body
+
+    def call(self, queue: str, body: bytes) -> bytes:
+        self._wanted, self._reply = str(uuid.uuid4()), b""
+        asked = pika.BasicProperties(reply_to=self._queue, correlation_id=self._wanted, delivery_mode=1)
+        self._channel.basic_publish("", queue, body, asked)
+        while not self._reply:
+            self._connection.process_data_events(time_limit=None)
+        return self._reply
+
+
+class Tick(NamedTuple):
+    """A test episode under way: its queue, the two requests of a tick, and the reply to the first."""
+
+    queue: str
+    see: Message
+    act: Message
+    vector: Message
+
+
+async def start_episode(rpc: Rpc) -> Tick:
     client = AmqpClient(rpc, lambda turn: turn, "bench")  # type: ignore[arg-type,return-value]
     await client.register()
     while (await client._ask({"obj_type": "request_state"}))["obj_type"] != "testing_episode_active":
@@ -106,58 +117,94 @@ async def start_episode(rpc: Rpc) -> tuple[str, Message, Message]:
     see = {"obj_type": "request_testing_data", "model_experiment_id": client._id, "secret": client.secret}
     act: Message = {"obj_type": "testing_data_prediction", "secret": client.secret, "end_early": False}
     act |= {"utc_remote_epoch_received": 0.0, "utc_remote_epoch_sent": 0.0, "label_prediction": {"action": "nothing"}}
-    return client._server, see, act
+    return Tick(client._server, see, act, await rpc.call(client._server, see))
 
 
-async def measure(url: str, path: Path) -> None:
-    ready = asyncio.Event()
-    settings: dict[str, Any] = {"training": 0, "episodes": 4, "limit": 100_000, "enemy_damage": 0}
-    with Journal(path) as journal:
-        dispatcher = TrialDispatcher(
-            journal, DUEL, DUEL.trials(1, novelty="none", **settings, unchanged=0), "bench", None
-        )
-        server = asyncio.create_task(serve_domain(AmqpWire(url), dispatcher, "", None, lambda _: ready.set()))
-        await ready.wait()
-        bare = await echo(url, "echo")
-        async with Rpc(url) as rpc:
-            queue, see, act = await start_episode(rpc)
-            vector = await rpc.call(queue, see)
-            (_, remote), *_ = dispatcher._remotes.values()
-            turns = Turns(remote)
-            remote.reply = turns.reply  # type: ignore[method-assign]
-            busy = await echo(url, "busy echo", lambda: remote.reply(Reply("nothing")))
-            calls: dict[str, Callable[[], Awaitable[object]]] = {
-                "ping": lambda: rpc.call("echo", vector),
-                "busy": lambda: rpc.call("busy echo", vector),
-                "see": lambda: rpc.call(queue, see),
-                "act": lambda: rpc.call(queue, act),
-                "turn": lambda: remote.reply(Reply("nothing")),
-            }
-            for _ in range(WARM_UP):
-                for call in calls.values():
-                    await cost_of(call, turns)
-            rounds = [{name: await cost_of(call, turns) for name, call in calls.items()} for _ in range(ROUNDS)]
-            await busy.close()
-        await bare.close()
-        server.cancel()
-        with suppress(asyncio.CancelledError):
-            await server
-    wall = {name: statistics.median(found[name].wall for found in rounds) for name in calls}
-    rest = {name: statistics.median(found[name].wall - found[name].turn for found in rounds) for name in calls}
-    cpu = {name: statistics.quantiles((found[name].cpu for found in rounds), n=4)[0] for name in calls}
-    turn = {name: statistics.median(found[name].turn for found in rounds) for name in calls}
-    report("a request for data against a bare ping-pong", wall["see"] / wall["ping"], 1.25)
-    report(
-        "a prediction against a bare ping-pong that causes the same turn, without it", rest["act"] / rest["busy"], 1.25
-    )
-    report(
-        "a prediction, without its turn, against a bare ping-pong that causes none", rest["act"] / wall["ping"], 1.25
-    )
-    report("the same, with the turn in a loop taken off instead", (wall["act"] - wall["turn"]) / wall["ping"])
-    report("a prediction, its turn played and on disk, against a bare ping-pong", wall["act"] / wall["ping"])
-    report("milliseconds of that turn, engine and disk", 1000 * turn["act"])
-    report("milliseconds of such a turn in a loop", 1000 * wall["turn"])
-    report("processor time of a tick against two bare ping-pongs", (cpu["see"] + cpu["act"]) / (2 * cpu["ping"]), 1.5)
+class Cost(NamedTuple):
+    """Of a tick, or of two bare round trips: seconds by the clock, and of the server's processor."""
+
+    wall: float
+    cpu: float
+
+
+def cpu_of(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * CLOCK_TICK
+
+
+async def cost_of(call: Callable[[], Awaitable[object]], process: int) -> Cost:
+    wall, cpu = time.perf_counter(), cpu_of(process)
+    for _ in range(TICKS):
+        await call()
+    return Cost((time.perf_counter() - wall) / TICKS, (cpu_of(process) - cpu) / TICKS)
+
+
+@contextmanager
+def running(*words: str) -> Iterator[int]:
+    """Start a program of this Python, wait for its first line, and end it in the end."""
+    program = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert program.stdout is not None
+        if not program.stdout.readline():
+            raise SystemExit(f"{words} did not start.")
+        yield program.pid
+    finally:
+        program.send_signal(signal.SIGINT)
+        program.communicate()
+
+
+@contextmanager
+def serving(url: str, *words: str) -> Iterator[int]:
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    with tempfile.TemporaryDirectory() as folder:
+        output = ("-o", str(Path(folder) / "run.sqlite"))
+        trial = ("serve", "doom", "--amqp", url, "--trials", "1", "--novelty", "none", *settings)
+        with running("-m", "openfield", *trial, *output, *words) as server:
+            yield server
+
+
+async def measure(url: str, server: int, echo: int) -> list[tuple[Cost, Cost]]:
+    """Return what ticks and bare round trips cost with this package's library."""
+    async with Rpc(url) as rpc:
+        tick = await start_episode(rpc)
+
+        async def play() -> None:
+            await rpc.call(tick.queue, tick.see)
+            await rpc.call(tick.queue, tick.act)
+
+        async def ping() -> None:
+            await rpc.call("aio-pika", tick.vector)
+            await rpc.call("aio-pika", tick.vector)
+
+        return [(await cost_of(play, server), await cost_of(ping, echo)) for _ in range(ROUNDS + 1)][1:]
+
+
+async def measure_blocking(url: str, server: int, echo: int) -> list[tuple[Cost, Cost]]:
+    """Return the same for the library of the original agents."""
+    async with Rpc(url) as rpc:
+        tick = await start_episode(rpc)
+    see, act, vector = encode(tick.see), encode(tick.act), encode(tick.vector)
+    blocking = BlockingRpc(url)
+
+    async def play() -> None:
+        blocking.call(tick.queue, see)
+        blocking.call(tick.queue, act)
+
+    async def ping() -> None:
+        blocking.call("pika", vector)
+        blocking.call("pika", vector)
+
+    return [(await cost_of(play, server), await cost_of(ping, echo)) for _ in range(ROUNDS + 1)][1:]
+
+
+def tell(library: str, rounds: list[tuple[Cost, Cost]], bars: bool = True) -> None:
+    ratio = statistics.median(tick.wall / ping.wall for tick, ping in rounds)
+    cpu = 1000 * statistics.median(tick.cpu for tick, _ in rounds)
+    report(f"a tick against two bare round trips, {library}", ratio, 1.3 if bars else None)
+    report(f"milliseconds of the server's processor per tick, {library}", cpu, 1.2 if bars else None)
+    report(f"ticks per second, {library}", 1 / statistics.median(tick.wall for tick, _ in rounds), None, "higher")
+    bare = statistics.median(ping.wall for _, ping in rounds)
+    report(f"milliseconds of two bare round trips, {library}", 1000 * bare)
 
 
 def main() -> None:
@@ -165,11 +212,21 @@ def main() -> None:
         sys.exit(f"There is no RabbitMQ on this machine. Install it: {INSTALL}")
     broker = PrivateBroker()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(measure(broker.url, Path(folder) / "run.sqlite"))
+        for library, measured in (("aio-pika", measure), ("pika", measure_blocking)):
+            with running(__file__, library, broker.url) as echo:
+                with serving(broker.url) as server:
+                    tell(library, asyncio.run(measured(broker.url, server, echo)))
+                with serving(broker.url, "--durable", "turn") as server:
+                    found = asyncio.run(measured(broker.url, server, echo))
+                    tell(f"{library}, --durable turn", found, bars=False)
     finally:
         broker.close()
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["aio-pika"]:
+        asyncio.run(echo_async(sys.argv[2]))
+    elif sys.argv[1:2] == ["pika"]:
+        echo_blocking(sys.argv[2])
+    else:
+        main()

@@ -52,6 +52,8 @@ class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
     data: bytes
     full: bool = False
     """Emitted only because it was full: no reply waits for it."""
+    costly: bool = False
+    """A reply in it took long, and may have been paid for: a power cut must not lose it."""
     fresh: bool = False
     """Nothing is recorded from its first step on, so there is nothing to replace."""
     digest: bytes = b""

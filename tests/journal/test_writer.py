@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import openfield as of
@@ -253,6 +254,78 @@ def test_an_addition_is_on_disk_when_its_future_is_done(path: Path) -> None:
     shutil.copy(f"{path}-wal", f"{copy}-wal")
     record.close()
     assert rows(copy, "SELECT count FROM chunks") == [(2,)]
+
+
+@pytest.fixture
+def levels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of every commit: whether it waits for the disk, and whether the journal's thread makes it."""
+    found, real = [], journal.commit
+
+    def commit(db: sqlite3.Connection, work: Any) -> Any:
+        waits = "waits" if db.execute("PRAGMA synchronous").fetchone() == (2,) else "goes on"
+        found.append(f"{waits} {'there' if 'journal of' in threading.current_thread().name else 'here'}")
+        return real(db, work)
+
+    monkeypatch.setattr(journal, "commit", commit)
+    return found
+
+
+def test_turns_are_committed_at_once_and_the_disk_is_waited_for_at_the_end_of_an_episode(
+    path: Path, levels: list[str]
+) -> None:
+    with Journal(path) as record:
+        (cell,) = enter(record)
+        record.begin(cell.id)
+        levels.clear()
+        for first in range(3):
+            assert record.add(chunk(cell.id, first, 1)).done()
+            assert rows(path, "SELECT count(*) FROM chunks") == [(first + 1,)]  # a process killed now has left it
+        record.add(chunk(cell.id, 3, 1), episode(cell.id, 0)).result()
+        assert levels == ["goes on here"] * 3 + ["waits there"]
+        record.add(msgspec.structs.replace(chunk(cell.id, 4, 1), costly=True)).result()
+        assert levels[4:] == ["waits there"]
+
+
+def test_with_durable_turns_every_commit_waits_for_the_disk(path: Path, levels: list[str]) -> None:
+    with Journal(path, "turn") as record:
+        (cell,) = enter(record)
+        record.begin(cell.id)
+        for first in range(2):
+            record.add(chunk(cell.id, first, 1)).result()
+    assert set(levels) == {"waits there"}
+
+
+def test_a_wait_for_the_disk_writes_something_if_turns_have_not_reached_it(path: Path) -> None:
+    """A commit that writes nothing would not wait."""
+    log = path.with_name(f"{path.name}-wal")
+    with Journal(path) as record:
+        (cell,) = enter(record)
+        record.begin(cell.id)
+        for turns in (0, 1):
+            for first in range(turns):
+                record.add(chunk(cell.id, first, 1)).result()
+            before = log.stat().st_size
+            record._ask(lambda _: None).result()
+            assert (log.stat().st_size > before) is bool(turns)
+
+
+def test_a_turn_waits_in_the_queue_while_another_process_writes(path: Path, levels: list[str]) -> None:
+    with Journal(path) as record, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        (cell,) = enter(record)
+        record.begin(cell.id)
+        record.add(chunk(cell.id, 0, 1)).result()
+        levels.clear()
+        other.execute("BEGIN IMMEDIATE")
+        held_up = [record.add(chunk(cell.id, first, 1)) for first in (1, 2)]
+        assert not any(receipt.done() for receipt in held_up)
+        other.execute("ROLLBACK")
+        for receipt in held_up:
+            receipt.result()
+        assert levels[0] == "goes on here"
+        assert set(levels[1:]) == {"goes on there"}
+    with Run(path) as run:
+        assert run.verify() == []
+        assert run.cells()[0].steps == 3
 
 
 def test_entering_again_changes_nothing(path: Path) -> None:

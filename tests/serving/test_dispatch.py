@@ -23,6 +23,7 @@ from conftest import Spawn
 from openfield.cli import run_command
 from openfield.core import Reply, Spec, Turn
 from openfield.errors import AgentFault, InvalidInput
+from openfield.journal import recorder, writer
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.rollout import Rollout
@@ -361,6 +362,53 @@ def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path
         assert program.wait(60) == 130
     with Run(path) as run:
         assert run.cells()[0].outcome == "cancelled"
+
+
+def test_a_reply_that_fills_a_chunk_is_not_kept_waiting_for_company(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LEISURE_SECONDS", 10_000.0)
+    monkeypatch.setattr(recorder, "CHUNK_BYTES", 1)
+
+    async def play() -> None:
+        with Journal(path) as journal:
+            dispatcher = TrialDispatcher(journal, TINY, tiny_trials(), "ada", None)
+            remote = await dispatcher.join()
+            for _ in range(3):
+                await remote.reply(Reply(0))
+            dispatcher.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("durable", "waits"), [("episode", 1), ("turn", 8)])
+def test_the_disk_is_waited_for_once_in_an_episode_or_with_every_turn(
+    path: Path, monkeypatch: pytest.MonkeyPatch, durable: Any, waits: int
+) -> None:
+    """An episode of the tiny domain has six turns to act in, and a last one."""
+    monkeypatch.setattr(recorder, "COSTLY_REPLY", 10**18)  # however slow this machine is
+    found: list[bool] = []
+    real = writer.Journal._write_all
+    monkeypatch.setattr(
+        writer.Journal,
+        "_write_all",
+        lambda self, tasks, mode: (found.append(mode.durable), real(self, tasks, mode))[1],
+    )
+
+    async def play() -> None:
+        with Journal(path, durable) as journal:
+            dispatcher = TrialDispatcher(journal, TINY, tiny_trials(), "ada", None)
+            remote = await dispatcher.join()
+            found.clear()
+            while remote.rollout.turn.last is None:
+                await remote.reply(Reply(0))
+            await remote.reply(Reply())
+            await remote.reply(Reply(0))
+            assert sum(found) == waits
+            assert len(found) >= remote.rollout.turns  # each was committed before it was acknowledged
+            dispatcher.close()
+
+    asyncio.run(play())
 
 
 def test_a_reply_whose_wait_is_given_up_is_taken_all_the_same(path: Path) -> None:

@@ -36,7 +36,7 @@ CHUNK_BYTES = 64 * 1024
 MAX_CHUNK = 4 * MAX_STEP
 """Bytes of the steps in one chunk: a step may come on top of an almost full one."""
 COSTLY_REPLY = 100_000_000
-"""Nanoseconds. A reply that took longer is made durable at once, for a few milliseconds, and not with its chunk."""
+"""Nanoseconds. A reply that took longer is on disk at once, for a few milliseconds, and not with its episode."""
 HIDDEN_NANOSECONDS = 200_000_000
 """How long the end of an episode may wait if the agent is not told of it: some episodes last ten turns only."""
 LARGE_BYTES = 128 * 1024
@@ -109,27 +109,32 @@ class Recorder:
 
     def settle(self, took: int) -> None:
         """Emit the steps so far, because the chunk is full or the last reply was costly."""
+        costly = took > COSTLY_REPLY
         if len(self._buffer) > CHUNK_BYTES:
-            self.flush()
-        if took > COSTLY_REPLY:
-            self.commit()
+            self.flush(costly)
+        elif costly:
+            self.commit(costly)
         self.due = False
 
-    def flush(self) -> None:
-        """Emit the steps so far as a chunk. Its commit may wait for company."""
-        full = (msgspec.structs.replace(chunk, full=True) for chunk in self._chunk())
-        self._emit(*full, *self._waiting())
-        self._receipt = None
+    def flush(self, costly: bool = False) -> None:
+        """Emit the steps so far as a chunk. Its commit may wait for company, unless the last reply was costly."""
+        chunks = [msgspec.structs.replace(chunk, full=not costly, costly=costly) for chunk in self._chunk()]
+        receipt = self._emit(*chunks, *self._waiting())
+        self._receipt = receipt if costly else None
 
-    def commit(self) -> Receipt[None] | None:
-        """Emit the newest steps at once, on their own. The chunk they belong to will replace them."""
+    def commit(self, costly: bool = False) -> Receipt[None] | None:
+        """Emit the newest steps at once, on their own. The chunk they belong to will replace them.
+
+        Args:
+            costly: The last reply may have been paid for, so that a power cut must not lose it either.
+        """
         count, first = self._steps - self._committed, self._committed
         if not count and self._receipt is not None and self._state is None and not self._episodes:
             return self._receipt
         early: tuple[Chunk, ...] = ()
         if count:
             steps = _as_list(self._buffer[self._mark :], count)
-            early = (_pack((self.cell, self.attempt, first, count), steps, self._sole),)
+            early = (_pack((self.cell, self.attempt, first, count), steps, self._sole, costly),)
             self._sole = True
         self._committed, self._mark = self._steps, len(self._buffer)
         self._receipt = self._emit(*early, *self._waiting())
@@ -209,10 +214,10 @@ def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
         yield msgspec.structs.replace(step, truth=known)
 
 
-def _pack(place: tuple[str, int, int, int], steps: bytes, fresh: bool = False) -> Chunk:
+def _pack(place: tuple[str, int, int, int], steps: bytes, fresh: bool = False, costly: bool = False) -> Chunk:
     """Return steps as a chunk. Compressing costs less than the pages it saves."""
-    data = _compress(steps)
-    return Chunk(*place, zlib.crc32(data), data, fresh=fresh, digest=hashlib.sha256(steps).digest())
+    data, digest = _compress(steps), hashlib.sha256(steps).digest()
+    return Chunk(*place, zlib.crc32(data), data, fresh=fresh, costly=costly, digest=digest)
 
 
 def _compress(steps: bytes) -> bytes:

@@ -86,16 +86,21 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
         if not _is_empty(db):
             _check_schema(db, path)  # before anything is changed: it may belong to another program
-        wal = db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
+        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA wal_autocheckpoint = 8000")
         commit(db, _create)
         _check_schema(db, path)
         commit(db, _upgrade)
-    if not wal:
+    if not uses_log(db):
         slow = f"{path}: the write-ahead log does not work on this file system; a slower log is used."
         warnings.warn(slow, RuntimeWarning, stacklevel=3)
     return db
+
+
+def uses_log(db: sqlite3.Connection) -> bool:
+    """Return whether a file has a write-ahead log: then a commit need not wait for the disk to be sound."""
+    return bool(db.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
 
 
 def close_written(db: sqlite3.Connection) -> None:

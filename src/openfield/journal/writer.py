@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
@@ -24,27 +24,56 @@ from openfield.journal.fingerprint import write_trial
 from openfield.journal.leases import LEASE_SECONDS, Leases, split_blocks
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import keep_first
-from openfield.journal.schema import SourceText, close_written, commit, explain_error, extend_chain, open_to_write
+from openfield.journal.schema import (
+    SCHEMA_VERSION,
+    SourceText,
+    close_written,
+    commit,
+    explain_error,
+    extend_chain,
+    open_to_write,
+    uses_log,
+)
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
 LEISURE_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
+BUSY_SECONDS = 30.0
+"""How long the journal's thread waits for another process that writes the file."""
+Durability = Literal["episode", "turn"]
+"""How often the disk is waited for: at the end of every episode, or with every turn that is waited for."""
 T = TypeVar("T")
 Chains = dict[tuple[str, int], bytes]
 """The chain value of the last chunk of attempts that are under way, by cell and attempt."""
 
 
 class Journal:
-    """The writer of a run file. All its methods may be called from any thread."""
+    """The writer of a run file. All its methods may be called from any thread.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open a run file, or make one."""
+    A commit outlasts the process, even one that is killed. A power cut takes back commits that have not reached the
+    disk: so the disk is waited for where an episode or attempt ends, a reply was costly, or cells are entered or taken.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], durable: Durability = "episode") -> None:
+        """Open a run file, or make one.
+
+        Args:
+            path: The file.
+            durable: How often the disk is waited for.
+        """
         self.path = Path(path)
+        self.durable = durable
         self._db = open_to_write(self.path)
+        self._logged = uses_log(self._db)
+        self._mode = _Mode()
+        self._unsynced = False  # whether the last commits may not have reached the disk
         self._leases = Leases()
         self._chains: Chains = {}
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._pending = 0  # tasks the thread has still to do; while there is none, others may use the file
+        self._turn = threading.Lock()  # held while that number changes, and by others while they use the file
         self._failure: OpenfieldError | None = None
+        self._closing = False
         self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
         self._thread.start()
 
@@ -59,10 +88,23 @@ class Journal:
         """Whether something could not be written; nothing will be, from then on."""
         return self._failure is not None
 
-    def add(self, *entries: Entry) -> Receipt[None]:
-        """Write entries that belong together. The receipt is settled when they are safely on disk."""
-        hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
-        return self._submit(lambda db: _write(db, entries, self._leases, self._chains), hurry)
+    def add(self, *entries: Entry, hurry: bool = False) -> Receipt[None]:
+        """Write entries that belong together.
+
+        Args:
+            entries: What to write. Chunks alone are committed and reach the disk later, unless a reply was costly.
+            hurry: Whether something waits for them. Otherwise full chunks wait for company.
+
+        Returns:
+            A receipt that is settled when they are committed, and those that must be on disk are there.
+        """
+        chunks = [entry for entry in entries if isinstance(entry, Chunk)]
+        hurry = hurry or len(chunks) < max(len(entries), 1) or not all(chunk.full for chunk in chunks)
+        durable = len(chunks) < len(entries) or any(chunk.costly for chunk in chunks) or self.durable == "turn"
+        task = _Task(lambda db: _write(db, entries, self._leases, self._chains), Receipt(), hurry, durable)
+        if not hurry or durable or not self._do_here(task):
+            self._submit(task)
+        return task.receipt
 
     def add_anew(self, cell: str, attempt: int, *entries: Entry) -> Receipt[None]:
         """Start a new attempt at a cell with its first entries: both will be on disk, or neither."""
@@ -72,14 +114,16 @@ class Journal:
                 raise RunBusy(f"Another process has started cell {cell} again.")
             _write(db, entries, self._leases, self._chains)
 
-        return self._submit(write)
+        return self._ask(write)
 
     def flush(self) -> None:
-        """Wait until everything added so far is safely on disk."""
+        """Wait until everything added so far is committed, so that readers see it."""
         self.add().result()
 
     def close(self) -> None:
-        """Write what is left, give up all leases and close the file."""
+        """Write what is left, give up all leases and close the file. Then everything is on disk."""
+        with self._turn:
+            self._closing = True
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
@@ -104,15 +148,15 @@ class Journal:
             sources: The texts of the files that play.
         """
         rows, texts = list(cells), list(sources)
-        self._submit(lambda db: _enter(db, rows, agents, facts, texts)).result()
+        self._ask(lambda db: _enter(db, rows, agents, facts, texts)).result()
 
     def lease(self, cell: str) -> bool:
         """Take a cell for this journal; return False if another living one has it."""
-        return self._submit(lambda db: self._leases.take(db, cell)).result()
+        return self._ask(lambda db: self._leases.take(db, cell)).result()
 
     def release(self, cell: str) -> None:
         """End the lease of a cell that this journal does not play after all."""
-        self._submit(lambda db: self._leases.end(db, cell)).result()
+        self._ask(lambda db: self._leases.end(db, cell)).result()
 
     def begin(self, cell: str, fingerprint: str | None = None) -> int:
         """Start a new attempt at a cell and return its number. An earlier one is superseded.
@@ -121,16 +165,50 @@ class Journal:
             cell: The id of the cell.
             fingerprint: That of the agent that plays it; None if it is not known.
         """
-        return self._submit(lambda db: _begin(db, cell, fingerprint)).result()
+        return self._ask(lambda db: _begin(db, cell, fingerprint)).result()
 
-    def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Receipt[T]:
+    def _ask(self, work: Callable[[sqlite3.Connection], T]) -> Receipt[T]:
+        """Have some work done that must be on disk."""
+        receipt: Receipt[T] = Receipt()
+        self._submit(_Task(work, receipt))
+        return receipt
+
+    def _submit(self, task: _Task) -> None:
         if self._failure is not None:
             raise copy.copy(self._failure)  # one raised again and again keeps all it went through in memory
-        receipt: Receipt[T] = Receipt()
-        self._queue.put(_Task(work, receipt, hurry))
+        self._reserve()
+        self._queue.put(task)
         if not self._thread.is_alive():  # it was closed in between
             self._turn_away()
-        return receipt
+
+    def _reserve(self) -> None:
+        """Keep the file for the thread, which has one more task to do."""
+        with self._turn:
+            self._pending += 1
+
+    def _do_here(self, task: _Task) -> bool:
+        """Commit at once if that waits for nothing, and return whether it was done.
+
+        Handing a turn to the thread and hearing of it takes longer than to commit it without the disk.
+        """
+        if not self._logged or not self._turn.acquire(blocking=False):
+            return False
+        results: list[Any] = []
+        try:
+            if self._pending or self._closing or self._failure is not None:
+                return False
+            results = self._write_all([task], _Mode(durable=False, patient=False))
+        except BaseException as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:  # another process writes
+                self._chains.clear()  # they are read again
+                return False
+            self._fail(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._turn.release()
+        self._settle([task], results)
+        return True
 
     def _closed(self) -> JournalError:
         return JournalError(f"{self.path} is closed.")
@@ -150,8 +228,10 @@ class Journal:
         while going_on:
             tasks, going_on = self._gather(renew_at - time.monotonic())
             if not going_on:
+                self._reserve()
                 tasks.append(_Task(self._leases.give_up, Receipt()))
             elif time.monotonic() >= renew_at:
+                self._reserve()
                 tasks.append(_Task(self._leases.renew, Receipt()))
                 renew_at = time.monotonic() + LEASE_SECONDS / 4
             self._commit(tasks)
@@ -172,19 +252,58 @@ class Journal:
         return tasks, False
 
     def _commit(self, tasks: list[_Task]) -> None:
-        """Do some work in one commit. After the first failure nothing more is written: the record has no gaps."""
+        """Do some work of the thread in one commit."""
         results: list[Any] = []
-        if self._failure is None:
+        if tasks and self._failure is None:
             try:
-                results = commit(self._db, lambda db: [task.work(db) for task in tasks])
-            except OpenfieldError as error:
-                self._failure = error
-            except sqlite3.Error as error:
-                self._failure = explain_error(error, self.path)
-            except Exception as error:  # the one that waits for this work must hear of it
-                self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
+                results = self._write_all(tasks, _Mode(any(task.durable for task in tasks)))
+            except Exception as error:
+                self._fail(error)
+        with self._turn:  # before the receipts: whoever is told may have the next work already
+            self._pending -= len(tasks)
+        self._settle(tasks, results)
+
+    def _write_all(self, tasks: list[_Task], mode: _Mode) -> list[Any]:
+        """Do some work in one commit, and return its results."""
+        self._set_mode(mode)
+        touch = mode.durable and self._unsynced
+
+        def write(db: sqlite3.Connection) -> list[Any]:
+            if touch:  # the work may have nothing to write, and only a commit that writes waits for the disk
+                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            return [task.work(db) for task in tasks]
+
+        results = commit(self._db, write)
+        self._unsynced = not mode.durable
+        return results
+
+    def _set_mode(self, mode: _Mode) -> None:
+        if mode != self._mode:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if mode.durable else 'NORMAL'}")
+            self._db.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000 if mode.patient else 0:.0f}")
+            self._mode = mode
+
+    def _fail(self, error: BaseException) -> None:
+        """Write nothing more after the first failure: the record has no gaps."""
+        if isinstance(error, OpenfieldError):
+            self._failure = error
+        elif isinstance(error, sqlite3.Error):
+            self._failure = explain_error(error, self.path)
+        else:  # the one that waits for this work must hear of it
+            self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
+
+    def _settle(self, tasks: list[_Task], results: list[Any]) -> None:
         for number, task in enumerate(tasks):
             task.receipt.settle(None if self._failure else results[number], copy.copy(self._failure))
+
+
+class _Mode(NamedTuple):
+    """How a commit is done."""
+
+    durable: bool = True
+    """Wait for the disk."""
+    patient: bool = True
+    """Wait for another process that writes."""
 
 
 class _Task(NamedTuple):
@@ -193,6 +312,7 @@ class _Task(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
     receipt: Receipt[Any]
     hurry: bool = True
+    durable: bool = True
 
 
 def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases, chains: Chains) -> None:

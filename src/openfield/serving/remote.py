@@ -19,7 +19,9 @@ from openfield.rollout import Rollout
 QUICK_NANOSECONDS = 2_000_000
 """A world that takes no longer for a step is stepped on the event loop: a thread would cost more than the step."""
 SLOW_TURNS = 1_000
-"""So many turns after a longer step are played in a thread."""
+"""So many turns after a much longer step are played in a thread."""
+NANOSECONDS_PER_SLOW_TURN = 20_000
+"""After a step that was a little longer they are fewer: the system may have held up this process for a moment."""
 
 
 class RemoteRollout:
@@ -77,8 +79,9 @@ class RemoteRollout:
                 self._away = 0
             began = time.monotonic_ns()
             turn = self.rollout.reply(reply)
-            if time.monotonic_ns() - began > QUICK_NANOSECONDS:
-                self._slow_until = self.rollout.turns + SLOW_TURNS
+            took = time.monotonic_ns() - began
+            if took > QUICK_NANOSECONDS:
+                self._slow_until = self.rollout.turns + min(took // NANOSECONDS_PER_SLOW_TURN, SLOW_TURNS)
             return turn, self.rollout.commit() if durable else None
 
     def _answer(self, reply: Reply, durable: bool, answered: Receipt[None]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from openfield.journal.writer import Durability
 from openfield.serving.remote import RemoteRollout
 
 
@@ -56,3 +57,5 @@ class Serving(msgspec.Struct, frozen=True):
     token: str | None = None
     options: Any = None
     """What the domain's `prepare` left for its dispatcher: `CommandChanges.serving`."""
+    durable: Durability = "episode"
+    """How often the record waits for the disk."""

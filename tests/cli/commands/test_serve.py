@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from openfield.cli import run_command
+from openfield.errors import InvalidInput
+from openfield.journal import writer
 from openfield.journal.reader import Run
 from openfield.runner.provenance import read_provenance
 from openfield.runner.sealing import DIGEST_FACT, SEED_FACT
@@ -184,3 +187,18 @@ def test_a_taken_port_is_named(openfield: Any) -> None:
         said = openfield("serve", MAZE, "--port", str(taken.getsockname()[1]))
     assert said.status == 2
     assert "Address already in use" in said.err
+
+
+def test_durable_says_how_often_the_disk_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: Path, durable: str) -> None:
+        raise InvalidInput(f"The record would wait for every {durable}.")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(writer, "Journal", refuse)
+    for words, expected in (([], "episode"), (["--durable", "turn"], "turn")):
+        assert run_command(["serve", MAZE, *SMALL, "--port", "0", *words]) == 2
+        assert f"The record would wait for every {expected}." in capsys.readouterr().err
+    assert run_command(["serve", MAZE, "--durable", "never"]) == 2
+    assert "turn" in capsys.readouterr().err

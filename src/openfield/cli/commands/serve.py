@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -35,6 +35,9 @@ class ListenOptions:
     """The port to listen on [the one the domain's agents expect]; 0 takes a free one."""
     token: Annotated[str | None, Parameter(metavar="SECRET")] = None
     """A secret that agents must show."""
+    durable: Literal["episode", "turn"] = "episode"
+    """Wait for the disk at the end of every episode, or with every turn. A killed process loses no turn either way; a
+    power cut loses the turns since the last wait."""
 
 
 LOCAL = ListenOptions()
@@ -82,7 +85,8 @@ def serve(
     path = output or Path(f"runs/{known.name}-served.sqlite")
     trials, facts = trial_options.make(domain, changes, path, 5)
     try:
-        _serve_trials(known, trials, facts, path, host, port, Serving(agent_name, listen.token, changes.serving))
+        serving = Serving(agent_name, listen.token, changes.serving, listen.durable)
+        _serve_trials(known, trials, facts, path, host, port, serving)
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         print_seed(facts)
         raise SystemExit(Cancelled.exit_status) from None
@@ -115,7 +119,7 @@ def _serve_trials(
         begun()
 
     allow_connections()
-    with _collecting_rarely(), _ending_when_told(), holding(path) as begun, Journal(path) as journal:
+    with _collecting_rarely(), _ending_when_told(), holding(path) as begun, Journal(path, serving.durable) as journal:
         origin = RunOrigin({}, [domain])
         journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())
         if facts:
