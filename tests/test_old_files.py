@@ -203,8 +203,7 @@ def test_a_served_session_goes_on(copied, say):
 
 def test_a_served_team_goes_on(copied, say):
     path = copied("birds-served")
-    options = ["--trials", "1", "--observer-port", "0", "--set", "before=1", "--set", "after=1"]
-    with serving(path, "birds", *options, "--set", "unchanged=0") as port, Team(port, 28888) as team:
+    with serving(path, "birds", "--trials-of", str(path), "--observer-port", "0") as port, Team(port, 28888) as team:
         team.play(until=OVER)
     (cell,) = json.loads(say("show", path, "--json"))
     assert (cell["outcome"], cell["episodes"]) == ("done", 2)

@@ -36,7 +36,7 @@ class LevelInPlay:
         """Build the level; the seed is that of the noise, and the name is that of the script, with its changes."""
         self.name, self.index, self.testing = name, index, testing
         profile = None if settings.profile == "auto" else settings.profile
-        self.game = Game(level, profile, settings.flight_seconds)
+        self.game = Game(level, profile, settings.flight_seconds, settings.physics)
         self.frames: list[GroundTruth] = []
         """Ground truths recorded during the last shot or watch."""
         self.settings, self._seed = settings, seed

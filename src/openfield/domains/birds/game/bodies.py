@@ -9,7 +9,18 @@ from typing import Any
 import msgspec
 
 from openfield.domains.birds.game.level import Level, LevelObject, ProfileName
-from openfield.domains.birds.game.physics import MATERIALS, SECOND, STEP, Blast, Profile, Ring, box, load_profile
+from openfield.domains.birds.game.physics import (
+    MATERIALS,
+    SECOND,
+    STEP,
+    Blast,
+    PhysicsName,
+    Profile,
+    Ring,
+    area,
+    box,
+    load_profile,
+)
 from openfield.extras import import_extra
 
 BIRD, BLOCK, PLATFORM, FRAME = 1, 2, 4, 8
@@ -41,6 +52,8 @@ CIRCLE_CORNERS = 11
 """Corners of the outline that is reported for a bird."""
 MIN_BLAST_DISTANCE = 0.05
 """World units. A body nearer to an explosion is treated as if it were this far away."""
+SECOND_DENSITY = 1.0
+"""Density of a second collider, whatever the material is."""
 
 
 class Body:
@@ -63,6 +76,9 @@ class Body:
         """Number of different birds that must hit it; 0 if damage counts instead."""
         self.hits: list[int] = []
         self.moves = kind not in ("platform", "fan")
+        self.rolling_radius = 0.0
+        """Radius of the circle that it becomes once it rolls; 0 if it never does, or already has."""
+        self.rolls = False
         self.touched = False
         self.launch = -1
         """The step at which a bird was launched; all parts of a split bird share it."""
@@ -79,6 +95,17 @@ class Body:
         """Its speed."""
         velocity = self.physical.linearVelocity
         return math.hypot(velocity.x, velocity.y)
+
+    @property
+    def touches(self) -> bool:
+        """True if it touches anything."""
+        return any(edge.contact.touching for edge in self.physical.contacts)
+
+    @property
+    def supported(self) -> bool:
+        """True if it touches a platform or the frame."""
+        others = (edge.other.userData for edge in self.physical.contacts if edge.contact.touching)
+        return any(other is None or not other.moves for other in others)
 
     def outline(self, ring: Ring | None = None) -> list[tuple[float, float]]:
         """Return the outline, or another ring of the body, in world coordinates."""
@@ -99,6 +126,7 @@ class BodyBuilder:
 
     def __init__(self, engine: Any, world: Any, profile: Profile, level: Level) -> None:
         self.engine, self._world, self._profile, self._level = engine, world, profile, level
+        self._colliders = 0
 
     def frame(self) -> None:
         """Build the ground and the post of the slingshot."""
@@ -139,14 +167,14 @@ class BodyBuilder:
         physical.gravityScale = LAUNCH_GRAVITY
         shape = self.engine.b2CircleShape(radius=kind.radius, pos=kind.offset)
         friction = self._profile.bird_friction if kind.friction is None else kind.friction
-        self._fixture(physical, shape, BIRD, kind.density, friction, kind.bounce)
+        self._fixtures(physical, (shape,), BIRD, kind.density, friction, kind.bounce)
         self._weigh(physical, kind.mass)
         return Body(physical, "bird", type_, self.bird_outline(type_))
 
     def egg(self, place: tuple[float, float]) -> Body:
         """Build the egg of a white bird."""
         physical = self._world.CreateDynamicBody(position=place, bullet=True)
-        self._fixture(physical, self.engine.b2CircleShape(radius=0.2), BIRD, 1.0, PLAIN_FRICTION, 0.0)
+        self._circle(physical, 0.2, BIRD, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, 1.0)
         return Body(physical, "egg", "Egg", box(0.3, 0.4))
 
@@ -156,6 +184,18 @@ class BodyBuilder:
         (x, y), radius = kind.offset, kind.radius * self._profile.bird_outline
         return tuple((x + radius * math.cos(step * n), y + radius * math.sin(step * n)) for n in range(CIRCLE_CORNERS))
 
+    def make_round(self, body: Body) -> None:
+        """Replace the outline of a ball by a circle of the same mass, which rolls instead of hopping."""
+        physical = body.physical
+        mass, old = physical.mass, physical.fixtures
+        collider, friction, bounce = old[0].userData, old[0].friction, old[0].restitution
+        for fixture in old:
+            physical.DestroyFixture(fixture)
+        circle = self.engine.b2CircleShape(radius=body.rolling_radius)
+        self._fixture(physical, circle, BLOCK, collider, 1.0, friction, bounce)
+        self._weigh(physical, mass)
+        body.rolling_radius, body.rolls = 0.0, True
+
     def _block(self, placed: LevelObject, shape: str, kind: str) -> Body:
         profile, form = self._profile, self._profile.blocks[shape]
         name = placed.material if placed.material in profile.materials else "wood"
@@ -164,20 +204,30 @@ class BodyBuilder:
         physical.linearDamping = profile.block_linear_drag
         outline = form.outline or box(*form.size) if form.size else form.outline
         density = material.density if form.density is None else form.density
-        for piece in form.pieces or (outline,):
-            self._polygon(physical, piece, BLOCK, density, material.friction, material.bounce)
+        surface = material.friction, material.bounce
+        if form.radius:
+            self._circle(physical, form.radius, BLOCK, density, *surface)
+            density = SECOND_DENSITY * form.second_area / area(outline)
+        self._polygons(physical, form.pieces or (outline,), BLOCK, density, *surface)
+        if form.second:
+            self._polygons(physical, form.second, BLOCK, SECOND_DENSITY, *surface)
         self._weigh(physical, None if form.mass is None else form.mass * material.mass)
         usual = form.life[MATERIALS.index(name)] * material.life
         life = usual if placed.material else PINK_LIVES.get(placed.type, usual)
         body = Body(physical, kind, placed.type, box(*form.seen) if form.seen else outline, life)
         body.hole, body.material, body.defence, body.points = form.hole, name, material.defence, 500
+        body.rolling_radius = form.rolling_radius if profile.rolling_speed else 0.0
         return body
 
     def _pig(self, placed: LevelObject) -> Body:
         profile = self._profile
         kind = profile.pigs[f"Basic{pig_size(placed.type)}"]
         physical = self._dynamic(placed, kind.gravity, profile.pig_angular_drag)
-        self._polygon(physical, kind.outline, BLOCK, 1.0, profile.pig_friction, profile.pig_bounce)
+        density, surface = profile.pig_density, (profile.pig_friction, profile.pig_bounce)
+        if kind.radius:
+            self._circle(physical, kind.radius, BLOCK, density, *surface)
+            density = SECOND_DENSITY * kind.second_area / area(kind.outline)
+        self._polygons(physical, (kind.outline,), BLOCK, density, *surface)
         self._weigh(physical, kind.mass)
         body = Body(physical, "pig", placed.type, kind.outline, kind.life)
         body.defence, body.points = profile.pig_defence, 5000
@@ -192,7 +242,7 @@ class BodyBuilder:
     def _tnt(self, placed: LevelObject) -> Body:
         tnt = self._profile.tnt
         physical = self._dynamic(placed, 1.0, 0.05)
-        self._polygon(physical, box(tnt.size, tnt.size), BLOCK, 1.0, PLAIN_FRICTION, 0.0)
+        self._polygons(physical, (box(tnt.size, tnt.size),), BLOCK, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, tnt.mass)
         seen = tnt.seen or tnt.size
         return Body(physical, "tnt", "TNT", box(seen, seen), tnt.life)
@@ -210,16 +260,29 @@ class BodyBuilder:
 
     def _static(self, place: tuple[float, float], angle: float, outline: Ring, group: int) -> Any:
         physical = self._world.CreateStaticBody(position=place, angle=angle)
-        self._polygon(physical, outline, group, 0.0, PLAIN_FRICTION, 0.0)
+        self._polygons(physical, (outline,), group, 0.0, PLAIN_FRICTION, 0.0)
         return physical
 
-    def _polygon(self, physical: Any, ring: Ring, group: int, *material: float) -> None:
-        self._fixture(physical, self.engine.b2PolygonShape(vertices=list(ring)), group, *material)
+    def _circle(self, physical: Any, radius: float, group: int, *material: float) -> None:
+        self._fixtures(physical, (self.engine.b2CircleShape(radius=radius),), group, *material)
 
-    def _fixture(self, physical: Any, shape: Any, group: int, *material: float) -> None:
+    def _polygons(self, physical: Any, pieces: tuple[Ring, ...], group: int, *material: float) -> None:
+        shapes = tuple(self.engine.b2PolygonShape(vertices=list(ring)) for ring in pieces)
+        self._fixtures(physical, shapes, group, *material)
+
+    def _fixtures(self, physical: Any, shapes: tuple[Any, ...], group: int, *material: float) -> None:
+        """Add one collider, whose pieces share a number that no other collider of the level has."""
+        self._colliders += 1
+        for shape in shapes:
+            self._fixture(physical, shape, group, self._colliders, *material)
+
+    def _fixture(self, physical: Any, shape: Any, group: int, collider: int, *material: float) -> None:
         density, friction, bounce = material
         groups = self.engine.b2Filter(categoryBits=group, maskBits=MASKS[group])
-        physical.CreateFixture(shape=shape, density=density, friction=friction, restitution=bounce, filter=groups)
+        fixture = physical.CreateFixture(
+            shape=shape, density=density, friction=friction, restitution=bounce, filter=groups
+        )
+        fixture.userData = collider
 
     def _weigh(self, physical: Any, mass: float | None) -> None:
         """Set the mass of a body; None keeps the mass of its area."""
@@ -237,10 +300,10 @@ def pig_size(type_: str) -> str:
 class BodySet:
     """The bodies of a level, and the points earned with them."""
 
-    def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
+    def __init__(self, level: Level, profile: ProfileName | None = None, physics: PhysicsName = "0.2") -> None:
         engine = load_engine()
         self.level = level
-        self.profile = load_profile(profile or level.profile)
+        self.profile = load_profile(profile or level.profile, physics)
         self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
         self.builder = BodyBuilder(engine, self.engine_world, self.profile, level)
         self.bodies: list[Body] = []
@@ -257,6 +320,8 @@ class BodySet:
         for placed in level.objects:
             if (body := self.builder.place(placed)) is not None:
                 self.add(body)
+        self.balls = [body for body in self.bodies if body.rolling_radius]
+        """Bodies that roll once they move."""
 
     @property
     def seconds(self) -> float:
@@ -287,22 +352,31 @@ class BodySet:
             return
         place = body.place
         self.score += body.points
-        self.remove(body, self.profile.linger_seconds)
+        self.remove(body, self.profile.pig_linger if body.kind == "pig" else self.profile.block_linger)
         if body.kind == "tnt":
             self.explode(place, self.profile.tnt.blast)
 
     def remove(self, body: Body, linger: float = 0.0) -> None:
-        """Remove a body from the level; it stays visible without contacts for `linger` seconds."""
+        """Remove a body from the level; it stays visible for `linger` seconds."""
         body.gone = True
         self.bodies.remove(body)
         self.pigs -= body.kind == "pig"
         self.slow_ticks = 0
         if linger:
-            for fixture in body.physical.fixtures:
-                fixture.filterData = self.builder.engine.b2Filter(categoryBits=0, maskBits=0)
+            self._switch_off(body.physical)
             self.ghosts.append((body, self.steps + round(linger * SECOND)))
         else:
             self.engine_world.DestroyBody(body.physical)
+
+    def _switch_off(self, physical: Any) -> None:
+        """Let nothing touch a destroyed body any more, but for its second collider where the profile says so."""
+        fixtures = physical.fixtures
+        if self.profile.dies_in_place:
+            physical.linearVelocity = (0, 0)
+            first = min(fixture.userData for fixture in fixtures)
+            fixtures = [fixture for fixture in fixtures if fixture.userData == first]
+        for fixture in fixtures:
+            fixture.filterData = self.builder.engine.b2Filter(categoryBits=0, maskBits=0)
 
     def remove_ghosts(self) -> None:
         """Remove the ghosts whose time has come."""

@@ -1,4 +1,9 @@
-"""Contacts between bodies, and the damage and points that follow from them."""
+"""Contacts between bodies, and the damage and points that follow from them.
+
+A contact belongs to a pair of colliders and begins when they come to touch. A body has one collider or two, whatever
+number of convex pieces each has, so that two bodies may have up to four contacts in one encounter. Release 0.1 counted
+each pair of bodies once a step instead; a profile says which rule it has.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,11 @@ from openfield.domains.birds.game.bodies import Body, BodySet
 from openfield.domains.birds.game.physics import MATERIALS
 
 MIN_POINTS = 10
+PLATFORM_MASS = 1.0
+"""The mass with which platforms hit; the engine gives bodies that never move none."""
+Vector = tuple[float, float]
+Touching = dict[tuple[int, int], int]
+"""How many pieces of two colliders touch each other, by the numbers of the colliders."""
 
 
 class Hit(NamedTuple):
@@ -17,40 +27,55 @@ class Hit(NamedTuple):
 
     first: Body | None
     second: Body | None
-    first_velocity: tuple[float, float]
-    second_velocity: tuple[float, float]
+    first_velocity: Vector
+    second_velocity: Vector
 
 
 class ContactLog:
     """Collects the contacts that begin while it listens.
 
     It listens only while something moves, because the engine calls Python for every touching pair at every step
-    (0.4 ms a step in a tower of 33 blocks).
+    (0.4 ms a step in a tower of 33 blocks). What touches already when it starts to listen does not begin.
     """
 
-    def __init__(self, engine: Any, world: Any) -> None:
+    def __init__(self, engine: Any, world: Any, count_colliders: bool = True) -> None:
         self.events: list[Hit] = []
-        self._world = world
-        self._listener = _make_listener(engine, self.events)
+        self._world, self._count_colliders = world, count_colliders
+        self._touching: Touching = {}
+        self._kept: set[tuple[int, int]] = set()
+        make = _make_listener if count_colliders else _make_older_listener
+        self._listener = make(engine, self.events, self._touching, self._kept)
         self._listening = False
 
     def listen(self, wanted: bool) -> None:
         """Start or stop listening."""
         if wanted is not self._listening:
+            self._touching.clear()
+            if wanted and self._count_colliders:
+                self._count_touching()
             self._world.contactListener = self._listener if wanted else None
             self._listening = wanted
 
     def take(self) -> list[Hit]:
-        """Return and forget the collected contacts, each pair of bodies once.
-
-        A hollow block has several pieces. Its first contact counts; before a later one the engine has already slowed
-        the bodies down.
-        """
-        hits: dict[tuple[int, int], Hit] = {}
-        for hit in self.events:
-            hits.setdefault((id(hit.first), id(hit.second)), hit)
+        """Return and forget the collected contacts."""
+        hits = self.events[:] if self._count_colliders else _one_per_pair(self.events)
         self.events.clear()
-        return list(hits.values())
+        return hits
+
+    def keep(self, body: Body) -> None:
+        """Let the contacts of a body go on although its collider is about to be replaced; `release` ends this."""
+        collider = body.physical.fixtures[0].userData
+        self._kept |= {pair for pair in self._touching if collider in pair}
+
+    def release(self) -> None:
+        """Forget what was kept; call it after the step in which the new colliders come to touch."""
+        self._kept.clear()
+
+    def _count_touching(self) -> None:
+        for contact in self._world.contacts:
+            if contact.touching:
+                pair = _pair(contact)
+                self._touching[pair] = self._touching.get(pair, 0) + 1
 
 
 class Damage:
@@ -89,8 +114,15 @@ class Damage:
                 self._count_bird(body, bird)
         elif damage > 0:
             self._bodies.hurt(body, damage)
-        points = 10 * round(self._bodies.profile.hit_factor * damage) if bird is not None else 0
-        if not body.gone and points > MIN_POINTS:
+        if bird is not None and not body.gone:
+            self._score_hit(body, damage)
+
+    def _score_hit(self, body: Body, damage: float) -> None:
+        """Score the hit of a bird that the body has survived."""
+        profile = self._bodies.profile
+        worth = profile.pig_points if body.kind == "pig" else profile.block_points
+        points = worth * round(profile.hit_factor * damage)
+        if points > MIN_POINTS and not (profile.points_before_end and body.life - damage <= 0):
             self._bodies.score += points
 
     def _count_bird(self, pig: Body, bird: Body) -> None:
@@ -106,26 +138,95 @@ class Damage:
             return 0.0
         profile = self._bodies.profile
         (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
-        rx, ry = ux - wx, uy - wy
-        # without a bird, the attacker is the body whose velocity contributes more to the relative velocity
-        attacker = hit.first if abs(ux * rx + uy * ry) >= abs(wx * rx + wy * ry) else hit.second
-        multiplier, share = 1.0, 0.5
-        if other is not None and other.kind == "bird" and body.kind in ("block", "magnet"):
-            multiplier = profile.bird(other.type).damage[MATERIALS.index(body.material)]
-            attacker, share = other, multiplier
-        speed = math.hypot(rx, ry)
+        speed = math.hypot(ux - wx, uy - wy)
+        by_bird = other is not None and other.kind == "bird" and body.kind in ("block", "magnet")
+        multiplier = profile.bird(other.type).damage[MATERIALS.index(body.material)] if other and by_bird else 1.0
         if not profile.damage_by_mass:
             return speed * multiplier
-        mass = float((attacker or body).physical.mass)
+        if other is not None and by_bird:
+            mass, share = float(other.physical.mass), multiplier
+        elif profile.attacker_after_step:
+            mass, share = _attacking_mass(body, other, hit), 0.5
+        else:
+            mass, share = _older_attacking_mass(body, hit), 0.5
         return max(0.0, speed * mass * share * profile.damage_by_mass - body.defence)
 
 
-def _make_listener(engine: Any, events: list[Hit]) -> Any:
+def _attacking_mass(body: Body, other: Body | None, hit: Hit) -> float:
+    """Return the mass of the attacker: the other body if both still approach each other after the step, else its own.
+
+    They approach if the other one's velocity is the greater of the two, along its velocity relative to the body before
+    the step. The ground and the sling have no mass: what hits them hurts itself.
+    """
+    own = float(body.physical.mass)
+    if other is None:
+        return own
+    before, others_before = hit.first_velocity, hit.second_velocity
+    if body is not hit.first:
+        before, others_before = others_before, before
+    x, y = others_before[0] - before[0], others_before[1] - before[1]
+    after, others_after = body.physical.linearVelocity, other.physical.linearVelocity
+    if others_after.x * x + others_after.y * y <= after.x * x + after.y * y:
+        return own
+    return float(other.physical.mass) if other.moves else PLATFORM_MASS
+
+
+def _older_attacking_mass(body: Body, hit: Hit) -> float:
+    """Return the mass of the body whose velocity before the step contributes more to the relative velocity."""
+    (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
+    rx, ry = ux - wx, uy - wy
+    attacker = hit.first if abs(ux * rx + uy * ry) >= abs(wx * rx + wy * ry) else hit.second
+    return float((attacker or body).physical.mass)
+
+
+def _one_per_pair(events: list[Hit]) -> list[Hit]:
+    """Return the first contact of each pair of bodies; before a later one the engine has already slowed them down."""
+    hits: dict[tuple[int, int], Hit] = {}
+    for hit in events:
+        hits.setdefault((id(hit.first), id(hit.second)), hit)
+    return list(hits.values())
+
+
+def _pair(contact: Any) -> tuple[int, int]:
+    """Return the numbers of the two colliders, the lower one first."""
+    first, second = contact.fixtureA.userData, contact.fixtureB.userData
+    return (first, second) if first < second else (second, first)
+
+
+def _hit(contact: Any) -> Hit:
+    first, second = contact.fixtureA.body, contact.fixtureB.body
+    u, w = first.linearVelocity, second.linearVelocity
+    return Hit(first.userData, second.userData, (u.x, u.y), (w.x, w.y))
+
+
+def _make_listener(engine: Any, events: list[Hit], touching: Touching, kept: set[tuple[int, int]]) -> Any:
     class Listener(engine.b2ContactListener):  # type: ignore[misc]
         def BeginContact(self, contact: Any) -> None:  # noqa: N802 - the engine's name
-            first, second = contact.fixtureA.body, contact.fixtureB.body
-            u, w = first.linearVelocity, second.linearVelocity
-            events.append(Hit(first.userData, second.userData, (u.x, u.y), (w.x, w.y)))
+            pair = _pair(contact)
+            count = touching.get(pair, 0)
+            touching[pair] = count + 1
+            if not count and pair not in kept:
+                events.append(_hit(contact))
+
+        def EndContact(self, contact: Any) -> None:  # noqa: N802 - the engine's name
+            pair = _pair(contact)
+            if touching.get(pair, 0) > 1:
+                touching[pair] -= 1
+            else:
+                touching.pop(pair, None)
+
+        def _ignore(self, *_: Any) -> None:
+            """Do nothing; the engine's own empty methods cost a second call through the bindings."""
+
+        PreSolve = PostSolve = _ignore
+
+    return Listener()
+
+
+def _make_older_listener(engine: Any, events: list[Hit], *_: Any) -> Any:
+    class Listener(engine.b2ContactListener):  # type: ignore[misc]
+        def BeginContact(self, contact: Any) -> None:  # noqa: N802 - the engine's name
+            events.append(_hit(contact))
 
         def _ignore(self, *_: Any) -> None:
             """Do nothing; the engine's own empty methods cost a second call through the bindings."""

@@ -13,7 +13,7 @@ from openfield.domains.birds.game.bodies import Body, BodySet
 from openfield.domains.birds.game.contacts import ContactLog, Damage
 from openfield.domains.birds.game.forces import make_forces
 from openfield.domains.birds.game.level import Level, ProfileName
-from openfield.domains.birds.game.physics import SECOND, STEP
+from openfield.domains.birds.game.physics import SECOND, STEP, PhysicsName
 
 ITERATIONS = 100
 TICK = 5
@@ -54,19 +54,29 @@ Shots = list[tuple[float, float]]
 class Game(BodySet):
     """A level being played."""
 
-    def __init__(self, level: Level, profile: ProfileName | None = None, flight_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        level: Level,
+        profile: ProfileName | None = None,
+        flight_seconds: float = 0.0,
+        physics: PhysicsName = "0.2",
+    ) -> None:
         """Build the level and let it come to rest.
 
-        A profile of None is the one that the level was made for, a longest flight of 0 that of the profile.
+        Args:
+            level: The level.
+            profile: Its physics; None means those that the level was made for.
+            flight_seconds: The longest flight without a contact; 0 means that of the profile.
+            physics: The release whose tables and rules are used.
         """
-        super().__init__(level, profile)
+        super().__init__(level, profile, physics)
         self.state: GameState = "playing"
         self.queue = [(bird, self.next_id()) for bird in level.birds]
         self.pigs_at_start = self.pigs
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
         self.forces = make_forces(self)
-        self._contacts = ContactLog(self.builder.engine, self.engine_world)
+        self._contacts = ContactLog(self.builder.engine, self.engine_world, self.profile.count_colliders)
         self._damage = Damage(self, self.touch)
         self._out: list[tuple[Body, int]] = []
         """Birds that have touched something or flown too long, each with the step of its next check."""
@@ -184,6 +194,8 @@ class Game(BodySet):
             self.steps += 1
             if events:
                 self._damage.resolve(self._contacts.take())
+            if self.balls:
+                self._roll_balls()
             if self.steps == self._tap_at and self.flying is not None:
                 self._tap(self.flying)
             for since, every, frame in self._watchers:
@@ -197,6 +209,18 @@ class Game(BodySet):
             self.remove_ghosts()
         self._check_birds()
         self._check_end()
+
+    def _roll_balls(self) -> None:
+        """Let balls that move in a contact roll from now on, and wear out those that roll."""
+        self._contacts.release()
+        for ball in [ball for ball in self.balls if not ball.gone and ball.physical.awake]:
+            speed = ball.speed
+            if ball.rolls:
+                if ball.supported:
+                    self.hurt(ball, self.profile.rolling_wear * speed * STEP)
+            elif speed > self.profile.rolling_speed and ball.touches:
+                self._contacts.keep(ball)
+                self.builder.make_round(ball)
 
     def _drop_and_measure(self) -> float:
         """Remove the bodies that left the world, and return the speed of the fastest one."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TypeVar
+from typing import Any, Literal
 
 import msgspec
 
 from openfield.domains.birds.game.level import ProfileName
 from openfield.files.data import read_data
 
-T = TypeVar("T")
+PhysicsName = Literal["0.1", "0.2"]
+"""The releases with tables and rules of their own; the last one is the present one."""
 SECOND = 50
 """Steps of the engine in a second."""
 STEP = 1 / SECOND
@@ -40,8 +41,17 @@ class BlockKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outline: Ring = ()
     hole: Ring = ()
     pieces: tuple[Ring, ...] = ()
+    radius: float = 0.0
+    """Radius of a circle that is the first collider, and the outline the second one; 0 if there is no circle."""
+    second_area: float = 0.0
+    """Area of the second collider beside such a circle; its convex outline has a slightly different one."""
+    second: tuple[Ring, ...] = ()
+    """Convex pieces of a second collider."""
     mass: float | None = None
     density: float | None = None
+    """Density of the first collider, whatever the material is."""
+    rolling_radius: float = 0.0
+    """Radius of the circle that replaces the outline once the block rolls; 0 if it never does."""
 
 
 class PigKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +61,10 @@ class PigKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gravity: float
     life: float
     mass: float | None = None
+    radius: float = 0.0
+    """Radius of a circle that is the first collider, and the outline the second one; 0 if there is no circle."""
+    second_area: float = 0.0
+    """Area of the second collider beside such a circle; its convex outline has a slightly different one."""
 
 
 class BirdKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,7 +110,12 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pig_defence: float
     bird_friction: float
     hit_factor: float
-    """Points for a hit that does not destroy: ten times the rounded product of this factor and the damage."""
+    """Points for a hit that does not destroy are the rounded product of this factor and the damage, multiplied by
+    `block_points` or `pig_points`."""
+    block_points: int
+    pig_points: int
+    points_before_end: bool
+    """True if a hit earns points only if the body would survive the same damage once more."""
     immortal_seconds: float
     flight_seconds: float
     """Longest flight without a contact before the next bird is up."""
@@ -104,8 +123,20 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Factor of the attacker's mass times speed; 0 if damage is the speed alone."""
     fading_blast: bool
     """True if a blast fades linearly with the distance; else it fades with the inverse."""
-    linger_seconds: float
-    """How long a destroyed body stays visible, without contacts."""
+    count_colliders: bool
+    """True if each pair of colliders that comes to touch is a contact; else each pair of bodies, once a step."""
+    attacker_after_step: bool
+    """True if the attacker is found from the velocities after the step, with their signs; else from those before."""
+    pig_density: float
+    block_linger: float
+    """Seconds that a destroyed block stays visible."""
+    pig_linger: float
+    dies_in_place: bool
+    """True if a destroyed body stops, and its second collider stays solid until it vanishes."""
+    rolling_speed: float
+    """World units a second at which a ball begins to roll, as a circle; 0 if balls keep their outline."""
+    rolling_wear: float
+    """Life that a rolling ball loses for each world unit it rolls."""
     bird_outline: float
     """Radius of the reported outline of a bird, as a share of its radius."""
     materials: dict[str, Material]
@@ -121,9 +152,29 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def load_profile(name: ProfileName) -> Profile:
-    """Return one of the two profiles."""
-    return read_data("openfield.domains.birds", "physics.toml", dict[str, Profile])[name]
+def load_profile(name: ProfileName, physics: PhysicsName = "0.2") -> Profile:
+    """Return one of the two profiles, as it is now or as a release had it."""
+    return _load_profiles(physics)[name]
+
+
+@cache
+def _load_profiles(physics: PhysicsName) -> dict[str, Profile]:
+    profiles = read_data("openfield.domains.birds", "physics.toml", dict[str, dict[str, Any]])
+    if physics != "0.2":
+        profiles = _merge(profiles, read_data("openfield.domains.birds", f"physics-{physics}.toml", dict[str, Any]))
+    return msgspec.convert(profiles, dict[str, Profile], strict=False)
+
+
+def _merge(present: Any, older: Any) -> Any:
+    """Return the values of an older release, which names only what differs from the present ones."""
+    if not isinstance(older, dict):
+        return older
+    return {**present, **{key: _merge(present.get(key), value) for key, value in older.items()}}
+
+
+def area(ring: Ring) -> float:
+    """Return the area of a polygon."""
+    return abs(sum(x * v - u * y for (x, y), (u, v) in zip(ring, (*ring[1:], ring[0]), strict=True))) / 2
 
 
 def box(width: float, height: float) -> Ring:
