@@ -16,7 +16,8 @@ from openfield.result import Result
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.plan import Agents, make_plan
 from openfield.runner.provenance import Remarks
-from openfield.runner.run import RunOptions, Watch, read_plan, run_plan
+from openfield.runner.run import RunOptions, read_plan, run_plan
+from openfield.runner.scheduler import Watch
 from openfield.trial import Trial
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,6 +36,19 @@ class Cell(msgspec.Struct, frozen=True, dict=True):
     def after(self) -> str | None:
         """The id of the cell whose saved agent this one starts from."""
         return None if self.trial.after is None else cell_id(self.agent, self.trial.after, self.repeat)
+
+
+class CellStatus(NamedTuple):
+    """How far a cell is, without its trial and episodes."""
+
+    attempt: int = 0
+    """The number of the latest attempt; 0 if there was none."""
+    outcome: str | None = None
+    """How that ended; None while it is not over."""
+    player: str | None = None
+    """The fingerprint of the agent that played it; None if it is not known."""
+    steps: int = 0
+    """How many steps of it are recorded. Given when the cell is taken to be played."""
 
 
 def cell_id(agent: str, trial: str, repeat: int) -> str:

@@ -17,7 +17,7 @@ from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import Run
 from openfield.rollout import Rollout
 from openfield.runner.processes import Guard
-from openfield.runner.run import RunWarning
+from openfield.runner.scheduler import RunWarning
 from openfield.serving.dispatch import SingleDispatcher
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.trial import Limits

@@ -65,12 +65,17 @@ class Leases:
         self._cells.discard(cell)
 
     def renew(self, db: sqlite3.Connection) -> None:
-        """Renew all leases."""
-        db.execute("UPDATE cells SET held_until = ? WHERE holder = ?", (time.time() + LEASE_SECONDS, self._holder))
+        """Renew all leases. They are found by their cells: to look for the holder would read the whole plan."""
+        until = time.time() + LEASE_SECONDS
+        for block in split_blocks(sorted(self._cells)):
+            renew = "UPDATE cells SET held_until = ? WHERE holder = ? AND id IN (?)".replace("(?)", _marks(len(block)))
+            db.execute(renew, (until, self._holder, *block))
 
     def give_up(self, db: sqlite3.Connection) -> None:
         """End all leases."""
-        db.execute("UPDATE cells SET holder = NULL WHERE holder = ?", (self._holder,))
+        for block in split_blocks(sorted(self._cells)):
+            end = "UPDATE cells SET holder = NULL WHERE holder = ? AND id IN (?)".replace("(?)", _marks(len(block)))
+            db.execute(end, (self._holder, *block))
 
     def retire(self) -> None:
         """Forget the holder when its journal is closed."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from openfield.cell import Cell, cell_id
+from openfield.cell import Cell, CellStatus, cell_id
 from openfield.core import Belief, PhaseName
 from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
@@ -173,11 +173,16 @@ class Run:
         query = "SELECT digest, name, text FROM sources ORDER BY name, digest"
         return [SourceText(*row) for row in self._rows(query, tuple[str, str, str])]
 
-    def verdicts(self) -> dict[tuple[str, int, int], bool]:
-        """Return the recorded verdicts of domains with detection rules of their own, by cell, attempt and episode."""
+    def verdicts(self, only: str | None = None) -> dict[tuple[str, int, int], bool]:
+        """Return the recorded verdicts of domains with detection rules of their own, by cell, attempt and episode.
+
+        Args:
+            only: The cell whose verdicts are wanted; None returns all.
+        """
         if self._version < 2:
             return {}
-        rows = self._rows("SELECT cell, attempt, number, detected FROM verdicts", tuple[str, int, int, int])
+        query = _VERDICTS.format(only=_only("cell", only))
+        rows = self._rows(query, tuple[str, int, int, int], () if only is None else (only,))
         return {(cell, attempt, number): bool(detected) for cell, attempt, number, detected in rows}
 
     def trials(self) -> Iterator[Trial]:
@@ -187,9 +192,9 @@ class Run:
     def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
         """Return all cells, or only one, in the order they were entered, each with its latest attempt."""
         trials, agents = dict(self._keyed_trials(only)), self.agents
-        episodes = self._episodes() if with_episodes else {}
-        query = _LATEST_ATTEMPTS.format(player=_PLAYER if self._version > 1 else "NULL")
-        rows = self._rows(query, _LatestAttempt, (only, only))
+        episodes = self._episodes(only) if with_episodes else {}
+        query = _LATEST_ATTEMPTS.format(player=_PLAYER if self._version > 1 else "NULL", only=_only("cells.id", only))
+        rows = self._rows(query, _LatestAttempt, () if only is None else (only,))
         return [
             CellRecord(
                 id=cell,
@@ -208,16 +213,28 @@ class Run:
             for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds, player in rows
         ]
 
+    def statuses(self) -> dict[str, CellStatus]:
+        """Return how far every cell is that was begun, by its id. Nothing else is read."""
+        query = _STATUSES.format(player=_PLAYER if self._version > 1 else "NULL")
+        rows = self._rows(query, tuple[str, int, str | None, str | None], (), 4096)
+        return {cell: CellStatus(*status) for cell, *status in rows}
+
+    def count_episodes(self) -> dict[tuple[str, int], int]:
+        """Return how many finished episodes every attempt has, by cell and attempt."""
+        query = "SELECT cell, attempt, count(*) FROM episodes GROUP BY cell, attempt"
+        return {(cell, attempt): count for cell, attempt, count in self._rows(query, tuple[str, int, int], (), 4096)}
+
     def cell(self, wanted: str) -> CellRecord:
         """Return the cell with this id, or the only one whose id begins with it."""
-        cells = self.cells()
-        found = [cell for cell in cells if cell.id.startswith(wanted)]
+        rows = self._rows("SELECT id FROM cells WHERE id >= ? AND id < ? LIMIT 20", tuple[str], (wanted, f"{wanted}~"))
+        found = [cell for (cell,) in rows]
         if len(found) > 1 and wanted:
-            several = ", ".join(cell.id for cell in found)
-            raise InvalidInput(f"Several cells begin with '{wanted}': {several}. Give more of its id.")
+            raise InvalidInput(f"Several cells begin with '{wanted}': {', '.join(found)}. Give more of its id.")
         if len(found) != 1:
-            raise UnknownName("cell", wanted, [cell.id for cell in cells], label="In this run")
-        return found[0]
+            known = [cell for (cell,) in self._rows("SELECT id FROM cells", tuple[str])]
+            raise UnknownName("cell", wanted, known, label="In this run")
+        (record,) = self.cells(only=found[0])
+        return record
 
     def steps(self, cell: str, attempt: int) -> Iterator[Step]:
         """Yield all recorded steps of an attempt, each with its truth."""
@@ -329,10 +346,12 @@ class Run:
         found = self._rows("SELECT sql FROM sqlite_master WHERE name = 'chunks'", tuple[str])
         return self._version == 1 or any(UPGRADED in sql for (sql,) in found)
 
-    def _episodes(self) -> dict[tuple[str, int], list[Episode]]:
+    def _episodes(self, only: str | None = None) -> dict[tuple[str, int], list[Episode]]:
+        """Return the episodes of all cells, or only of one, by cell and attempt."""
         episodes: dict[tuple[str, int], list[Episode]] = {}
-        query, verdicts = "SELECT * FROM episodes ORDER BY cell, attempt, number", self.verdicts()
-        for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query, _Episode):
+        query, verdicts = _EPISODES.format(only=_only("cell", only)), self.verdicts(only)
+        rows = self._rows(query, _Episode, () if only is None else (only,))
+        for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in rows:
             try:
                 belief = None if data is None else _BELIEF.decode(data)
                 episode = Episode(
@@ -354,7 +373,8 @@ class Run:
 
     def _keyed_trials(self, cell: str | None = None) -> Iterator[tuple[str, Trial]]:
         """Yield all trials with their ids, or only the trial of a cell."""
-        for key, content in self._rows(_TRIALS, tuple[str, str], (cell, cell)):
+        query = _TRIALS if cell is None else _TRIAL
+        for key, content in self._rows(query, tuple[str, str], () if cell is None else (cell,)):
             try:
                 yield key, msgspec.json.decode(content, type=Trial)
             except msgspec.DecodeError as error:
@@ -388,6 +408,11 @@ class Run:
                 yield from msgspec.convert(rows, list[kind])
 
 
+def _only(column: str, wanted: str | None) -> str:
+    """Return the clause that finds one value by an index, or none: `? IS NULL OR id = ?` reads the whole table."""
+    return "" if wanted is None else f"WHERE {column} = ?"
+
+
 def _attempt_of(chunk: tuple[Chunk, bytes | None]) -> tuple[str, int]:
     return chunk[0].cell, chunk[0].attempt
 
@@ -400,10 +425,10 @@ _Chunk = tuple[str, int, int, int, int, bytes]
 _ChainedChunk = tuple[str, int, int, int, int, bytes, bytes | None]
 _PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 _BELIEF = msgspec.msgpack.Decoder(Belief)
-_TRIALS = """
-    SELECT id, content FROM trials
-    WHERE ? IS NULL OR id = (SELECT trial FROM cells WHERE id = ?) ORDER BY rowid
-"""
+_TRIALS = "SELECT id, content FROM trials ORDER BY rowid"
+_TRIAL = "SELECT id, content FROM trials WHERE id = (SELECT trial FROM cells WHERE id = ?)"
+_VERDICTS = "SELECT cell, attempt, number, detected FROM verdicts {only}"
+_EPISODES = "SELECT * FROM episodes {only} ORDER BY cell, attempt, number"
 _REPLACED = """
     SELECT cell, number, outcome FROM attempts AS earlier
     WHERE number < (SELECT max(number) FROM attempts WHERE cell = earlier.cell)
@@ -422,5 +447,10 @@ _LATEST_ATTEMPTS = """
     SELECT id, agent, trial, repeat, number, outcome, note,
       (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds, {player}
     FROM cells LEFT JOIN attempts ON cell = id AND number = (SELECT max(number) FROM attempts WHERE cell = id)
-    WHERE ? IS NULL OR id = ? ORDER BY cells.rowid
+    {only} ORDER BY cells.rowid
 """
+_STATUSES = """
+    SELECT id, number, outcome, {player}
+    FROM (SELECT cell AS id, max(number) AS number, outcome FROM attempts GROUP BY cell)
+"""
+"""With a maximum, SQLite gives the other columns of the row that has it."""

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
-from openfield.cell import Cell
+from openfield.cell import Cell, CellStatus
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.journal.fingerprint import write_trial
 from openfield.journal.leases import LEASE_SECONDS, Leases, split_blocks
@@ -106,15 +106,22 @@ class Journal:
             self._submit(task)
         return task.receipt
 
-    def add_anew(self, cell: str, attempt: int, *entries: Entry) -> Receipt[None]:
-        """Start a new attempt at a cell with its first entries: both will be on disk, or neither."""
+    def add_anew(self, cell: str, attempt: int, *entries: Entry, fingerprint: str | None = None) -> Receipt[None]:
+        """Start a new attempt at a cell with its first entries: both will be on disk, or neither.
+
+        Args:
+            cell: The id of the cell.
+            attempt: The number that the attempt must get.
+            entries: What it begins with.
+            fingerprint: That of the agent that plays it; None if it is not known.
+        """
 
         def write(db: sqlite3.Connection) -> None:
-            if _begin(db, cell) != attempt:
+            if _begin(db, cell, fingerprint) != attempt:
                 raise RunBusy(f"Another process has started cell {cell} again.")
             _write(db, entries, self._leases, self._chains)
 
-        return self._ask(write)
+        return self._ask(write, hurry=bool(entries), durable=bool(entries))
 
     def flush(self) -> None:
         """Wait until everything added so far is committed, so that readers see it."""
@@ -150,6 +157,21 @@ class Journal:
         rows, texts = list(cells), list(sources)
         self._ask(lambda db: _enter(db, rows, agents, facts, texts)).result()
 
+    def take(self, cells: Iterable[str], wanted: Callable[[str, CellStatus], bool]) -> dict[str, Taken]:
+        """Lease those of some cells that are wanted, with one commit. One that another journal has is not leased.
+
+        Args:
+            cells: Their ids.
+            wanted: Says of a cell, from how far it is now, whether it is to be played.
+        """
+        asked = list(cells)
+
+        def take_one(db: sqlite3.Connection, cell: str) -> Taken:
+            status = _read_status(db, cell)
+            return Taken(wanted(cell, status) and self._leases.take(db, cell), status)
+
+        return self._ask(lambda db: {cell: take_one(db, cell) for cell in asked}, durable=False).result()
+
     def lease(self, cell: str) -> bool:
         """Take a cell for this journal; return False if another living one has it."""
         return self._ask(lambda db: self._leases.take(db, cell)).result()
@@ -167,10 +189,16 @@ class Journal:
         """
         return self._ask(lambda db: _begin(db, cell, fingerprint)).result()
 
-    def _ask(self, work: Callable[[sqlite3.Connection], T]) -> Receipt[T]:
-        """Have some work done that must be on disk."""
+    def _ask(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True, durable: bool = True) -> Receipt[T]:
+        """Have some work done by the thread.
+
+        Args:
+            work: What is to be done.
+            hurry: Whether something waits for it.
+            durable: Whether it must be on disk. A lease need not be: it ends with its process.
+        """
         receipt: Receipt[T] = Receipt()
-        self._submit(_Task(work, receipt))
+        self._submit(_Task(work, receipt, hurry, durable))
         return receipt
 
     def _submit(self, task: _Task) -> None:
@@ -306,6 +334,14 @@ class _Mode(NamedTuple):
     """Wait for another process that writes."""
 
 
+class Taken(NamedTuple):
+    """A cell that was asked for."""
+
+    leased: bool
+    """Whether this journal has it now."""
+    status: CellStatus
+
+
 class _Task(NamedTuple):
     """Something to be written, and the receipt for it."""
 
@@ -390,13 +426,27 @@ def _enter(
     facts: Mapping[str, str],
     sources: list[SourceText],
 ) -> None:
-    trials = {cell.trial.id: write_trial(cell.trial) for cell in cells}
-    db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", trials.items())
-    rows = [(cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells]
+    trials = {cell.trial.id: cell.trial for cell in cells}
+    texts = ((key, write_trial(trial)) for key, trial in trials.items())
+    db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", texts)
+    rows = ((cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells)
     db.executemany("INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)", rows)
     db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?)", agents.items())
     db.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", facts.items())
     db.executemany("INSERT OR IGNORE INTO sources VALUES (?, ?, ?)", sources)
+
+
+def _read_status(db: sqlite3.Connection, cell: str) -> CellStatus:
+    latest = "SELECT number, outcome FROM attempts WHERE cell = ? ORDER BY number DESC LIMIT 1"
+    attempt, outcome = db.execute(latest, (cell,)).fetchone() or (0, None)
+    if not attempt:
+        return CellStatus()
+    place = cell, attempt
+    known = "SELECT fingerprint FROM players WHERE cell = ? AND attempt = ?"
+    (player,) = db.execute(known, place).fetchone() or (None,)
+    last = "SELECT first + count FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
+    (steps,) = db.execute(last, place).fetchone() or (0,)
+    return CellStatus(attempt, outcome, player, steps)
 
 
 def _begin(db: sqlite3.Connection, cell: str, fingerprint: str | None = None) -> int:

@@ -1,6 +1,7 @@
 """Run a plan: cells are started, played and resumed, here or in worker processes.
 
-Start with `plan`, which pairs agents with trials, then `run`, whose scheduler starts cells on one of the `executors`.
+Start with `plan`, which pairs agents with trials, then `run`, then `scheduler`, which starts cells on one of the
+`executors`.
 `player` plays one cell; `deadline` and `processes` end agents that do not answer. `experiment` reads experiment files,
 `isolation` closes agents off, and `provenance` says how a run was made.
 """
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from openfield.runner.experiment import Experiment, read_experiment
     from openfield.runner.plan import Plan, make_plan
     from openfield.runner.provenance import Provenance
-    from openfield.runner.run import RunOptions, RunWarning, read_plan, run_plan
+    from openfield.runner.run import RunOptions, read_plan, run_plan
+    from openfield.runner.scheduler import RunWarning
 
 __all__ = [
     "CodeVersion",

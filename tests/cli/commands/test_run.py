@@ -232,7 +232,7 @@ def test_brackets_in_a_name_mean_nothing(narrow: Any, name: str) -> None:
 EDITED = "import openfield as of\nimport near\ndef left(turn):\n    return of.Reply('left')\n"
 
 
-@pytest.mark.filterwarnings("always::openfield.runner.run.RunWarning")
+@pytest.mark.filterwarnings("always::openfield.runner.scheduler.RunWarning")
 def test_an_edited_agent_is_played_again_unless_it_is_kept(openfield: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(EDITED)
     (tmp_path / "near.py").write_text("x = 1\n")

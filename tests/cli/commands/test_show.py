@@ -56,7 +56,7 @@ def test_why_a_cell_failed_is_said_in_one_line(narrow: Any) -> None:
     assert "agent_gone  0         1" in said.out
 
 
-@pytest.mark.filterwarnings("always::openfield.runner.run.RunWarning")
+@pytest.mark.filterwarnings("always::openfield.runner.scheduler.RunWarning")
 def test_sources_are_listed_and_printed(openfield: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         text := "import near, openfield as of\ndef left(turn):\n    return of.Reply('left')\n"

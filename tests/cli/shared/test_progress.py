@@ -14,7 +14,7 @@ from openfield.cli.shared.progress import _Bars
 from openfield.errors import Cancelled
 from openfield.record import AttemptEnd, Chunk, EpisodeEnd
 from openfield.runner.plan import Plan, make_plan
-from openfield.runner.run import RunWarning
+from openfield.runner.scheduler import RunWarning
 from support.players import Crasher, Fickle, copycat
 from support.stories import press_ctrl_c_after
 from support.worlds import tiny_trials

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from openfield.errors import JournalError
 from openfield.journal.reader import OUR_FAILURES, Run
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.runner.plan import Plan
-from openfield.runner.run import Watch, is_outdated
+from openfield.runner.scheduler import Watch, is_outdated
 
 
 @contextmanager
@@ -52,14 +53,17 @@ class _Bars:
         self._done: dict[str, int] = dict.fromkeys(cells, 0)
         self._turns, self._since = 0, time.monotonic()
         with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
-            for record in opened.cells():
-                if record.id in cells and (keep or not is_outdated(record, plan)):
-                    self._count(record.id, len(record.episodes), record.outcome)
+            played = opened.count_episodes()
+            for key, status in opened.statuses().items():
+                if key in cells and (keep or not is_outdated(cells[key], status.player, plan)):
+                    self._count(key, played.get((key, status.attempt), 0), status.outcome)
         unit = "episodes" if self._episodes else "trials"
-        for agent in dict.fromkeys(cell.agent for cell in cells.values()):
-            own = [cell for cell in cells.values() if cell.agent == agent]
-            total, done = sum(map(self._total, own)), sum(self._done[cell.id] for cell in own)
-            self._bars[agent] = progress.add_task(agent, total=total, completed=done, unit=unit, note="")
+        totals, done = Counter[str](), Counter[str]()
+        for cell in cells.values():
+            totals[cell.agent] += self._total(cell)
+            done[cell.agent] += self._done[cell.id]
+        for agent, total in totals.items():
+            self._bars[agent] = progress.add_task(agent, total=total, completed=done[agent], unit=unit, note="")
 
     def __call__(self, entry: Entry) -> None:
         cell = self._cells.get(entry.cell)

@@ -1,0 +1,331 @@
+"""Decide which cell is played next, and what follows from how each ended.
+
+Starting or finishing a cell costs the same in a plan of a hundred cells and of a million: what is left is a heap, what
+waits for another cell is found by that cell, and only what is asked for is read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import signal
+import threading
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from shlex import quote
+
+from openfield.cell import Cell, CellStatus
+from openfield.errors import Cancelled, InvalidInput, ReplayMismatch
+from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, Run
+from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd, Entry
+from openfield.registry import domain_source
+from openfield.runner.executors import Executor
+from openfield.runner.plan import Plan
+from openfield.runner.player import Job
+from openfield.runner.provenance import latest_versions, read_provenance
+
+Watch = Callable[[Entry], None]
+LOOK_SECONDS = 1.0
+"""How often a runner that waits looks whether another process has left or finished a cell."""
+AHEAD_SECONDS = 0.25
+"""Cells that will be started within this time are leased together: each commit waits for the disk."""
+MAX_AHEAD = 256
+NOT_BEGUN = CellStatus()
+
+
+class RunWarning(UserWarning):
+    """A run does something that its user may not expect: cells are played again, or wait for another process."""
+
+
+class CellScheduler:
+    """Starts the cells of a plan on an executor until all are played."""
+
+    def __init__(
+        self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None, keep: bool = False
+    ) -> None:
+        """Read how far the cells of a plan are.
+
+        Args:
+            journal: The run file, in which they are entered.
+            plan: What is to be played.
+            retry: Play cells again that an agent failed.
+            watch: Called with every entry of the record.
+            keep: Keep cells that an earlier version of an agent played.
+        """
+        self._journal = journal
+        self._plan = plan
+        self._watch = watch
+        self._retry, self._keep = retry, keep
+        self._cells = {cell.id: cell for cell in plan.cells}
+        self._reader = Run(journal.path)
+        self._journal.flush()
+        begun = self._reader.statuses()
+        self._statuses = {cell: begun[cell] for cell in self._cells if cell in begun}
+        self._attempts = {cell: status.attempt for cell, status in self._statuses.items()}  # before this run
+        self._ranks = rank_cells(plan.cells)
+        self._ready: list[tuple[int, str]] = []  # a heap of what may be started
+        self._followers: dict[str, list[str]] = {}  # what waits, by the cell it waits for
+        self._leased: deque[tuple[Cell, CellStatus]] = deque()  # what is started next
+        self._running: set[str] = set()
+        self._elsewhere: dict[str, None] = {}  # cells that another process plays
+        self._rounds = 0  # how often these were looked at again
+        self._failures: Counter[str] = Counter()
+        self._torn: set[str] = set()  # cells whose worker died
+        self._anew: set[str] = set()  # cells to be played again from the start
+        self._changed = ""  # how a world differs from its record
+        self._stopping = False
+        self._ended, self._since = 0, time.monotonic()
+        self._line_up()
+        self._say_outdated()
+
+    @property
+    def brings_news(self) -> bool:
+        """Whether there is something to play, or an agent is not the one that the run file knows."""
+        known = latest_versions(read_provenance(self._reader.facts, self._journal.path))
+        return bool(self._ready) or any(known.get(pair) != code.version for pair, code in self._plan.codes.items())
+
+    def run(self, executor: Executor) -> None:
+        """Play all cells that are left, and wait for those that another process plays.
+
+        Args:
+            executor: Plays them, and gives what comes of them to `emit`. It is closed in the end.
+        """
+        try:
+            with _on_signals(lambda: self._stop(executor)):
+                while self._running or (self._is_something_left and not self._stopping):
+                    self._start_some(executor)
+                    if self._running:
+                        executor.poll()
+                    elif self._elsewhere and not self._stopping:
+                        self._wait()
+                    if self._changed:
+                        executor.stop()
+        finally:
+            executor.close()
+            self._reader.close()
+        self._journal.flush()
+        self._conclude()
+
+    def emit(self, *entries: Entry) -> None:
+        """Record what comes of a cell, and take note of its end."""
+        self._journal.add(*entries)
+        for entry in entries:
+            if isinstance(entry, AttemptEnd):
+                self._finish(entry)
+            if self._watch is not None:
+                self._watch(entry)
+
+    @property
+    def _is_something_left(self) -> bool:
+        return bool(self._leased or self._ready or self._elsewhere or self._followers)
+
+    def _line_up(self) -> None:
+        """Put the cells that are left in line, or behind the cells that they come after."""
+        left = {cell for cell in self._cells if self._is_left(cell, self._statuses.get(cell, NOT_BEGUN))}
+        for cell in left:
+            after = self._cells[cell].after
+            if after in left:
+                self._followers.setdefault(str(after), []).append(cell)
+            else:
+                self._ready.append((self._ranks[cell], cell))
+        heapq.heapify(self._ready)
+
+    def _conclude(self) -> None:
+        """Say why cells are left, if any are."""
+        path = self._journal.path
+        if self._changed:
+            raise ReplayMismatch(
+                f"{self._changed} The earlier record is unchanged. Restore the world or its data to go on, "
+                "use another run file, or play such cells again with --retry."
+            )
+        if self._stopping:
+            raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(path))}")
+
+    def _start_some(self, executor: Executor) -> None:
+        while executor.free and not self._stopping and (self._leased or self._ready):
+            if not self._leased:
+                self._lease(executor.free)
+            if self._leased:
+                self._start(*self._leased.popleft(), executor)
+        idle = not (self._leased or self._ready or self._running or self._elsewhere or self._stopping)
+        if idle and self._followers:
+            raise InvalidInput("The trials that are left wait for each other (`after`).")
+
+    def _lease(self, free: int) -> None:
+        """Lease the cells that are started next. Others may have played some, or be at it."""
+        pace = self._ended / max(time.monotonic() - self._since, AHEAD_SECONDS)
+        count = min(len(self._ready), free + min(int(pace * AHEAD_SECONDS), MAX_AHEAD))
+        wanted = [heapq.heappop(self._ready)[1] for _ in range(count)]
+        for cell, (leased, status) in self._journal.take(wanted, self._is_left).items():
+            if leased:
+                self._leased.append((self._cells[cell], status))
+            elif self._is_left(cell, status):
+                self._elsewhere[cell] = None
+            else:
+                self._take_as_played(cell, status)
+
+    def _start(self, cell: Cell, status: CellStatus, executor: Executor) -> None:
+        self._running.add(cell.id)
+        attempt, steps = status.attempt, status.steps
+        anew = cell.id in self._anew or (not self._keep and is_outdated(cell, status.player, self._plan))
+        if not attempt or anew or not (status.outcome in RESUMABLE or cell.id in self._torn):
+            attempt, steps = attempt + 1, 0
+            fingerprint = self._plan.fingerprints.get((cell.trial.domain, cell.agent))
+            self._journal.add_anew(cell.id, attempt, fingerprint=fingerprint)
+        start = None
+        if cell.after is not None:
+            self._journal.flush()  # a worker reads the agent that the other trial left
+            before = self._statuses[cell.after]
+            if before.outcome not in SCORED:
+                self.emit(AttemptEnd(cell.id, attempt, str(before.outcome), self._explain(cell.after), 0.0))
+                return
+            start = self._cells[cell.after], before.attempt
+        source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
+        agent, domain = self._plan.agents[cell.agent], source or cell.trial.domain
+        executor.start(Job(cell, attempt, agent, domain, path, steps, start, self._plan.isolation))
+
+    def _explain(self, failed: str) -> str:
+        """Return why a cell that comes after a failed one is not played."""
+        (record,) = self._reader.cells(with_episodes=False, only=failed)
+        return f"The trial it comes after ended as {record.outcome}: {record.note or 'nothing more is known.'}"
+
+    def _finish(self, entry: AttemptEnd) -> None:
+        """Take note of an outcome. Failures of our own and superseded attempts put the cell back in line."""
+        self._running.discard(entry.cell)
+        self._statuses[entry.cell] = CellStatus(entry.attempt, entry.outcome)
+        self._ended += 1
+        self._failures[entry.cell] += entry.outcome in OUR_FAILURES
+        (self._torn.add if entry.torn else self._torn.discard)(entry.cell)
+        again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MAX_RETRIES
+        differs = entry.outcome == "cancelled" and bool(entry.note)
+        if differs and self._retry:
+            self._anew.add(entry.cell)
+        elif differs:
+            self._changed = f"Cell {entry.cell}: {entry.note}"
+        if entry.outcome == "superseded":
+            told = f"{self._cells[entry.cell].agent}, cell {entry.cell}: {entry.note}"
+            warnings.warn(told, RunWarning, stacklevel=4)
+        if again or entry.outcome == "superseded" or (differs and self._retry):
+            self._put_in_line([entry.cell])
+        else:
+            self._put_in_line(self._followers.pop(entry.cell, ()))
+            self._stopping |= entry.outcome == "cancelled"  # a player who leaves is not asked to play the next trial
+
+    def _put_in_line(self, cells: Iterable[str]) -> None:
+        for cell in cells:
+            heapq.heappush(self._ready, (self._ranks[cell], cell))
+
+    def _stop(self, executor: Executor) -> None:
+        self._stopping = True
+        executor.stop()
+
+    def _wait(self) -> None:
+        """Wait a moment for cells that another process plays, and put them back in line: it may leave some."""
+        if self._rounds:  # in the first round it may have left them since they were asked for
+            self._sleep()
+        self._rounds += 1
+        waiting, self._elsewhere = self._elsewhere, {}
+        self._put_in_line(waiting)
+
+    def _sleep(self) -> None:
+        """Wait a moment, and say the first time what for."""
+        if self._rounds == 1:
+            text = f"Waiting for {count_cells(self._elsewhere)} that another process plays. Ctrl-C ends the waiting."
+            warnings.warn(text, RunWarning, stacklevel=5)
+        until = time.monotonic() + LOOK_SECONDS
+        while time.monotonic() < until and not self._stopping:
+            time.sleep(LOOK_SECONDS / 10)
+
+    def _take_as_played(self, cell: str, status: CellStatus) -> None:
+        """Take note of a cell that another process has played."""
+        self._statuses[cell] = status
+        self._put_in_line(self._followers.pop(cell, ()))
+        if self._watch is not None and status.outcome is not None:
+            self._watch(AttemptEnd(cell, status.attempt, status.outcome, "", 0.0))
+
+    def _say_outdated(self) -> None:
+        """Say which cells an earlier version of an agent played, and what becomes of them."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for key, status in self._statuses.items():
+            cell = self._cells[key]
+            if status.player is not None and is_outdated(cell, status.player, self._plan):
+                found.setdefault((cell.trial.domain, cell.agent), []).append(status.player)
+        if not found:
+            return
+        told = read_provenance(self._reader.facts, self._journal.path)
+        known = {each.fingerprint: each for one in told for agents in one.agents.values() for each in agents.values()}
+        for pair, players in found.items():
+            before, now = known.get(players[-1]), self._plan.codes[pair].version
+            why = "" if before is None else f" ({', '.join(before.differences(now))} changed)"
+            then = "kept and marked." if self._keep else "played again; --keep keeps them."
+            text = f"An earlier version of {pair[1]} played {count_cells(players)}{why}. They are {then}"
+            warnings.warn(text, RunWarning, stacklevel=4)
+
+    def _is_left(self, cell: str, status: CellStatus) -> bool:
+        """Return whether a cell is to be played: another process may have tried a failed one again meanwhile."""
+        if not self._keep and is_outdated(self._cells[cell], status.player, self._plan):
+            return True
+        return is_left(status.outcome, self._retry and status.attempt <= self._attempts.get(cell, 0))
+
+
+def rank_cells(cells: Iterable[Cell]) -> dict[str, int]:
+    """Return the place of every cell in the order of play: every agent meets the first trial of each scenario first.
+
+    A run that is cut short then has something to say about all agents and all scenarios.
+    """
+    numbers: Counter[tuple[str, tuple[str, ...], bool]] = Counter()
+    places: dict[str, int] = {}  # of trials within their scenario
+    planned = list(cells)
+    for trial in (cell.trial for cell in planned):
+        if trial.id not in places:
+            scenario = trial.domain, trial.novelty, trial.is_unchanged_twin
+            places[trial.id] = numbers[scenario]
+            numbers[scenario] += 1
+    planned.sort(key=lambda cell: places[cell.trial.id])
+    return {cell.id: rank for rank, cell in enumerate(planned)}
+
+
+def is_left(outcome: str | None, retry: bool) -> bool:
+    """Return whether a cell is still to be played. Failures of an agent are tried again only on request."""
+    return outcome not in SCORED and (retry or outcome is None or not outcome.startswith("agent_"))
+
+
+def is_outdated(cell: Cell, player: str | None, plan: Plan) -> bool:
+    """Return whether an earlier version of the agent played a cell; without fingerprints nothing is known.
+
+    Args:
+        cell: What was planned.
+        player: The fingerprint of the agent that played it.
+        plan: What is to be played now.
+    """
+    current = plan.fingerprints.get((cell.trial.domain, cell.agent))
+    return None not in (player, current) and player != current
+
+
+def count_cells(cells: Collection[object]) -> str:
+    """Return how many cells there are, in words."""
+    return "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+
+
+@contextmanager
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Stop gently on the first Ctrl-C or request to terminate, and at once on a second Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+        os.write(2, b"Stopping after the turn under way. Ctrl-C again stops at once.\n")  # safe in a handler
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
