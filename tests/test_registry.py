@@ -33,14 +33,14 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Installs entry points that are not there."""
 
     def install(group: str, **values: str) -> None:
-        real = registry.entry_points
+        real = registry.installed_points
 
-        def fake(**wanted: str) -> Any:
-            if wanted["group"] == group:
+        def fake(wanted: str) -> Any:
+            if wanted == group:
                 return [EntryPoint(name, value, group) for name, value in values.items()]
-            return real(**wanted)
+            return real(wanted)
 
-        monkeypatch.setattr(registry, "entry_points", fake)
+        monkeypatch.setattr(registry, "installed_points", fake)
 
     return install
 
@@ -151,7 +151,7 @@ def test_a_plugin_cannot_take_a_name_of_ours(monkeypatch: pytest.MonkeyPatch) ->
     points = [
         EntryPoint("random", f"{place}:RandomAgent", "g") for place in ("support.players", "openfield.agents.random")
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    monkeypatch.setattr(registry, "installed_points", lambda group: points)
     with pytest.warns(
         PluginWarning, match="taken by openfield.agents.random:RandomAgent; support.players:RandomAgent is not"
     ):

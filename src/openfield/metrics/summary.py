@@ -174,11 +174,12 @@ def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | N
 def remark_trials(cells: Iterable[CellRecord]) -> str:
     """Return what the domain of these cells says of their trials; nothing if it is not known here."""
     trials = {cell.trial.id: cell.trial for cell in cells}
-    said: dict[str, None] = {}
-    for trial in trials.values():
+    domains: dict[str, RemarksTrials] = {}
+    for name in {trial.domain for trial in trials.values()}:
         with suppress(OpenfieldError):
-            domain = known_domain(trial.domain)
-            said |= {domain.remark(trial): None} if isinstance(domain, RemarksTrials) else {}
+            if isinstance(domain := known_domain(name), RemarksTrials):
+                domains[name] = domain
+    said = {domains[trial.domain].remark(trial): None for trial in trials.values() if trial.domain in domains}
     versions = sorted({trial.version for trial in trials.values()})
     mixed = f"trials of versions {', '.join(map(str, versions))} are taken together, whose rules differ"
     return "; ".join(filter(None, (*said, mixed if len(versions) > 1 else "")))

@@ -63,7 +63,7 @@ def show(
         elif cell is None:
             if turn is not None or gif is not None:
                 raise InvalidInput(f"{'--gif' if turn is None else '--turn'} needs --cell.")
-            _show_cells(opened.cells(), json)
+            _show_cells(opened, json)
         elif gif is not None:
             from openfield.report.film import write_film
 
@@ -118,16 +118,18 @@ def _list_users(run: Run) -> dict[str, list[str]]:
     return users
 
 
-def _show_cells(cells: list[CellRecord], as_json: bool) -> None:
+def _show_cells(run: Run, as_json: bool) -> None:
     titles = ("cell", "agent", "domain", "novelty", "outcome", "episodes", "turns", "note")
-    print_rows(titles, [_cell_row(cell) for cell in cells], as_json)
+    episodes = run.count_episodes()
+    rows = (_cell_row(cell, episodes.get((cell.id, cell.attempt), 0)) for cell in run.cells(with_episodes=False))
+    print_rows(titles, rows, as_json)
 
 
-def _cell_row(cell: CellRecord) -> tuple[object, ...]:
+def _cell_row(cell: CellRecord, episodes: int) -> tuple[object, ...]:
     trial = cell.trial
     twin = " (unchanged)" if trial.novelty and not trial.is_changed else ""
     planned = cell.id, cell.agent, trial.domain, ("+".join(trial.novelty) or "none") + twin
-    return *planned, cell.outcome or "not over", len(cell.episodes), cell.steps, cell.note
+    return *planned, cell.outcome or "not over", episodes, cell.steps, cell.note
 
 
 def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -> None:
