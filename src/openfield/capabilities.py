@@ -272,7 +272,7 @@ class Curriculum(NamedTuple):
 
 @runtime_checkable
 class HasCurriculum(Protocol):
-    """Plays tasks one after the other, which the metric `gradual` measures."""
+    """Plays tasks one after the other, which the metrics `gradual` and `borders` measure."""
 
     def curriculum(self, trial: Trial) -> Curriculum:
         """Return the curriculum of a trial. It may run no code that the trial names."""

@@ -70,7 +70,8 @@ def known_domain(name: str, source: str = "") -> Domain[Any]:
     Raises:
         UnknownName: It is neither.
     """
-    if name not in domain_names() or source not in ("", name, absolute(domain_source(name))):
+    known = name in _domains or name in domain_names()  # names of installed ones are read from their packages each time
+    if not known or source not in ("", name, absolute(domain_source(name))):
         raise UnknownName("domain", name, domain_names())
     return find_domain(name)
 

@@ -233,8 +233,10 @@ def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | Doma
 
 
 def _state(cell: CellRecord, run: Run) -> CellRecord:
-    """Return a cell with its beliefs step by step, if its test counts steps."""
-    if not any(phase.steps for phase in cell.trial.phases):
+    """Return a cell with its beliefs step by step, if its test counts steps or has only borders between tasks."""
+    from openfield.metrics.curricula.instances import has_borders
+
+    if not any(phase.steps for phase in cell.trial.phases) and not has_borders(cell.trial):
         return cell
     return msgspec.structs.replace(cell, stated=run.stated_beliefs(cell.id, cell.attempt))
 

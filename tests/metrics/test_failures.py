@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from openfield.core import Belief
-from openfield.journal.reader import CellRecord
+from openfield.journal.reader import CellRecord, StatedBeliefs
 from openfield.metrics import BUILT_IN
+from openfield.metrics.curricula.gradual import GRADUAL
 from openfield.metrics.failures import apply_policy, has_failed
-from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.summary import list_numbers, summarise
 from openfield.trial import Phase
@@ -95,7 +95,7 @@ def worst_of(number: Number, values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("metric", BUILT_IN, ids=lambda metric: metric.name)
-@pytest.mark.parametrize("kind", ["any", "long", "lost", "tasks", "words", "samples"])
+@pytest.mark.parametrize("kind", ["any", "long", "lost", "tasks", "borders", "words", "samples"])
 def test_quitting_never_pays_in_any_row(metric: Metric, kind: str) -> None:
     """An agent that does badly and goes on is at least as good as the same one that stops."""
     whole = bad_cells()[kind]
@@ -126,6 +126,7 @@ def bad_cells() -> dict[str, CellRecord]:
         "long": replace(long, trial=replace(long.trial, phases=script)),
         "lost": losing_cell(),
         "tasks": learning_cell(),
+        "borders": retested_cell(),
         "words": describing_cell(),
         "samples": sorting_cell(),
     }
@@ -156,6 +157,22 @@ def learning_cell() -> CellRecord:
     phases = (Phase("test", steps=400), Phase("test", 0, ("swap",), 800))
     played = (replace(one, detail=detail, turns=100) for one, detail in zip(cell.episodes, details, strict=True))
     return replace(cell, trial=replace(cell.trial, phases=phases, window=(400, 400)), episodes=tuple(played))
+
+
+def retested_cell() -> CellRecord:
+    """Return a cell of a curriculum with a retest and no novelty, whose beliefs cross the threshold at odd places."""
+    settings = {"tasks": ["micro1", "micro2"], "retest": True, "strict": True, "max_steps": 4_000_000}
+    trial = make_trial(domain="commai", version=2, phases=(Phase("test"),), settings=settings | {"task_budget": 10**6})
+    tasks, marks = "1111112211222", ["+-" * 10, *["++" * 10] * 5, "+-" * 10, "--" * 10, "+-" * 10, *["--" * 10] * 4]
+    cell = make_cell([], [0.1] * len(tasks), trial=trial)
+    told = {"steps": 300, "interruptions": 90, "of": 4}
+    details = [
+        told | {"task": f"micro{task}", "marks": mark, "solved": "-" not in mark, "at": int(task) + 2 * (number > 7)}
+        for number, (task, mark) in enumerate(zip(tasks, marks, strict=True))
+    ]
+    played = (replace(one, detail=detail, turns=300) for one, detail in zip(cell.episodes, details, strict=True))
+    beliefs = tuple((step, float(step % 2)) for step in (1, 2, 5, 6, 1801, 2001))
+    return replace(cell, episodes=tuple(played), stated=StatedBeliefs(beliefs, None, 3900))
 
 
 def test_a_failed_task_takes_all_steps_that_its_trial_or_its_domain_allows() -> None:

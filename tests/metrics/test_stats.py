@@ -24,6 +24,7 @@ from openfield.metrics.stats import (
     estimate_mean,
     estimate_paired_improvement,
     estimate_rate,
+    estimate_ratio,
     interquartile_mean,
     share_below,
     t_quantile,
@@ -48,6 +49,7 @@ class TestText:
             lambda v: estimate_improvement(v, v),
             lambda v: estimate_paired_improvement(v, v),
             lambda v: bound_mean(v, (0.0, 1.0)),
+            lambda v: estimate_ratio(dict(enumerate(v)), dict.fromkeys(range(len(v)), 1.0)),
         ],
     )
     @pytest.mark.parametrize(
@@ -64,6 +66,10 @@ class TestText:
     def test_shows_a_p_value(self) -> None:
         assert str(Estimate(0.9, 0.6, 0.98, 7, p=0.0123)) == "0.90 [0.60, 0.98], p=0.012"
         assert str(Estimate(0.9, None, None, 3, p=0.0001)) == "0.90, 3 trials, p<0.001"
+
+    def test_says_what_a_number_exceeds(self) -> None:
+        assert str(Estimate(None, None, None, 6, beyond=30000.0)) == "> 30,000"
+        assert str(Estimate(None, None, None, 2, beyond=500.0)) == "> 500, 2 trials"
 
     def test_says_when_there_is_no_interval(self) -> None:
         assert str(estimate_count([2.0] * 7)) == "2.00 (all 7 equal)"
@@ -175,6 +181,30 @@ class TestRate:
             for p in np.linspace(0.005, 0.995, 100)
         ]
         assert 0.93 <= statistics.fmean(covered) <= 0.97
+
+
+class TestRatio:
+    def test_is_students_interval_on_the_logarithm_of_pairs(self) -> None:
+        above, below = {1: 2.0, 2: 4.0, 3: 6.0, 4: 3.0, 5: 5.0}, {1: 1.0, 2: 3.0, 3: 2.0, 4: 2.0, 5: 2.0}
+        gaps = [above[key] / 4 - below[key] / 2 for key in above]
+        width = stats.t.ppf(0.975, 4) * statistics.stdev(gaps) / math.sqrt(5)
+        found = estimate_ratio(above, below)
+        assert (found.mean, found.n) == (2.0, 5)
+        assert (found.low, found.high) == pytest.approx((2 * math.exp(-width), 2 * math.exp(width)))
+
+    def test_samples_without_pairs_add_their_errors(self) -> None:
+        values = [2.0, 4.0, 6.0, 3.0, 5.0]
+        apart = estimate_ratio(dict(enumerate(values)), dict(enumerate(values, 10)))
+        error = statistics.stdev(values) / 4 / math.sqrt(5)
+        width = stats.t.ppf(0.975, 4) * math.sqrt(2 * error**2 * (4 / 5) * (10 / 9))
+        assert (apart.low, apart.high) == pytest.approx((math.exp(-width), math.exp(width)))
+
+    def test_has_no_interval_without_spread_and_no_value_without_a_divisor(self) -> None:
+        same = dict.fromkeys(range(5), 2.0)
+        assert estimate_ratio(same, same) == Estimate(1.0, None, None, 5, "all 5 equal")
+        assert estimate_ratio(dict.fromkeys(range(5), 0.0), same).mean == 0.0
+        assert estimate_ratio(same, dict.fromkeys(range(5), 0.0)).mean is None
+        assert estimate_ratio({}, same).mean is None
 
 
 class TestInterquartileMean:

@@ -9,8 +9,9 @@ import duckdb
 import msgspec
 import pytest
 
+import openfield as of
 from openfield.errors import MissingExtra, UnknownName
-from openfield.report.export import FORMATS, Row, list_rows, write_episodes, write_numbers
+from openfield.report.export import FORMATS, Row, list_rows, write_episodes, write_estimates, write_numbers
 from support.records import make_cell, make_run
 
 CELLS = [make_cell([0.25], [None], [0.5], [None, 0.1, 0.9], agent='a,"b"'), *make_run(trials=2)]
@@ -96,3 +97,19 @@ def test_numbers_of_cells_read_back_in_every_format(tmp_path: Path) -> None:
     names, _, found_again = read_parquet(tmp_path / "x.parquet")
     assert rows == [dict(zip(names, row, strict=True)) for row in found_again]
     assert [(row["cell"], row["m"], row["n"]) for row in rows] == [(cell.id, 0.5, None) for cell in CELLS]
+
+
+def test_estimates_say_which_version_played_and_which_task_they_are_about(tmp_path: Path) -> None:
+    trials = of.trials("commai", 5, design="gradual", tasks="micro4,micro2", task_budget=200)
+    result = of.run(["echo"], trials, tmp_path / "run.sqlite")
+    result.cells = [msgspec.structs.replace(cell, version="earlier") for cell in result.cells]
+    for form in FORMATS:
+        assert write_estimates(tmp_path / f"x.{form}", result.summary(), form) > 20
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "x.jsonl").read_bytes().splitlines()]
+    found = {(row["task"], row["number"]): row for row in rows}
+    assert found["", "tasks_solved"]["agent_version"] == "earlier in 5 of 5 cells"
+    assert found["micro2", "task_transfer"]["agent_version"] == "earlier in 15 of 15 cells"
+    assert found["micro4", "task_transfer"]["mean"] == 1.0
+    assert found["micro4", "task_steps"]["mean"] == found["micro4", "task_alone"]["mean"] == 50.0
+    assert found["", "task_transfer"]["n"] == 5
+    assert found["", "steps_median"]["beyond"] is None

@@ -22,6 +22,7 @@ from openfield.errors import Cancelled, InvalidInput, MissingExtra, ReplayMismat
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, EpisodeEnd
+from openfield.report.words import describe_basis
 from openfield.result import Result
 from openfield.runner.plan import make_cells
 from openfield.runner.scheduler import RunWarning
@@ -376,7 +377,11 @@ def test_cells_of_an_earlier_version_can_be_kept_and_are_marked(path: Path, edit
         result = of.run(agents, trials, path, keep=True) if again == "run" else of.resume(path, keep=True, trust=True)
     assert all(found == (found[0], "done", 1) for found in outcomes(path))
     marks = {group.agent: group.versions for group in result.summary().groups}
-    assert marks == {"mine": "earlier in 1 of 2 cells" if again == "run" else "earlier in 1 of 1 cells", "other": ""}
+    words = "earlier in 1 of 2 cells" if again == "run" else "earlier in 1 of 1 cells"
+    assert marks == {"mine": words, "other": ""}
+    (pair,) = result.summary().comparisons
+    assert pair.versions == f"version of mine {words}"
+    assert describe_basis(pair).endswith(f"; version of mine {words}")
 
 
 def test_a_cell_that_an_edited_agent_had_begun_starts_again_unless_it_is_kept(path: Path, edit: Any) -> None:

@@ -2,16 +2,17 @@
 
 Start with `metric`, which says what a metric is, and `performance`, the simplest ones. A metric measures one cell;
 `scenario` groups cells by scenario and agent, `summary` estimates each number (`stats`), and `comparison` compares the
-agents. `metrics.json` has the titles and notes of all numbers, `openset` the measures for samples of known and unknown
-classes.
+agents. `metrics.json` has the titles and notes of all numbers, `curricula` the measures for tasks that follow each
+other, `openset` those for samples of known and unknown classes.
 """
 
 from __future__ import annotations
 
 from openfield.metrics.characterisation import CHARACTERISATION
 from openfield.metrics.comparison import Comparison
+from openfield.metrics.curricula.borders import BORDERS
+from openfield.metrics.curricula.gradual import GRADUAL
 from openfield.metrics.detection import DETECTION, PASSIVE
-from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Kind, Metric, Number
 from openfield.metrics.openset.cells import OPENSET
 from openfield.metrics.performance import ADAPTATION, PERFORMANCE, WINNING
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 BUILT_IN = (
-    *(PERFORMANCE, WINNING, DETECTION, ADAPTATION, PASSIVE, GRADUAL, PROGRAMME, BASELINE, CHARACTERISATION, OPENSET),
+    *(PERFORMANCE, WINNING, DETECTION, ADAPTATION, PASSIVE, GRADUAL, BORDERS),
+    *(PROGRAMME, BASELINE, CHARACTERISATION, OPENSET),
 )
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

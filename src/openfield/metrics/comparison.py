@@ -47,6 +47,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """The same, corrected by Holm's rule for all comparisons of the scenario."""
     family: int = 0
     """The number of comparisons that it is corrected for."""
+    versions: str = ""
+    """Which cells of the two the latest known version of an agent did not play, in words; empty if it played all."""
 
 
 def compare_agents(scores: Mapping[Key, Scores], intervals: Intervals = "usual") -> Iterator[Comparison]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.concordance import estimate_concordance
+from openfield.metrics.curricula.instances import has_borders
 from openfield.metrics.metric import Pooled, built_in, undefined
 from openfield.metrics.performance import mean, performances, split_periods
 from openfield.metrics.stats import Estimate
@@ -57,8 +58,11 @@ PUBLISHED = (
 def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     """Compute whether the change was detected, the delay in episodes, and the false alarms before the onset.
 
-    An unchanged twin of a changed trial has false alarms of its own.
+    An unchanged twin of a changed trial has false alarms of its own. Where tasks follow each other and nothing else
+    changes, a belief is about the borders between them: the metric `borders` measures it, and there is no alarm.
     """
+    if has_borders(cell.trial):
+        return undefined(DETECTION)
     periods = split_periods(cell)
     alarms = sum(episode.detected for episode in periods.before) if periods.before else None
     alarmed = None if alarms is None else float(alarms > 0)

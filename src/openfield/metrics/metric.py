@@ -22,6 +22,8 @@ Kind = Literal["mean", "rate", "count"]
 Better = Literal["higher", "lower", ""]
 Period = Literal["before", "after"]
 """Periods of the test: before the onset, and from the onset on."""
+Within = Literal["before", "after", "budget"]
+"""What bounds a number: the episodes of a period, or the steps in which a curriculum must be solved."""
 Measure = Callable[[CellRecord], Mapping[str, float | None]]
 Relate = Callable[[Sequence[CellRecord], str | None], Measure]
 """Makes the measure of each cell from all cells and the name of the baseline agent, if one was asked for."""
@@ -42,8 +44,9 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     better: Better = "higher"
     bounds: Range | None = (0.0, 1.0)
     """The values it must lie between; `stats.FROM_ZERO` if it is never negative, None if there are no bounds."""
-    within: Period | None = None
-    """The period whose episodes a count cannot exceed: where its conservative interval ends, and a failed trial is."""
+    within: Within | None = None
+    """What it cannot exceed: the episodes of a period, or the budget of a curriculum. There a failed trial is, and the
+    conservative interval ends."""
     belief: bool = False
     """Not defined for an agent that states no belief and fails no episode in a whole scenario."""
     pooled: bool = False
@@ -133,9 +136,9 @@ def worst_numbers(metric: Metric, cell: CellRecord) -> dict[str, float | None]:
     """Return the worst numbers that a failed cell can have: a count has all episodes of its period."""
     test = [episode.novel for episode in cell.episodes if episode.phase == "test"]
     onset = test.index(True) if True in test else len(test)
-    most: dict[Period | None, float] = {"before": onset, "after": len(test) - onset}
+    most: dict[Within | None, float] = {"before": onset, "after": len(test) - onset}
     return {
-        number.name: most[number.within] or None if number.within and number.better == "lower" else number.worst
+        number.name: most[number.within] or None if number.within in most and number.better == "lower" else number.worst
         for number in metric.numbers
         if not number.pooled
     }

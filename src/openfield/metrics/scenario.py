@@ -56,3 +56,14 @@ def is_control(cells: Iterable[CellRecord]) -> bool:
 def sort_cells(cells: Iterable[CellRecord]) -> list[CellRecord]:
     """Return cells in an order that does not depend on how they were played."""
     return sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id))
+
+
+def say_versions(cells: Iterable[CellRecord]) -> str:
+    """Return in words which cells the latest known version of an agent did not play; empty if it played all."""
+    begun = [cell for cell in cells if cell.attempt]
+    earlier, unknown = (sum(cell.version == kind for cell in begun) for kind in ("earlier", "unknown"))
+    players = {cell.player for cell in begun if cell.player is not None}
+    said = [f"earlier in {earlier} of {len(begun)} cells"] if earlier else []
+    said += [f"{len(players)} versions"] if len(players) > 1 and not earlier else []
+    said += [f"unknown in {unknown} of {len(begun)} cells"] if unknown else []
+    return ", ".join(said)

@@ -10,7 +10,7 @@ The quantiles are computed here: importing SciPy for them would cost over a seco
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -56,11 +56,13 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
     p: float | None = None
     """The p-value, for a number that has one."""
+    beyond: float | None = None
+    """What the number exceeds, where only that is known."""
 
     def __str__(self) -> str:
         """Return `0.62 [0.51, 0.72]`, or the value and why there is no interval."""
         if self.mean is None:
-            return "–"
+            return "–" if self.beyond is None else f"> {self.beyond:,.0f}{self._say_interval()}"
         return f"{self.mean:z.2f}{self._say_interval()}{'' if self.p is None else f', {say_p(self.p)}'}"
 
     def _say_interval(self) -> str:
@@ -112,6 +114,31 @@ def estimate_count(values: Sequence[float]) -> Estimate:
     mean, error = float(sample.mean()), float(sample.std(ddof=1)) / math.sqrt(n)
     factor = math.exp(t_quantile(n - 1) * error / mean)
     return Estimate(mean, mean / factor, max(mean * factor, _skewed_limits(sample)[1]), n)
+
+
+def estimate_ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Estimate:
+    """Estimate the mean of one sample divided by that of another, with Student's interval on its logarithm.
+
+    Values with the same key, such as a seed, are a pair; the error is that of the pairs, by linearisation.
+    """
+    n = min(len(above), len(below))
+    if not n:
+        return _few(())
+    over, under = (math.fsum(sample.values()) / len(sample) for sample in (above, below))
+    if not under:
+        return Estimate(None, None, None, n)
+    if n < MIN_TRIALS:
+        return Estimate(over / under, None, None, n, FEW)
+    if not over:
+        return Estimate(0.0, None, None, n, f"all {n} equal")
+    shares = {key: (value / over - 1) / len(above) for key, value in above.items()}
+    for key, value in below.items():
+        shares[key] = shares.get(key, 0.0) - (value / under - 1) / len(below)
+    error = math.sqrt(math.fsum(share**2 for share in shares.values()) * len(shares) / (len(shares) - 1))
+    if error <= 1e-12:
+        return Estimate(over / under, None, None, n, f"all {n} equal")
+    factor = math.exp(t_quantile(n - 1) * error)
+    return Estimate(over / under, over / under / factor, over / under * factor, n)
 
 
 def estimate_rate(values: Sequence[float]) -> Estimate:

@@ -6,7 +6,7 @@ It turns the metrics of single trials into what a report shows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -15,10 +15,12 @@ from openfield.capabilities import RemarksTrials
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import Comparison, compare_agents
+from openfield.metrics.curricula.instances import assume_curriculum
+from openfield.metrics.curricula.tasks import CurriculumResults, summarise_tasks
 from openfield.metrics.failures import Policy, apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.performance import count_episodes, mean, performances, pick_after, split_periods
-from openfield.metrics.scenario import Key, Scenario, group_cells, is_control, sort_cells
+from openfield.metrics.scenario import Key, Scenario, group_cells, is_control, say_versions, sort_cells
 from openfield.metrics.stats import (
     Estimate,
     Intervals,
@@ -90,6 +92,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The rule of the intervals."""
     policy: Policy = "count"
     """Whether trials that an agent failed count or are left out."""
+    curricula: tuple[CurriculumResults, ...] = ()
+    """The tasks of agents that play a curriculum, one by one."""
 
 
 def summarise(
@@ -111,15 +115,27 @@ def summarise(
     members = group_cells(known)
     rivals = {key: score_trials(played) for key, played in members.items() if not is_control(played)}
     judged = [cell for cell in known if not cell.control]
+    groups = tuple(_summarise_group(key, played, metrics, intervals) for key, played in members.items())
     return Summary(
         list_numbers(metrics),
-        tuple(_summarise_group(key, played, metrics, intervals) for key, played in members.items()),
-        tuple(compare_agents(rivals, intervals)),
+        groups,
+        tuple(_mark_versions(compare_agents(rivals, intervals), groups)),
         count_outcomes(judged),
         list_failures(judged),
         intervals,
         policy,
+        tuple(filter(None, (summarise_tasks(key, played, known, intervals) for key, played in members.items()))),
     )
+
+
+def _mark_versions(comparisons: Iterable[Comparison], groups: Iterable[AgentResults]) -> Iterator[Comparison]:
+    """Yield comparisons that say whose cells the latest known version of an agent did not play."""
+    known = {(group.scenario, group.agent): group.versions for group in groups}
+    for one in comparisons:
+        said = [
+            f"version of {agent} {words}" for agent in (one.first, one.second) if (words := known[one.scenario, agent])
+        ]
+        yield msgspec.structs.replace(one, versions="; ".join(said)) if said else one
 
 
 def _summarise_group(
@@ -216,17 +232,6 @@ def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
     return {outcome: counts[outcome] for outcome in order}
 
 
-def say_versions(cells: Iterable[CellRecord]) -> str:
-    """Return in words which cells the latest known version of an agent did not play; empty if it played all."""
-    begun = [cell for cell in cells if cell.attempt]
-    earlier, unknown = (sum(cell.version == kind for cell in begun) for kind in ("earlier", "unknown"))
-    players = {cell.player for cell in begun if cell.player is not None}
-    said = [f"earlier in {earlier} of {len(begun)} cells"] if earlier else []
-    said += [f"{len(players)} versions"] if len(players) > 1 and not earlier else []
-    said += [f"unknown in {unknown} of {len(begun)} cells"] if unknown else []
-    return ", ".join(said)
-
-
 def list_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
     """List the failures that kept cells from being scored, by outcome and agent."""
     notes: dict[tuple[str, str], list[str]] = {}
@@ -275,11 +280,14 @@ def estimate(
         return estimate_rate(values)
     if number.kind == "count":
         return estimate_count(values)
-    return estimate_mean(values, number.bounds)
+    return estimate_mean(values, _find_range(number, cells))
 
 
 def _find_range(number: Number, cells: Iterable[CellRecord]) -> Range | None:
-    """Return the range of a number; that of a count ends with the episodes its trials have."""
+    """Return the range of a number; that of a count ends with the episodes its trials have, that of steps with them."""
+    if number.within == "budget":
+        steps = [assume_curriculum(cell.trial).steps for cell in cells]
+        return (0.0, float(max(steps))) if steps and all(steps) else number.bounds
     if number.kind != "count":
         return number.bounds
     counts = [count_episodes(cell.trial, number.within) for cell in cells] if number.within else []

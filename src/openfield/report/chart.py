@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
+from openfield.metrics.curricula.instances import has_borders
 from openfield.metrics.performance import mean, performances, split_periods
 from openfield.metrics.summary import score_trials
 
@@ -78,7 +79,7 @@ def draw_curves(played: Mapping[str, Sequence[CellRecord]], faint: int, single: 
         return ""
     panels = "".join(_draw_agent(agent, cells, curves, faint) for agent, cells, curves in traced)
     singles = "".join(_draw_singles(agent, cells, curves, single) for agent, cells, curves in traced if single)
-    key = _draw_key(*KEY, *([ONSET] if any(_has_onset(cells) for _, cells, _ in traced) else []))
+    key = draw_key(*KEY, *([ONSET] if any(_has_onset(cells) for _, cells, _ in traced) else []))
     return f'<h3>Episode by episode</h3>{key}<div class="panels">{panels}</div>{singles}'
 
 
@@ -132,18 +133,21 @@ def pick_evenly(items: Sequence[T], most: int) -> list[T]:
 
 
 def _trace(cell: CellRecord, step: int) -> Curve:
-    """Return one curve. Episodes are averaged in bins of `step` that never cross the onset."""
-    parts = split_periods(cell)
+    """Return one curve. Episodes are averaged in bins of `step` that never cross the onset.
+
+    Where only tasks change, a belief is no alarm and has no mark.
+    """
+    parts, marked = split_periods(cell), not has_borders(cell.trial)
     origin = len(parts.training) + (len(parts.before) if parts.after else 0)
     bins: dict[int, list[Episode]] = {}
     for index, episode in enumerate((*parts.training, *parts.before, *parts.after)):
         bins.setdefault((index - origin) // step * step, []).append(episode)
-    return tuple(_summarise(at, episodes) for at, episodes in bins.items())
+    return tuple(_summarise(at, episodes, marked) for at, episodes in bins.items())
 
 
-def _summarise(at: int, episodes: Sequence[Episode]) -> Point:
+def _summarise(at: int, episodes: Sequence[Episode], marked: bool) -> Point:
     beliefs = [episode.belief.highest for episode in episodes if episode.belief is not None]
-    detected = any(episode.detected for episode in episodes if episode.phase == "test")
+    detected = any(episode.detected for episode in episodes if episode.phase == "test") and marked
     return Point(at, mean(performances(episodes)), mean(beliefs), detected, episodes[-1].phase == "training")
 
 
@@ -250,7 +254,8 @@ def _signed(at: int, onset: bool) -> str:
     return (f"{at:+d}" if at and onset else str(at)).replace("-", "−")
 
 
-def _draw_key(*items: tuple[str, str]) -> str:
+def draw_key(*items: tuple[str, str]) -> str:
+    """Draw what the marks of a chart mean."""
     drawn = (f'<li><svg viewBox="0 0 30 10">{mark}</svg>{meaning}</li>' for mark, meaning in items)
     return f'<ul class="key">{"".join(drawn)}</ul>'
 
@@ -276,7 +281,8 @@ def _draw_singles(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curv
     shown = f"{len(chosen)} of {len(cells)}, evenly picked" if len(chosen) < len(cells) else f"all {len(cells)}"
     figures = "".join(_draw_single(cells[index], curves[index]) for index in chosen)
     summary = f"<b>{escape(agent)}</b>, trial by trial <small>from the worst to the best: {shown}</small>"
-    marks = _draw_key(*([DETECTION] if _has_onset(cells) else []), ALARM)
+    alarms = [] if all(has_borders(cell.trial) for cell in cells) else [ALARM]
+    marks = draw_key(*([DETECTION] if _has_onset(cells) else []), *alarms)
     return f'<details><summary>{summary}</summary>{marks}<div class="trials">{figures}</div></details>'
 
 
@@ -291,7 +297,7 @@ def _say_trial(cell: CellRecord) -> str:
     """Return in a few words how the trial went."""
     parts = split_periods(cell)
     first = next((index for index, episode in enumerate(parts.after) if episode.detected), None)
-    alarms = sum(episode.detected for episode in parts.before)
+    alarms = 0 if has_borders(cell.trial) else sum(episode.detected for episode in parts.before)
     words = ["unchanged"] if cell.trial.is_unchanged_twin else []
     words += ["not detected" if first is None else f"detected after {first}"] if parts.after else []
     words += [f"{alarms} false alarm{'s' if alarms > 1 else ''}"] if alarms else []

@@ -16,12 +16,16 @@ from openfield.files.atomic import replacing
 from openfield.files.csv_files import write_csv
 from openfield.files.database import Database
 from openfield.journal.reader import CellRecord
-from openfield.metrics.summary import Summary
+from openfield.metrics.curricula.tasks import CurriculumResults
+from openfield.metrics.stats import Estimate
+from openfield.metrics.summary import AgentResults, Summary
 
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 OF_CELL, OF_TRIAL = ("agent", "repeat", "outcome"), ("domain", "version", "seed", "red_light")
 OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended")
 """Columns that show a field of a cell, its trial or an episode as it is."""
+OF_TASK = ("solved", "steps", "alone", "transfer", "retention")
+"""The numbers of a task in a curriculum; a table calls them `task_solved` and so on."""
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 
@@ -39,6 +43,8 @@ class CellColumns(msgspec.Struct, frozen=True, kw_only=True):
     novelty: str
     """The novelties of the trial joined by `+`; empty if it has none."""
     red_light: bool
+    agent_version: str
+    """`earlier` if an earlier version of the agent played it, `unknown` if none was recorded; else empty."""
 
 
 class Row(CellColumns, frozen=True, kw_only=True):
@@ -66,12 +72,18 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     red_light: bool
     settings: str
     number: str
+    task: str = ""
+    """The task of a curriculum that it is about; empty if it is about all."""
     mean: float | None
     low: float | None
     high: float | None
     n: int
     p: float | None
+    beyond: float | None
+    """What the number exceeds, where only that is known."""
     note: str
+    agent_version: str
+    """Which cells the latest known version of the agent did not play, in words; empty if it played all."""
     intervals: str
     failures: str
 
@@ -97,19 +109,33 @@ def write_estimates(path: Path, summary: Summary, form: str) -> int:
 
 def _list_estimates(summary: Summary) -> Iterator[EstimateRow]:
     for group in summary.groups:
-        scenario = msgspec.structs.asdict(group.scenario) | {"novelty": "+".join(group.scenario.novelty)}
         found = group.estimates if group.iqm is None else {**group.estimates, "iqm": group.iqm}
         for name, estimate in found.items():
-            figures = msgspec.structs.asdict(estimate)
-            yield EstimateRow(
-                agent=group.agent,
-                control=group.control,
-                **scenario,
-                number=name,
-                **figures,
-                intervals=summary.intervals,
-                failures=summary.policy,
-            )
+            yield _describe_estimate(summary, group, name, estimate)
+    for tasks in summary.curricula:
+        if tasks.transfer is not None:
+            yield _describe_estimate(summary, tasks, "task_transfer", tasks.transfer)
+        for each in tasks.tasks:
+            for name in OF_TASK:
+                if (estimate := getattr(each, name)) is not None:
+                    yield _describe_estimate(summary, tasks, f"task_{name}", estimate, each.task)
+
+
+def _describe_estimate(
+    summary: Summary, whose: AgentResults | CurriculumResults, number: str, estimate: Estimate, task: str = ""
+) -> EstimateRow:
+    scenario = msgspec.structs.asdict(whose.scenario) | {"novelty": "+".join(whose.scenario.novelty)}
+    return EstimateRow(
+        agent=whose.agent,
+        control=whose.control,
+        **scenario,
+        number=number,
+        task=task,
+        **msgspec.structs.asdict(estimate),
+        agent_version=whose.versions,
+        intervals=summary.intervals,
+        failures=summary.policy,
+    )
 
 
 def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
@@ -129,7 +155,8 @@ def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
 def _describe(cell: CellRecord) -> dict[str, Any]:
     trial = cell.trial
     same = {name: getattr(cell, name) for name in OF_CELL} | {name: getattr(trial, name) for name in OF_TRIAL}
-    return same | {"cell": cell.id, "trial": trial.id, "novelty": "+".join(trial.novelty)}
+    named = {"cell": cell.id, "trial": trial.id, "novelty": "+".join(trial.novelty)}
+    return same | named | {"agent_version": cell.version}
 
 
 def _write(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct], form: str) -> int:

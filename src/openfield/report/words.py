@@ -120,11 +120,11 @@ def say_trials(group: AgentResults) -> str:
 
 
 def describe_basis(comparison: Comparison) -> str:
-    """Describe the trials a comparison rests on."""
+    """Describe the trials a comparison rests on, and versions of agents that are not the latest."""
     n = comparison.improvement.n
-    if n == 0:
-        return "no trial of both"
-    return f"{n} shared trial{'s' if n != 1 else ''}" if comparison.paired else f"all against all, {n} trials or more"
+    shared = f"{n} shared trial{'s' if n != 1 else ''}"
+    basis = "no trial of both" if n == 0 else shared if comparison.paired else f"all against all, {n} trials or more"
+    return "; ".join(filter(None, (basis, comparison.versions)))
 
 
 def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentResults]) -> tuple[list[Comparison], str]:

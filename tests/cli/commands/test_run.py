@@ -246,6 +246,12 @@ def test_an_edited_agent_is_played_again_unless_it_is_kept(openfield: Any, tmp_p
     assert group["versions"] == "earlier in 2 of 2 cells"
     assert "earlier in 2 of 2 cells" in openfield("report", "x.sqlite").out
     assert "earlier in 2 of 2 cells" in (tmp_path / "x.html").read_text()
+    for extra in ((), ("--metric", "performance"), ("--intervals", "usual")):
+        openfield("export", "x.sqlite", *extra, "-f", "jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+        assert {row["agent_version"] for row in rows} == {
+            "earlier in 2 of 2 cells" if "--intervals" in extra else "earlier"
+        }
     said = openfield("resume", "x.sqlite", "--workers", "0")
     assert "They are played again; --keep keeps them." in said.err
     with Run("x.sqlite") as run:

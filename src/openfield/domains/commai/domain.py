@@ -57,7 +57,7 @@ class CommaiDomain(Domain[CommaiSettings]):
         "results": "openfield.domains.commai.exports:export_results",
         "tasks": "openfield.domains.commai.exports:export_table",
     }
-    metrics = ("performance", "gradual", "detection", "adaptation")
+    metrics = ("performance", "gradual", "detection", "borders", "adaptation")
     demo_agents = ("mapper", "echo")
     demo_settings = {
         "tasks": ("micro4",),

@@ -1,12 +1,12 @@
 """Two exports of a result: the original's `results.out`, and a table of every task as JSON.
 
 `--summary FILE` and `--table FILE` write them when a run is done, `openfield export` later. The numbers of the table
-are those of `openfield.metrics.gradual`.
+are those of `openfield.metrics.curricula`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ import msgspec
 
 from openfield.domains.commai.environment.environment import Tally
 from openfield.journal.reader import CellRecord, Run
-from openfield.metrics import gradual
-
-BUDGETS = (10_000, 100_000, 1_000_000)
-"""Steps within which the table counts solved tasks."""
+from openfield.metrics.curricula import gradual
+from openfield.metrics.curricula.tasks import CurriculumResults, summarise_tasks
+from openfield.metrics.failures import apply_policy
+from openfield.metrics.scenario import Key, group_cells, scenario_of
 
 
 def export_results(path: Path, target: Path, cell: str | None) -> str:
@@ -69,9 +69,9 @@ def _ratio(reward: int, steps: int) -> float:
 def export_table(path: Path, target: Path, cell: str | None) -> str:
     """Write the table of a run file."""
     with Run(path) as run:
-        cells = _played(run)
+        cells = apply_policy(_played(run), "count")
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(msgspec.json.format(msgspec.json.encode([describe_cell(cell, cells) for cell in cells])))
+    target.write_bytes(msgspec.json.format(msgspec.json.encode(list(describe_cells(cells)))))
     return f"What each task took, in {target}"
 
 
@@ -79,21 +79,28 @@ def _played(run: Run) -> list[CellRecord]:
     return [cell for cell in run.cells() if cell.trial.domain == "commai" and cell.attempt]
 
 
-def describe_cell(cell: CellRecord, cells: list[CellRecord]) -> dict[str, Any]:
-    """Return all numbers of one agent in one trial. Its cells with a single task are the baseline of transfer."""
-    scratch = [other for other in cells if other.agent == cell.agent and len(gradual.task_efforts(other)) == 1]
-    ratios = gradual.transfer(cell, scratch) if len(gradual.task_efforts(cell)) > 1 else {}
+def describe_cells(cells: Sequence[CellRecord]) -> Iterator[dict[str, Any]]:
+    """Yield all numbers of each agent in each trial. Transfer is over all trials of an agent, and the same in each."""
+    known = {key: summarise_tasks(key, played, cells, "usual") for key, played in group_cells(cells).items()}
+    for cell in cells:
+        yield _describe_cell(cell, known)
+
+
+def _describe_cell(cell: CellRecord, known: Mapping[Key, CurriculumResults | None]) -> dict[str, Any]:
+    results = known.get((scenario_of(cell), cell.agent))
+    shares = {str(budget): gradual.solved_within(cell, budget) for budget in gradual.BUDGETS}
     return {
         "agent": cell.agent,
         "trial": cell.trial.id,
+        "alone": cell.trial.reference_for is not None,
         "outcome": cell.outcome,
         "steps": cell.steps,
         "seconds": cell.seconds,
         "tasks": gradual.task_efforts(cell),
         "learning_curve": gradual.learning_curve(cell),
         "accuracy_by_index": gradual.accuracy_by_index(cell),
-        "transfer": ratios,
-        "transfer_mean": gradual.geometric_mean(ratios.values()),
+        "transfer": {each.task: each.transfer.mean for each in results.tasks if each.transfer} if results else {},
+        "transfer_mean": results.transfer.mean if results and results.transfer else None,
         "retention": gradual.retention(cell),
-        "solved_within": {str(budget): gradual.solved_within(cell, budget) for budget in BUDGETS},
+        "solved_within": {budget: share for budget, share in shares.items() if share is not None},
     }

@@ -1,0 +1,197 @@
+"""The tasks of a curriculum one by one: solved or not, their steps, and what the tasks before them were worth.
+
+All cells of an agent in a scenario, and its cells with single tasks -> estimates for each task. A task is compared with
+itself played alone, with the same seeds. That is fair only if every task has the same steps of its own: where all tasks
+share the steps of a trial, a late task has what the others left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from openfield.capabilities import Curriculum
+from openfield.journal.reader import CellRecord
+from openfield.metrics.curricula.gradual import retention
+from openfield.metrics.curricula.instances import assume_curriculum, find_curriculum, first_instances, steps_to_solve
+from openfield.metrics.scenario import Key, Scenario, is_control, say_versions
+from openfield.metrics.stats import (
+    FROM_ZERO,
+    Estimate,
+    Intervals,
+    Range,
+    bound_mean,
+    estimate_mean,
+    estimate_rate,
+    estimate_ratio,
+    without_interval,
+)
+
+Values = dict[int, float]
+"""Seed of a trial -> a value there; repeats of a trial are averaged."""
+
+
+class TaskResults(msgspec.Struct, frozen=True):
+    """One task over all trials of a curriculum; None stands for a number that is not defined."""
+
+    task: str
+    solved: Estimate
+    """The share of trials in which it is solved, the first time it is met."""
+    steps: Estimate | None
+    """From its first step until it is solved, cut at its own budget."""
+    alone: Estimate | None
+    """The same in the trials that play it alone."""
+    transfer: Estimate | None
+    """The steps alone divided by those in the curriculum: above 1 the tasks before it helped."""
+    retention: Estimate | None
+    """The accuracy in the retest relative to when it was left."""
+
+
+class CurriculumResults(msgspec.Struct, frozen=True):
+    """The tasks of one agent in one scenario."""
+
+    agent: str
+    scenario: Scenario
+    task_steps: int | None
+    """The steps that each task has for itself; None if they share all steps, and times cannot be compared."""
+    tasks: tuple[TaskResults, ...]
+    transfer: Estimate | None
+    """The steps of all tasks alone, divided by those of all tasks in the curriculum."""
+    versions: str = ""
+    """Which of these cells, those of single tasks included, the latest known version of the agent did not play."""
+    control: bool = False
+
+
+class TaskCourse(NamedTuple):
+    """What `summarise_tasks` takes from one cell."""
+
+    seed: int
+    plan: Curriculum
+    failed: bool
+    steps: dict[str, int | None]
+    """From the first step of each task that was met until it was solved; None if it was not."""
+    kept: dict[str, float]
+    """The accuracy in the retest relative to when the task was left."""
+
+
+def summarise_tasks(
+    key: Key, played: Sequence[CellRecord], cells: Iterable[CellRecord], intervals: Intervals
+) -> CurriculumResults | None:
+    """Estimate the numbers of each task; None if the cells play no curriculum of two tasks or more.
+
+    Args:
+        key: The scenario and the agent.
+        played: The cells of the agent in the scenario.
+        cells: All cells, those that play single tasks among them.
+        intervals: The rule of the intervals.
+    """
+    scenario, agent = key
+    scored = [cell for cell in played if cell.is_scored and not cell.trial.is_unchanged_twin]
+    if not scored or find_curriculum(scored[0].trial) is None:
+        return None
+    scratch = pick_scratch(scored, cells)
+    ordered, alone = list(map(_trace, scored)), list(map(_trace, scratch))
+    tasks = list(ordered[0].plan.tasks) or list(dict.fromkeys(task for course in ordered for task in course.steps))
+    if len(tasks) < 2:
+        return None
+    budget = _find_budget([*ordered, *alone])
+    found = tuple(_summarise_task(task, ordered, _pick(alone, task), budget, intervals) for task in tasks)
+    whole = _relate(tasks, ordered, alone, budget, intervals) if budget and alone else None
+    versions = say_versions([*scored, *scratch])
+    return CurriculumResults(agent, scenario, budget, found, whole, versions, is_control(scored))
+
+
+def pick_scratch(played: Sequence[CellRecord], cells: Iterable[CellRecord]) -> list[CellRecord]:
+    """Return the scored cells in which the agent of these cells plays their tasks alone."""
+    wanted = {(cell.agent, cell.trial.id) for cell in played}
+    return [cell for cell in cells if cell.is_scored and (cell.agent, cell.trial.reference_for) in wanted]
+
+
+def _trace(cell: CellRecord) -> TaskCourse:
+    instances = {} if cell.counts else first_instances(cell)
+    return TaskCourse(
+        cell.trial.seed,
+        assume_curriculum(cell.trial),
+        bool(cell.counts),
+        {task: steps_to_solve(found) for task, found in instances.items()},
+        {} if cell.counts else retention(cell),
+    )
+
+
+def _summarise_task(
+    task: str, ordered: Sequence[TaskCourse], alone: Sequence[TaskCourse], budget: int | None, intervals: Intervals
+) -> TaskResults:
+    solved = _average(ordered, lambda course: float(course.steps.get(task) is not None))
+    kept = _average(ordered, lambda course: _retained(course, task))
+    return TaskResults(
+        task,
+        _estimate(solved, (0.0, 1.0), intervals, rate=True),
+        _estimate(_times(ordered, task, budget), (0.0, budget), intervals) if budget else None,
+        _estimate(_times(alone, task, budget), (0.0, budget), intervals) if budget and alone else None,
+        _relate([task], ordered, alone, budget, intervals) if budget and alone else None,
+        _estimate(kept, FROM_ZERO, intervals) if kept else None,
+    )
+
+
+def _relate(
+    tasks: Sequence[str], ordered: Sequence[TaskCourse], alone: Sequence[TaskCourse], budget: int, intervals: Intervals
+) -> Estimate:
+    """Estimate the steps of tasks alone, divided by those in the curriculum, over seeds that have all these tasks.
+
+    A trial alone that the agent failed counts with no steps: with all of them, failing would raise the ratio.
+    """
+    above = _add([_times(_pick(alone, task), task, budget, failed=0) for task in tasks])
+    below = _add([_times(ordered, task, budget) for task in tasks])
+    found = estimate_ratio(above, below)
+    return found if intervals == "usual" else without_interval(found)
+
+
+def _times(courses: Sequence[TaskCourse], task: str, budget: int, failed: int | None = None) -> Values:
+    """Return the steps from a task's first one until it is solved, cut at its budget, which a failed trial takes."""
+    worst = budget if failed is None else failed
+
+    def measure(course: TaskCourse) -> float:
+        steps = course.steps.get(task)
+        return float(worst if course.failed else budget if steps is None else min(steps, budget))
+
+    return _average(courses, measure)
+
+
+def _add(values: Sequence[Values]) -> Values:
+    """Add the values of seeds that all of these have."""
+    return {
+        seed: math.fsum(each[seed] for each in values) for seed in values[0] if all(seed in each for each in values)
+    }
+
+
+def _retained(course: TaskCourse, task: str) -> float | None:
+    return (0.0 if course.plan.retested else None) if course.failed else course.kept.get(task)
+
+
+def _average(courses: Iterable[TaskCourse], measure: Callable[[TaskCourse], float | None]) -> Values:
+    """Return a value for each seed; repeats are averaged, and cells without a value left out."""
+    found: dict[int, list[float]] = {}
+    for course in courses:
+        if (value := measure(course)) is not None:
+            found.setdefault(course.seed, []).append(value)
+    return {seed: math.fsum(values) / len(values) for seed, values in found.items()}
+
+
+def _estimate(values: Values, bounds: Range, intervals: Intervals, rate: bool = False) -> Estimate:
+    sample = list(values.values())
+    if intervals == "conservative":
+        return bound_mean(sample, bounds)
+    return estimate_rate(sample) if rate else estimate_mean(sample, bounds)
+
+
+def _find_budget(courses: Iterable[TaskCourse]) -> int | None:
+    """Return the steps that every task has for itself, alone too; None unless they are the same everywhere."""
+    budgets = {course.plan.task_steps for course in courses}
+    return budgets.pop() if len(budgets) == 1 else None
+
+
+def _pick(alone: Iterable[TaskCourse], task: str) -> list[TaskCourse]:
+    return [course for course in alone if course.plan.tasks == (task,)]
