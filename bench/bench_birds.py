@@ -26,13 +26,13 @@ from openfield.core import Spec
 from openfield.domains.birds import DOMAIN, BirdsClient
 from openfield.domains.birds.agents import NaiveShooter
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.drawing import pixels
 from openfield.domains.birds.game.game import ITERATIONS, Game
 from openfield.domains.birds.game.ground_truth import ground_truth
 from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.game.physics import STEP
 from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.harness import HarnessState
+from openfield.domains.birds.picture.painting import pixels
 from openfield.domains.birds.wire.remote_agent import play
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal

@@ -162,7 +162,8 @@ def test_is_replayed_or_refused(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_turns_are_shown(name, copied, say, tmp_path):
+def test_turns_are_shown(name, copied, say, tmp_path, monkeypatch):
+    monkeypatch.setattr("openfield.domains.birds.picture.film.FPS", 2)  # thirty pictures a second take their time
     path = copied(name)
     cell = kept(name)["ids"][0]["cell"]
     assert json.loads(say("show", path, "--cell", cell, "--json"))

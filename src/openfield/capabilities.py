@@ -291,7 +291,7 @@ class Film(NamedTuple):
 
 @runtime_checkable
 class HasFilm(Protocol):
-    """Can be watched: `openfield show RUN --cell CELL --gif out.gif`, and the render modes of Gymnasium."""
+    """Can be watched: `openfield show RUN --cell CELL --film out.webp`, and the render modes of Gymnasium."""
 
     def film(self, trial: Trial) -> Film:
         """Return a world of the trial that draws for people."""

@@ -139,7 +139,7 @@ def test_trust_is_for_runs(openfield: Any, tmp_path: Path, capsys: pytest.Captur
         openfield("objectives", "notes.txt", "--trust")
     assert capsys.readouterr().err == "openfield: notes.txt is not a run of openfield.\n"
     assert openfield("verify", "notes.txt", "--trust").err.startswith("openfield: --trust needs --replay")
-    assert openfield("show", "notes.txt", "--trust").err == "openfield: --trust needs --gif.\n"
+    assert openfield("show", "notes.txt", "--trust").err == "openfield: --trust needs --film.\n"
 
 
 def test_files_of_installed_domains_and_agents_need_no_trust(openfield: Any, tmp_path: Path) -> None:

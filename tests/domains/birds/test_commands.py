@@ -58,7 +58,8 @@ def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     assert "Known: csv, detectors, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
 
 
-def test_a_recorded_level_becomes_a_film(tmp_path, say):
+def test_a_recorded_level_becomes_a_film(tmp_path, say, monkeypatch):
+    monkeypatch.setattr("openfield.domains.birds.picture.film.FPS", 4)  # thirty pictures a second take their time
     path, film = tmp_path / "run.sqlite", tmp_path / "level.gif"
     of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1, unchanged=0), path, workers=0)
     with Run(path) as run:
@@ -67,7 +68,7 @@ def test_a_recorded_level_becomes_a_film(tmp_path, say):
     assert status == 0
     with Image.open(film) as opened:
         assert said.endswith(f" pictures of episode 1 in {film}\n")
-        assert 20 < opened.n_frames <= int(said.split()[0])  # what looks alike becomes one, shown longer
+        assert 10 < opened.n_frames <= int(said.split()[0])  # what looks alike becomes one, shown longer
         opened.seek(0)
         start = opened.convert("RGB").tobytes()
         opened.seek(opened.n_frames - 1)
@@ -76,8 +77,8 @@ def test_a_recorded_level_becomes_a_film(tmp_path, say):
         2,
         f"openfield: Cell {cell} has no episode 9; it has episodes 0 to 1.\n",
     )
-    assert say("show", path, "--gif", film)[1] == "openfield: --gif needs --cell.\n"
-    assert say("show", path, "--cell", cell, "--episode", 1)[1] == "openfield: --episode needs --gif.\n"
+    assert say("show", path, "--gif", film)[1] == "openfield: --film needs --cell.\n"
+    assert say("show", path, "--cell", cell, "--episode", 1)[1] == "openfield: --episode needs --film.\n"
 
 
 def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkeypatch):

@@ -7,8 +7,8 @@ import msgspec
 from openfield.domains.birds.actions import Shot
 from openfield.domains.birds.domain import DOMAIN
 from openfield.domains.birds.encode import coarse_truth
-from openfield.domains.birds.game.drawing import pixels
 from openfield.domains.birds.game.ground_truth import Noise, compact, ground_truth
+from openfield.domains.birds.picture.painting import pixels
 from openfield.record import is_picture
 
 

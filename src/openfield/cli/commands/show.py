@@ -30,7 +30,7 @@ def show(
     *,
     cell: Annotated[str | None, Parameter(metavar="ID")] = None,
     turn: Whole | None = None,
-    gif: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    film: Annotated[Path | None, Parameter(name=["--film", "--gif"], metavar="FILE")] = None,
     episode: Whole | None = None,
     trust: Trust = False,
     source: Annotated[list[str] | None, Parameter(consume_multiple=True, metavar="[NAME]")] = None,
@@ -42,7 +42,8 @@ def show(
         run: The run file.
         cell: The id of a cell, or its beginning: show its turns.
         turn: The number of a turn, counted from 0: show all of it, the hidden truth included. Needs `--cell`.
-        gif: Play an episode again and write it to this file as a film. Needs `--cell` and a domain that draws.
+        film: Play an episode again and write it to this file as a film, a .webp or a .gif. Needs `--cell` and a domain
+            that draws.
         episode: The number of the episode to film [0].
         trust: Film in a domain that the file names even if you did not sign it.
         source: List the source files that the run file holds, or print one: the name of an agent or of a file, or the
@@ -55,22 +56,22 @@ def show(
     from openfield.errors import InvalidInput
     from openfield.journal.reader import Run
 
-    if gif is None and (episode is not None or trust):
-        raise InvalidInput(f"{'--trust' if episode is None else '--episode'} needs --gif.")
+    if film is None and (episode is not None or trust):
+        raise InvalidInput(f"{'--trust' if episode is None else '--episode'} needs --film.")
     with Run(run) as opened:
         if source is not None:
             _show_sources(opened, source, json)
         elif cell is None:
-            if turn is not None or gif is not None:
-                raise InvalidInput(f"{'--gif' if turn is None else '--turn'} needs --cell.")
+            if turn is not None or film is not None:
+                raise InvalidInput(f"{'--film' if turn is None else '--turn'} needs --cell.")
             _show_cells(opened, json)
-        elif gif is not None:
+        elif film is not None:
             from openfield.report.film import write_film
 
             found = opened.cell(cell)
             admit_domains(opened, trust)
-            count = write_film(opened, found, episode or 0, gif, trust)
-            print(f"{count} pictures of episode {episode or 0} in {gif}")
+            count = write_film(opened, found, episode or 0, film, trust)
+            print(f"{count} pictures of episode {episode or 0} in {film}")
         else:
             _show_turns(opened, opened.cell(cell), turn, json)
 

@@ -141,7 +141,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         return BirdsHuman
 
     def film(self, trial: Trial) -> Film:
-        """Return a film of the levels, ten pictures a second."""
+        """Return a film of the levels, thirty pictures a second."""
         from openfield.domains.birds.world import film_world
 
         return film_world(self.world(trial))

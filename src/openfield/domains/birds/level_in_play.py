@@ -11,7 +11,6 @@ from typing import Any
 
 from openfield.domains.birds.actions import MAX_FRAMES, Shot, SlingshotLaunch
 from openfield.domains.birds.files.pool import is_novel
-from openfield.domains.birds.game import drawing
 from openfield.domains.birds.game import ground_truth as view
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
@@ -19,6 +18,7 @@ from openfield.domains.birds.game.level import Level
 from openfield.domains.birds.game.physics import SECOND
 from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, Viewport, see, zoomed_in, zoomed_out
 from openfield.domains.birds.novelty import SIGNS
+from openfield.domains.birds.picture import painting
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.trial import derive
 
@@ -103,7 +103,7 @@ class LevelInPlay:
 
     def picture(self, initial: bool = False) -> Any:
         """Return a screenshot of now, or of the level as it was loaded."""
-        return drawing.pixels(self._initial if initial else see(self.game, self._view))
+        return painting.pixels(self._initial if initial else see(self.game, self._view))
 
     def observation(self) -> Any:
         """Return the observation of a turn, in the form that the settings ask for."""

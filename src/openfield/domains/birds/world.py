@@ -6,6 +6,7 @@ ended. A reply to "a level begins" may choose one (`Load`); any other reply load
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -26,12 +27,11 @@ from openfield.domains.birds.actions import (
     read_action,
 )
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.drawing import pixels
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.harness import RESTING, EvaluationScript, Harness, HarnessState
 from openfield.domains.birds.level_in_play import LevelInPlay
 from openfield.domains.birds.novelty import change_level
+from openfield.domains.birds.picture.film import FPS, LevelFilm
 from openfield.domains.birds.queries import answer_query
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import AgentProtocol
@@ -43,8 +43,6 @@ BEGINS = {
     HarnessState.NEW_TEST_SET: "test set",
     HarnessState.RESUME_TRAINING: "training goes on",
 }
-FILM_STEPS = 5
-"""Engine steps between two pictures of a film: ten pictures a second."""
 PATIENCE = 1.0
 """Seconds that pass when a shot is refused while something moves; else an agent that only shoots would never go on."""
 STATUS = {"won": "Pass", "lost": "Fail", "playing": "Playing"}
@@ -293,19 +291,13 @@ class BirdsWorld:
 def film_world(world: BirdsWorld) -> Film:
     """Make a film of a world, from the first call of `pictures` on."""
     watched: Game | None = None
-    taken: list[Any] = []
+    film: LevelFilm | None = None
 
-    def pictures() -> list[Any]:
-        nonlocal watched, taken
+    def pictures() -> Iterator[Any]:
+        nonlocal watched, film
         level, playing = world.in_play, world.harness.stage is HarnessState.PLAYING
         if level is not None and playing and level.game is not watched:
-            watched = game = level.game
-            take(game)
-            game.watch(FILM_STEPS, lambda: take(game))
-        found, taken = taken, []
-        return found
+            watched, film = level.game, LevelFilm(level.game)
+        return iter(()) if film is None else film.take()
 
-    def take(game: Game) -> None:
-        taken.append(pixels(see(game, zoomed_out(game.level.camera))))
-
-    return Film(world, pictures, 100)
+    return Film(world, pictures, 1000 / FPS)

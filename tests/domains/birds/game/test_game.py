@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game import drawing
 from openfield.domains.birds.game.game import SECOND, Game
 from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.scene import see, zoomed_in, zoomed_out
+from openfield.domains.birds.picture.sprites import load_pillow
 from openfield.errors import MissingExtra
 from openfield.installation import install_line
 
@@ -349,7 +349,9 @@ def test_the_same_shots_give_the_same_bits_in_another_process():
     assert other == shots_of_a_level()
 
 
-@pytest.mark.parametrize(("module", "use"), [("Box2D", lambda: Game(level(FAR))), ("PIL.Image", drawing._load_pillow)])
+@pytest.mark.parametrize(
+    ("module", "use"), [("Box2D", lambda: Game(level(FAR))), ("PIL.Image", lambda: load_pillow("Image"))]
+)
 def test_a_missing_part_is_named_with_the_line_that_installs_it(monkeypatch, module, use):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=re.escape(install_line("birds"))):

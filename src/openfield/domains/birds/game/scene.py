@@ -1,6 +1,6 @@
 """The scene: everything visible in a level at one moment, with its class, in the pixels of a viewport.
 
-Ground truth (`ground_truth.py`) and screenshots (`drawing.py`) are made from it.
+Ground truth (`ground_truth.py`) is made from its pixels, and pictures (`picture/`) from the places in the world.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from openfield.domains.birds.game.bodies import GROUND, Body, pig_size
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Camera
-from openfield.domains.birds.game.physics import box
+from openfield.domains.birds.game.physics import Ring, box
 from openfield.files.data import read_data
 
 Pixel = tuple[int, int]
@@ -76,6 +76,16 @@ class SceneItem(msgspec.Struct, frozen=True, kw_only=True):
     ring: tuple[Pixel, ...]
     hole: tuple[Pixel, ...] = ()
     life: float | None = None
+    place: tuple[float, float]
+    """Where it is in the world, in units."""
+    angle: float = 0.0
+    shape: Ring
+    """Its outline around its place, before it is turned by its angle."""
+    hollow: Ring = ()
+    stage: int = 1
+    """How damaged it is, from 1 to `STAGES`; a bird has 2 once it has touched something."""
+    turn: int = -1
+    """Of a bird that was not shot yet: how many fly before it. The bird on the sling has 0."""
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +97,10 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     dots: tuple[Pixel, ...]
     items: tuple[SceneItem, ...]
     storm: bool = False
+    view: Viewport
+    sling_place: tuple[float, float]
+    path: tuple[tuple[float, float], ...]
+    """The dots in the world, in units."""
 
 
 def bounds(ring: Sequence[Pixel]) -> tuple[int, int, int, int]:
@@ -124,6 +138,9 @@ def see(game: Game, view: Viewport) -> Scene:
         dots=tuple(view.pixel(*dot) for dot in game.trajectory),
         items=tuple(sorted(items, key=lambda item: RANKS.index(item.rank))),
         storm=game.birds_removed > 0 and any(placed.type == "Storm" for placed in game.level.objects),
+        view=view,
+        sling_place=(x, y),
+        path=tuple(game.trajectory),
     )
 
 
@@ -135,7 +152,15 @@ def _items(game: Game, view: Viewport) -> Iterator[SceneItem]:
         if placed.type in WINDS:
             corners = box(0.64 * abs(placed.scale_x), 0.64 * abs(placed.scale_y))
             ring = tuple(view.pixel(placed.x + dx, placed.y + dy) for dx, dy in corners)
-            yield SceneItem(id=FIRST_WIND - number, rank="wind", look="wind", sprite="AirTurbulence", ring=ring)
+            yield SceneItem(
+                id=FIRST_WIND - number,
+                rank="wind",
+                look="wind",
+                sprite="AirTurbulence",
+                ring=ring,
+                place=(placed.x, placed.y),
+                shape=corners,
+            )
 
 
 def _item(body: Body, view: Viewport) -> SceneItem:
@@ -148,6 +173,11 @@ def _item(body: Body, view: Viewport) -> SceneItem:
         ring=tuple(view.pixel(x, y) for x, y in body.outline()),
         hole=tuple(view.pixel(x, y) for x, y in body.outline(body.hole)) if body.hole else (),
         life=body.life if math.isfinite(body.life) else None,
+        place=body.place,
+        angle=body.physical.angle,
+        shape=body.ring,
+        hollow=body.hole,
+        stage=1 + body.touched if body.kind == "bird" else _stage(body),
     )
 
 
@@ -158,9 +188,12 @@ def _waiting(game: Game, view: Viewport) -> Iterator[SceneItem]:
             continue
         x, y = game.level.sling
         x, y = (x - QUEUE_GAP * (number + 1), y) if number else game.rest
-        ring = tuple(view.pixel(x + dx, y + dy) for dx, dy in game.builder.bird_outline(type_))
+        shape = game.builder.bird_outline(type_)
+        ring = tuple(view.pixel(x + dx, y + dy) for dx, dy in shape)
         look = _bird_look(type_)
-        yield SceneItem(id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring)
+        yield SceneItem(
+            id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring, place=(x, y), shape=shape, turn=number
+        )
 
 
 def _rank(body: Body) -> str:
@@ -171,7 +204,7 @@ def _rank(body: Body) -> str:
 
 def _appearance(body: Body) -> tuple[str, str]:
     """Return the class of a body and the name of its sprite."""
-    stage = 1 + min(STAGES - 1, int(STAGES * max(0.0, 1 - body.life / body.full))) if body.full < math.inf else 1
+    stage = _stage(body)
     pink = body.type.startswith("Pink")
     if body.kind == "pig":
         return ("novel", f"{body.type}_1_1") if pink else ("pig", f"pig_basic_{pig_size(body.type).lower()}_{stage}")
@@ -186,6 +219,11 @@ def _appearance(body: Body) -> tuple[str, str]:
     names = {"platform": ("platform", "Platform"), "tnt": ("tnt", "TNT"), "egg": ("bird_white", "egg")}
     names |= {"fan": ("fan", "Fan_2_1"), "magnet": ("wood", "Magnet_4_1")}
     return names[body.kind]
+
+
+def _stage(body: Body) -> int:
+    """Return how damaged a body is: its life lost in equal parts, from 1 to `STAGES`."""
+    return 1 + min(STAGES - 1, int(STAGES * max(0.0, 1 - body.life / body.full))) if body.full < math.inf else 1
 
 
 def _bird_look(type_: str) -> str:

@@ -1,15 +1,18 @@
-"""Screenshots in our own drawing: a plain landscape, and every object in the colours of its ground truth."""
+"""The plain screenshots of release 0.1, in which every object had colours of its ground truth.
+
+Records of that release whose agents saw pictures (`physics=0.1`, `observe=image`) are replayed with them.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.birds.game.scene import HEIGHT, WIDTH, Pixel, Scene, SceneItem, bounds, load_palette
-from openfield.extras import import_extra
+from openfield.domains.birds.picture.sprites import load_pillow
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -18,11 +21,18 @@ if TYPE_CHECKING:
 SKY_TOP, SKY_LOW = (146, 202, 236), (232, 244, 246)
 GRASS, EARTH, HILL = "#86b85a", "#8a6a48", "#b9d9b0"
 STORM = (90, 90, 100, 110)
+COLOURS = {
+    "bird_red": ("#f4c4a0", "#1c1428"),
+    "bird_blue": ("#63b5e6", "#235c7c"),
+    "pig": ("#7ce35a", "#43a31d"),
+    "novel": ("#1c1cbc", "#1c1c6c"),
+}
+"""Fill and edge of the classes that are painted in other colours today."""
 
 
-def pixels(scene: Scene) -> NDArray[np.uint8]:
+def plain_pixels(scene: Scene) -> NDArray[np.uint8]:
     """Draw a scene, and return its 640 x 480 pixels as an array of rows, from the top."""
-    pillow, draw_on = _load_pillow()
+    pillow, draw_on = load_pillow("Image"), load_pillow("ImageDraw")
     picture: Image = _landscape(scene.ground).copy()
     pen = draw_on.Draw(picture)
     for item in scene.items:
@@ -40,14 +50,10 @@ def pixels(scene: Scene) -> NDArray[np.uint8]:
     return np.asarray(picture, dtype=np.uint8)
 
 
-def _load_pillow() -> tuple[Any, ...]:
-    return tuple(import_extra(f"PIL.{name}", "birds", "Drawing birds") for name in ("Image", "ImageDraw"))
-
-
 @lru_cache(maxsize=8)
 def _landscape(ground: int) -> Image:
     """Draw sky, hills and ground; the same for every level with the same horizon."""
-    pillow, draw_on = _load_pillow()
+    pillow, draw_on = load_pillow("Image"), load_pillow("ImageDraw")
     fade = np.linspace(0, 1, HEIGHT)[:, None, None]
     sky = (1 - fade) * np.array(SKY_TOP) + fade * np.array(SKY_LOW)
     picture: Image = pillow.fromarray(np.repeat(sky, WIDTH, axis=1).astype(np.uint8))
@@ -77,16 +83,21 @@ def _wind(pen: ImageDraw, item: SceneItem) -> None:
 
 
 def _object(pen: ImageDraw, item: SceneItem) -> None:
-    look = load_palette()[item.look]
-    pen.polygon(item.ring, fill=look.fill, outline=look.edge)
+    fill, edge = _colours(item.look)
+    pen.polygon(item.ring, fill=fill, outline=edge)
     if item.hole:
-        pen.polygon(item.hole, fill="#dcebf0", outline=look.edge)
+        pen.polygon(item.hole, fill="#dcebf0", outline=edge)
     if item.rank in ("pig", "bird"):
         _face(pen, item)
     if item.rank == "fan":
         left, top, right, bottom = bounds(item.ring)
-        pen.line([(left, top), (right, bottom)], fill=look.edge, width=2)
-        pen.line([(left, bottom), (right, top)], fill=look.edge, width=2)
+        pen.line([(left, top), (right, bottom)], fill=edge, width=2)
+        pen.line([(left, bottom), (right, top)], fill=edge, width=2)
+
+
+def _colours(look: str) -> tuple[str, str]:
+    palette = load_palette()[look]
+    return COLOURS.get(look, (palette.fill, palette.edge))
 
 
 def _face(pen: ImageDraw, item: SceneItem) -> None:
@@ -97,5 +108,5 @@ def _face(pen: ImageDraw, item: SceneItem) -> None:
         eye = x + side * 1.6 * size
         pen.ellipse((eye - size, y - 2 * size, eye + size, y), fill="white")
         pen.point((round(eye), round(y - size)), fill="black")
-    tint = load_palette()[item.look].edge if item.rank == "pig" else "#f2a33a"
+    tint = _colours(item.look)[1] if item.rank == "pig" else "#f2a33a"
     pen.ellipse((x - size, y + size * 0.4, x + size, y + size * 1.8), fill=tint)
