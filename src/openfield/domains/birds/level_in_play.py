@@ -18,7 +18,8 @@ from openfield.domains.birds.game.level import Level
 from openfield.domains.birds.game.physics import SECOND
 from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, Viewport, see, zoomed_in, zoomed_out
 from openfield.domains.birds.novelty import SIGNS
-from openfield.domains.birds.picture import painting
+from openfield.domains.birds.picture.painting import pixels
+from openfield.domains.birds.picture.plain import plain_pixels
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.trial import derive
 
@@ -103,7 +104,8 @@ class LevelInPlay:
 
     def picture(self, initial: bool = False) -> Any:
         """Return a screenshot of now, or of the level as it was loaded."""
-        return painting.pixels(self._initial if initial else see(self.game, self._view))
+        scene = self._initial if initial else see(self.game, self._view)
+        return plain_pixels(scene) if self.settings.physics == "0.1" else pixels(scene)
 
     def observation(self) -> Any:
         """Return the observation of a turn, in the form that the settings ask for."""

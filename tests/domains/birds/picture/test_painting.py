@@ -7,6 +7,7 @@ import pytest
 from openfield.domains.birds.game.scene import Scene, bounds
 from openfield.domains.birds.picture.painting import pixels
 from openfield.domains.birds.picture.plain import plain_pixels
+from support.birds.worlds import begin, world
 
 
 def changed(scene: Scene, **changes):
@@ -74,3 +75,12 @@ def test_the_hole_of_a_hollow_block_is_seen_through(scene):
     left, top, right, bottom = bounds(hollow.hole)
     x, y = (left + right) // 2, (top + bottom) // 2
     assert (pixels(changed(scene, items=(hollow,)))[y, x] == bare(scene)[y, x]).all()
+
+
+def test_agents_of_old_records_are_shown_the_old_pictures():
+    """Their record holds digests of what they saw."""
+    old, new = (world(observe="image", physics=physics) for physics in ("0.1", "0.2"))
+    first, second = (begin(each).observation for each in (old, new))
+    assert (first == plain_pixels(old.in_play._initial)).all()
+    assert (second == pixels(new.in_play._initial)).all()
+    assert (first != second).any()
