@@ -687,7 +687,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
             for _ in range(4):
                 await rpc.call(first._server, {"obj_type": "request_state"})
             with pytest.raises(DiskFull):
-                journal._submit(fill).result()
+                journal._ask(fill).result()
             with pytest.raises(AgentFault, match="No room left"):
                 await first._episode("training")
             with monkeypatch.context() as patch:
