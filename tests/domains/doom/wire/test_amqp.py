@@ -677,7 +677,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
     def fill(db: sqlite3.Connection) -> None:
         raise DiskFull("No room left.")
 
-    def refuse(path: Path) -> Journal:
+    def refuse(path: Path, durable: str) -> Journal:
         raise DiskFull("No room left.")
 
     async def work() -> None:
