@@ -1,9 +1,10 @@
-"""How often the 95 % intervals of `openfield.metrics` hold the truth, by simulation.
+"""How often the 95 % intervals of `openfield.metrics` and of objectives hold the truth, by simulation.
 
 One JSON line per rule, family of distributions and number of trials. Families without a bar (0.93 to 0.97) show where
 the usual rule ends; those of `UNSEEN_SCORES` and `UNSEEN_COUNTS` were chosen after the rules and before their coverage
 was known (design/intervals.md tells how that went). Conservative intervals, and those of concordance, have the bar 0.94
-for every family. `python bench/bench_coverage.py 2000` is a quick look.
+for every family. `python bench/bench_coverage.py 2000` is a quick look, `python bench/bench_coverage.py objectives`
+plays only the worlds of `objective_worlds`, 500 times each.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from objective_worlds import SIZES, WORLDS, Recipe, Size, World
 from openfield.metrics.concordance import Panel, count_pairs, mean_numbers
 from openfield.metrics.stats import (
     TAIL,
@@ -31,8 +33,15 @@ from openfield.metrics.stats import (
     score_limits,
     share_below,
 )
+from openfield.objectives.intervals import Estimates, estimate_counts, objectives_of_counted
+from openfield.objectives.tables.rows import Rows
+from openfield.objectives.tables.table import make_table
 
 TRIALS = (5, 10, 30)
+PLAYED = 500
+"""Simulations of each world."""
+MIN_SHOWN = 20
+"""Estimates that are printed from which their coverage is told."""
 Floats = NDArray[np.floating[Any]]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
@@ -274,6 +283,74 @@ def cover_rate(n: int) -> tuple[float, float]:
     return float(np.mean(coverage)), min(coverage)
 
 
+class Held(NamedTuple):
+    """How the estimates of a world did over many simulations."""
+
+    entropy: list[bool]
+    """Whether each interval of the entropy that is printed holds the truth."""
+    excess: list[bool]
+    errors: list[float]
+    """How far the excess that is printed is from the truth, as shares of ln(actions)."""
+
+
+def cover_world(recipe: Recipe, size: Size, samples: int) -> Held:
+    """Play a world many times, in episodes."""
+    world, random, held = World(recipe), np.random.default_rng(size.steps), Held([], [], [])
+    for seed in range(samples):
+        note_held(held, world, objectives_of_counted(world.play(size, random), recipe.inputs, seed=seed))
+    return held
+
+
+def cover_counts(recipe: Recipe, transitions: int, samples: int) -> Held:
+    """Draw tables of independent transitions of a world."""
+    world, random, held = World(recipe), np.random.default_rng(transitions), Held([], [], [])
+    chances = (world.visits[:, None, None] * world.policy[:, :, None] * world.kernel).reshape(-1)
+    for seed in range(samples):
+        drawn = random.multinomial(transitions, chances / chances.sum())
+        seen = np.flatnonzero(drawn)
+        obs, action, then = np.unravel_index(seen, world.kernel.shape)
+        note_held(held, world, estimate_counts(make_table([Rows(obs, action, then, drawn[seen])]), seed=seed))
+    return held
+
+
+def note_held(held: Held, world: World, found: Estimates) -> None:
+    entropy, excess = found.values["input_entropy"], found.excess
+    if entropy.low is not None and entropy.high is not None:
+        held.entropy.append(entropy.low <= world.entropy <= entropy.high)
+    if excess.value is not None and excess.low is not None and excess.high is not None:
+        held.excess.append(excess.low <= world.empowerment <= excess.high)
+        held.errors.append(abs(excess.value - world.empowerment) / math.log(world.actions))
+
+
+def show_objectives(samples: int) -> None:
+    """Show how often the intervals of objectives hold the truth, and how near to it the excess of empowerment is."""
+    for name, recipe in WORLDS.items():
+        for size in SIZES:
+            told = f"{name}, {size.episodes} episodes of {size.steps} steps"
+            show_held(told, cover_world(recipe, size, samples), samples)
+        for transitions in (300, 5_000):
+            told = f"{name}, {transitions:,} independent transitions"
+            show_held(told, cover_counts(recipe, transitions, samples), samples)
+
+
+def show_held(told: str, held: Held, samples: int) -> None:
+    bar = (0.9, 1.0)
+    for title, covered in (("input entropy", held.entropy), ("excess of empowerment", held.excess)):
+        share = len(covered) / samples
+        print_line(f"{title} has an interval, share of simulations, {told}", share, "higher")
+        if len(covered) >= MIN_SHOWN:
+            show(f"{title}, {told}", float(np.mean(covered)), True, bar)
+    if len(held.errors) >= MIN_SHOWN:
+        error = float(np.mean(held.errors))
+        title = f"mean error of the excess that is printed, share of ln(actions), {told}"
+        print_line(title, error, "lower", bar=0.05, ok=error <= 0.05)
+
+
+def print_line(figure: str, value: float, better: str, **more: Any) -> None:
+    line = {"subject": "coverage", "figure": figure, "value": round(value, 4), "better": better}
+    print(json.dumps(line | more), flush=True)
+
+
 def main(samples: int) -> None:
     for n in TRIALS:
         for name, family in (SCORES | UNSEEN_SCORES | ALL_OR_NOTHING).items():
@@ -296,12 +373,12 @@ def main(samples: int) -> None:
         mean, least = cover_rate(n)
         show(f"rate, mean over all true rates, n={n}", mean, True)
         show(f"rate, least over all true rates, n={n}", least, False)
+    show_objectives(min(PLAYED, max(MIN_SHOWN, samples // 20)))
 
 
 def show(figure: str, value: float, held: bool, bar: tuple[float, float] = (0.93, 0.97)) -> None:
     better = "nearer 0.95" if bar[1] < 1 else "higher"
-    line = {"subject": "coverage", "figure": figure, "value": round(value, 4), "better": better}
-    print(json.dumps(line | ({"bar": bar, "ok": bar[0] <= value <= bar[1]} if held else {})), flush=True)
+    print_line(figure, value, better, **({"bar": bar, "ok": bar[0] <= value <= bar[1]} if held else {}))
 
 
 def _rows(samples: Floats) -> Iterator[Sequence[float]]:
@@ -309,4 +386,7 @@ def _rows(samples: Floats) -> Iterator[Sequence[float]]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    if sys.argv[1:2] == ["objectives"]:
+        show_objectives(int(sys.argv[2]) if len(sys.argv) > 2 else PLAYED)
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

@@ -118,14 +118,51 @@ def test_lines_for_a_reader(run, table, tmp_path):
 
 def test_intervals_of_counts_are_asked_for(run, table):
     record = json.loads(run(table, "--json", "--intervals", "--num-obs", 10, "--unit", "bits")[1])
-    assert set(record["intervals"]) == set(record["values"])
-    for name, (low, high) in record["intervals"].items():
-        assert low <= record["values"][name] <= high
+    assert list(record["intervals"]) == ["input_entropy"]  # a gain depends on n, and empowerment is not identifiable
+    low, high = record["intervals"]["input_entropy"]
+    assert low < record["values"]["input_entropy"] < high
     assert "ignores time dependence" in record["intervals_by"]
-    assert "info_gain_dirichlet" not in json.loads(run(table, "--json", "--intervals")[1])["intervals"]
     assert "ignores time dependence" in run(table, "--intervals")[1]
     assert "intervals" not in json.loads(run(table, "--json")[1])
     assert run(table, "--intervals", "--inputs", "all")[0] == 2
+
+
+def test_empowerment_stands_beside_its_null(run, table, tmp_path):
+    steady = dump(tmp_path / "steady.pkl", {(o, a, (o + a) % 5): 400 for o in range(5) for a in range(3)})
+    record = json.loads(run(steady, "--json")[1])["empowerment"]
+    assert record["plug_in"] == pytest.approx(math.log(3))
+    assert record["null_band"][0] <= record["null_mean"] <= record["null_band"][1] < 0.01
+    assert (record["p"], record["permutations"], record["identifiable"]) == (1 / 201, 200, True)
+    assert record["excess"] == record["plug_in"] - record["null_mean"]
+    bits = json.loads(run(steady, "--json", "--unit", "bits")[1])["empowerment"]
+    assert bits["excess"] == pytest.approx(record["excess"] / math.log(2))
+    text = run(steady)[1]
+    assert "permutation null" in text
+    assert "5 distinct inputs, 3 distinct actions, 15 distinct pairs, 15 distinct transitions" in text
+    assert "excess over null      not identifiable: too few visits (2.7 per input-action pair)" in run(table)[1]
+    assert json.loads(run(table, "--json")[1])["empowerment"]["excess"] is None
+
+
+def test_the_null_of_a_large_table_is_asked_for(run, tmp_path):
+    large = dump(tmp_path / "large.pkl", {(o, a, (o + a) % 5): 10**6 for o in range(5) for a in range(3)})
+    assert "not computed: more than 1,000,000 transitions; --null computes it" in run(large)[1]
+    assert json.loads(run(large, "--json", "--null")[1])["empowerment"]["identifiable"]
+    single = dump(tmp_path / "single.pkl", {(1, 0, 2): 10**8, (2, 0, 1): 10**8, (2, 0, 2): 5})
+    assert "not identifiable: only one action was taken" in run(single)[1]
+
+
+def test_inputs_that_never_repeat_are_said_to(run, tmp_path):
+    text = run(dump(tmp_path / "t.pkl", {(n, n % 3, n + 1): 1 for n in range(40)}))[1]
+    assert "saturated: all 40 inputs are distinct" in text
+
+
+def test_several_tables_are_compared_at_equal_numbers(run, table, tmp_path):
+    other = dump(tmp_path / "other.pkl", {(n % 7, n % 3, n % 5): 9 for n in range(40)})
+    first, second = json.loads(run(table, other, "--json")[1])["tables"]
+    assert first["equal"]["transitions"] == second["equal"]["transitions"] == 8
+    assert first["equal"]["values"]["input_entropy"] == first["values"]["input_entropy"]
+    assert second["equal"]["values"]["input_entropy"] < second["values"]["input_entropy"]
+    assert "at 8 transitions, as many as every table has: input_entropy " in run(table, other)[1]
 
 
 def test_files_are_named_by_their_hash(run, table):

@@ -5,13 +5,14 @@ A command: it reads files, calls `openfield.objectives` and prints. Heavy import
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import cyclopts
 from cyclopts import Parameter
@@ -24,6 +25,22 @@ from openfield.options import MORE, Whole
 if TYPE_CHECKING:
     from openfield.objectives.evaluation import Evaluation
     from openfield.objectives.runs.recordings import Reading, Recording
+    from openfield.objectives.tables.table import Table, TableSummary
+
+MAX_SHUFFLED = 1_000_000
+"""Transitions of a table up to which the null of empowerment is computed without being asked for: it takes seconds."""
+MAX_THINNED = 1_000_000
+"""Rows of a table up to which values at equal numbers of transitions are computed."""
+
+
+class _Asked(NamedTuple):
+    """What else is asked of tables."""
+
+    intervals: bool
+    null: bool
+    compat: bool
+    hashed: bool
+
 
 app = cyclopts.App(
     name="objectives",
@@ -46,6 +63,7 @@ def evaluate(
     compat: Annotated[bool, Parameter(group=MORE)] = False,
     inputs: Annotated[Literal["sources", "all"], Parameter(metavar="WHICH", group=MORE)] = "sources",
     intervals: bool = False,
+    null: Annotated[bool, Parameter(group=MORE)] = False,
     human: Annotated[Path | None, Parameter(metavar="RUN")] = None,
     human_agent: Annotated[str | None, Parameter(metavar="NAME", group=MORE)] = None,
     thresholds: Annotated[Path | None, Parameter(metavar="FILE", group=MORE)] = None,
@@ -63,7 +81,8 @@ def evaluate(
         unit: The unit of entropies and information [nats].
         compat: Print what the original scripts print.
         inputs: Which inputs the entropy counts: those acted on, or both ends of every transition [sources].
-        intervals: Add 95 % intervals to the values of tables. Runs always have them.
+        intervals: Add 95 % intervals to the values of tables, where they hold. Runs always have them.
+        null: Compute the permutation null of empowerment also for tables of more than 1,000,000 transitions.
         human: A run in which a person played, for the human similarity.
         human_agent: The name of the person in that run; needed if several agents are in it.
         thresholds: A table made by `frames`, whose thresholds discretise the pictures of runs [their own].
@@ -73,29 +92,40 @@ def evaluate(
     Example:
         openfield objectives human.pkl agent.pkl --num-obs 65536
     """
-    from openfield.objectives.evaluation import check_names
-    from openfield.report.objectives import runs_lines
-
-    if not tables:
-        raise InvalidInput("Name at least one table: openfield objectives TABLE...")
-    if compat and unit == "bits":
-        raise InvalidInput("--compat prints the original's numbers, which are in nats.")
-    check_names(only)
+    asked = _Asked(intervals=intervals, null=null, compat=compat, hashed=json)
+    options = {"num_obs": num_obs, "only": only, "unit": unit}
+    _check_options(tables, options, compat)
     if human or human_agent or thresholds or pictures or trust or any(_read_start(path) == SQLITE for path in tables):
-        if compat or inputs == "all" or num_actions is not None or intervals:
-            raise InvalidInput("--compat, --inputs all, --intervals and --num-actions are for tables, not for runs.")
-        shown = {"num_obs": num_obs, "only": only, "unit": unit}
-        record = _record_runs(tables, human, human_agent, thresholds, pictures, trust, shown)
-        print_json(record) if json else _print_lines(runs_lines(record))
-        _exit_with(record["runs"])
+        if compat or inputs == "all" or num_actions is not None or intervals or null:
+            raise InvalidInput(
+                "--compat, --inputs all, --intervals, --null and --num-actions are for tables, not for runs."
+            )
+        _print_runs(_record_runs(tables, human, human_agent, thresholds, pictures, trust, options), json)
         return
     if intervals and inputs == "all":
         raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
     if num_actions is not None and num_actions < 1:
         raise InvalidInput(f"--num-actions is {num_actions}; it must be positive.")
-    options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
-    records = [_record(path, options, hashed=json, intervals=intervals) for path in tables]
+    records = [_record(path, {**options, "num_actions": num_actions, "inputs": inputs}, asked) for path in tables]
+    _add_equal_numbers(tables, records, asked)
     _print_tables(records, json, compat)
+
+
+def _check_options(tables: Sequence[Path], options: dict[str, Any], compat: bool) -> None:
+    from openfield.objectives.evaluation import check_names
+
+    if not tables:
+        raise InvalidInput("Name at least one table: openfield objectives TABLE...")
+    if compat and options["unit"] == "bits":
+        raise InvalidInput("--compat prints the original's numbers, which are in nats.")
+    check_names(options["only"])
+
+
+def _print_runs(record: dict[str, Any], as_json: bool) -> None:
+    from openfield.report.objectives import runs_lines
+
+    print_json(record) if as_json else _print_lines(runs_lines(record))
+    _exit_with(record["runs"])
 
 
 def _print_tables(records: list[dict[str, Any]], as_json: bool, compat: bool) -> None:
@@ -318,32 +348,64 @@ def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording],
     return runs, entries
 
 
-def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) -> dict[str, Any]:
+def _record(path: Path, options: dict[str, Any], asked: _Asked) -> dict[str, Any]:
     """Return the JSON object of one file; one that cannot be used has null values and says why."""
-    from openfield.objectives.evaluation import NAMES, evaluate_file
-    from openfield.objectives.formats.load import file_hash
+    from openfield.objectives.evaluation import NAMES
+    from openfield.objectives.evaluation import evaluate as compute
+    from openfield.objectives.formats.large_tables import open_table
+    from openfield.objectives.formats.load import file_hash, load_table
     from openfield.report.objectives import evaluation_record, failure_record
 
     start = time.perf_counter()
     try:
-        found = evaluate_file(path, **options)
-        around = _intervals(path, found) if intervals else {}
-        digest = file_hash(path) if hashed else None
+        whole = asked.null or asked.intervals or options["inputs"] == "all"
+        table = load_table(path) if whole else open_table(path)
+        found = compute(table, **options)
+        more = {} if asked.compat else _estimate(table, found, asked)
+        digest = file_hash(path) if asked.hashed else None
     except OpenfieldError as error:
         return failure_record({"table": str(path)}, str(error), options["only"] or NAMES, options["unit"])
-    record = evaluation_record(found, time.perf_counter() - start, digest, options) | around
+    record = evaluation_record(found, time.perf_counter() - start, digest, options) | more
     return record | {"error": found.faults[0]} if found.faults else record
 
 
-def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
-    """Return the intervals of a table's values, from its counts."""
-    from openfield.objectives import load_table
-    from openfield.objectives.intervals import bootstrap_counts, in_unit
-    from openfield.report.objectives import intervals_record
+def _estimate(table: Table | TableSummary, found: Evaluation, asked: _Asked) -> dict[str, Any]:
+    """Return the null and the excess of empowerment, saturation, and intervals if they are asked for."""
+    from openfield.objectives.intervals import DRAWS, estimate_counts
+    from openfield.objectives.measures.excess import describe_saturation
+    from openfield.objectives.measures.permutations import DRAWS as SHUFFLES
+    from openfield.objectives.tables.table import TableSummary
+    from openfield.report.objectives import estimates_record
 
-    num_obs = found.num_obs if found.values.get("info_gain_dirichlet") is not None else None
-    drawn = bootstrap_counts(load_table(path), num_obs=num_obs)
-    return intervals_record({name: in_unit(drawn[name], name, found.unit) for name in found.values})
+    if isinstance(table, TableSummary):
+        return {"saturation": describe_saturation(table.counts) or None}
+    shuffled = asked.null or table.num_actions == 1 or table.counts.total <= MAX_SHUFFLED
+    shuffles = SHUFFLES if shuffled and "empowerment" in found.values else 0
+    known = estimate_counts(table, draws=DRAWS if asked.intervals else 0, shuffles=shuffles)
+    record = estimates_record(known, found.unit, asked.intervals)
+    if not shuffled:
+        record["empowerment"]["reason"] = f"more than {MAX_SHUFFLED:,} transitions; --null computes it"
+    shown = [name for name in record.get("intervals", {}) if name in found.values or name == "excess"]
+    record |= {"intervals": {name: record["intervals"][name] for name in shown}} if asked.intervals else {}
+    return record if "empowerment" in found.values else record | {"empowerment": None}
+
+
+def _add_equal_numbers(paths: Sequence[Path], records: list[dict[str, Any]], asked: _Asked) -> None:
+    """Add to the objects of several tables their entropy and information gain at as many transitions as all have."""
+    usable = [(path, record) for path, record in zip(paths, records, strict=True) if "n" in record]
+    if len(usable) < 2 or asked.compat or any(record["distinct"]["transitions"] > MAX_THINNED for _, record in usable):
+        return
+    from openfield.objectives import load_table
+    from openfield.objectives.intervals import count_table, objectives_at
+
+    least = min(record["n"] for _, record in usable)
+    if not isinstance(least, int):
+        return
+    for path, record in usable:
+        found = objectives_at([count_table(load_table(path))], least, record["num_obs"])
+        scale = {name: math.log(2) if unit == "bits" else 1.0 for name, unit in record["units"].items()}
+        values = {name: value / scale[name] for name, value in found.items() if name in scale}
+        record["equal"] = {"transitions": least, "values": values}
 
 
 @contextmanager

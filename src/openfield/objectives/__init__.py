@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         encode_packed,
     )
     from openfield.objectives.measures.entropy import input_entropy, input_entropy_corrected
+    from openfield.objectives.measures.excess import EmpowermentEstimate, estimate_empowerment
     from openfield.objectives.measures.information import (
         info_gain_dirichlet,
         info_gain_log_counts,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Conditionals",
+    "EmpowermentEstimate",
     "Evaluation",
     "Meta",
     "Similarity",
@@ -61,6 +63,7 @@ __all__ = [
     "encode",
     "encode_frames",
     "encode_packed",
+    "estimate_empowerment",
     "evaluate",
     "evaluate_file",
     "info_gain_dirichlet",

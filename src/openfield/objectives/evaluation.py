@@ -110,7 +110,7 @@ def evaluate(
         corrected=_corrected(summary, visits, values),
         forms=_forms(summary.counts, num_obs, values),
         n=summary.counts.total,
-        distinct=_distinct(summary),
+        distinct=distinct_of(summary),
         num_obs=num_obs,
         num_actions=num_actions,
         zeros=summary.zeros,
@@ -205,7 +205,8 @@ def _forms(counts: Counts, num_obs: int | None, values: dict[str, float | None])
     }
 
 
-def _distinct(summary: TableSummary) -> dict[str, int]:
+def distinct_of(summary: TableSummary) -> dict[str, int]:
+    """Count the different inputs, actions, pairs, moves and transitions of a table."""
     counts = summary.counts
     return {
         "inputs": summary.num_inputs,

@@ -1,6 +1,8 @@
-"""Bootstrap intervals for the objectives: over episodes, or over counts where a table has no episodes.
+"""Estimate the objectives of episodes, or of counts where a table has no episodes, with 95 % intervals where they hold.
 
-Episodes are the right unit to resample, because the steps within one depend on each other.
+Episodes are the right unit to resample, because the steps within one depend on each other. Only the input entropy and
+the excess of empowerment have intervals: in worlds whose truth is known these hold it (`bench_coverage`). Information
+gain grows with the number of transitions and has no truth to hold.
 """
 
 from __future__ import annotations
@@ -12,22 +14,26 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from openfield.errors import InvalidInput
 from openfield.metrics.stats import t_quantile
-from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
-from openfield.objectives.measures.information import EULER, PAPER_STEPS, rise
+from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, distinct_of, evaluate
+from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
+from openfield.objectives.measures.permutations import DRAWS as SHUFFLES
+from openfield.objectives.measures.rarefaction import coverage_of
 from openfield.objectives.measures.similarity import divergence
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
-from openfield.objectives.tables.table import TableLike, as_table, make_table
+from openfield.objectives.tables.table import Table, TableLike, as_table, make_table, summarise
 
 DRAWS = 200
 LARGE = 1 << 53
 """Counts above this are drawn from a normal distribution."""
 MIN_EPISODES = 5
 """With fewer episodes than this no interval is given."""
-
-MAX_VALUES = {"jaccard": 1.0, "jsd_nats": math.log(2)}
+MIN_COVERAGE = 0.9
+"""With less of what an agent would meet seen so far (Good-Turing), the entropy has no interval."""
+SIMILARITIES = ("jaccard", "jsd_nats")
+GROWS = "no interval: it depends on the number of transitions"
+EPISODES, COUNTS = "episode bootstrap", "Poisson bootstrap of counts; ignores time dependence"
 
 Steps = Sequence[tuple[Hashable, Hashable]]
 """An episode: the key of every observation with the action taken on it. The last action may be None."""
@@ -40,6 +46,19 @@ class Interval(msgspec.Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     note: str = ""
+
+
+class Estimates(msgspec.Struct, frozen=True, kw_only=True):
+    """The objectives of a group of episodes or of a table, in nats."""
+
+    values: dict[str, Interval]
+    excess: Interval = Interval(None)
+    """Empowerment above its permutation null; the note says why there is none."""
+    empowerment: EmpowermentEstimate | None = None
+    distinct: dict[str, int] = {}
+    """Numbers of different inputs, actions, pairs, moves and transitions."""
+    saturation: str = ""
+    """Says in words that inputs hardly repeat; empty if they do."""
 
 
 class Counted(NamedTuple):
@@ -65,54 +84,115 @@ def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hasha
     return Counted(keys[0], keys[1], keys[2], counts)
 
 
+class EpisodeCounts:
+    """The transitions of several episodes, added up; a weight for each row of each episode counts some of them."""
+
+    def __init__(self, episodes: Sequence[Counted]) -> None:
+        """Add up episodes that have a transition between them."""
+        obs, action, next_obs, self.counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
+        self.size = len(episodes)
+        self.episode = np.repeat(np.arange(self.size), [len(part.obs) for part in episodes])
+        keys, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
+        self._keys, self._place = keys, place.reshape(-1)
+        self.total = int(self.counts.sum())
+
+    def add_up(self, times: Array) -> Array:
+        """Return how often each distinct transition occurs if each row of each episode occurs so many times."""
+        return np.bincount(self._place, times, self._keys.shape[1])
+
+    def table(self, times: Array | None = None) -> Table:
+        """Make the table of all rows, or of the rows with how often each occurs."""
+        counts = self.add_up(self.counts if times is None else times).astype(np.int64)
+        seen = counts > 0
+        obs, action, next_obs = (part[seen] for part in self._keys)
+        return make_table([Rows(obs, action, next_obs, counts[seen])])
+
+    def thin(self, number: int, random: np.random.Generator) -> Array:
+        """Draw so many transitions: whole episodes in random order, and of the last one a random part."""
+        order = random.permutation(self.size)
+        sizes = np.bincount(self.episode, self.counts, self.size).astype(np.int64)
+        ends = np.cumsum(sizes[order])
+        whole = int(np.searchsorted(ends, number, side="right"))
+        times = np.where(np.isin(self.episode, order[:whole]), self.counts, 0)
+        left = number - (int(ends[whole - 1]) if whole else 0)
+        if left:
+            part = self.episode == order[whole]
+            times[part] = random.multivariate_hypergeometric(self.counts[part], left)
+        return times
+
+
 def objectives_of_counted(
-    episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0
-) -> dict[str, Interval]:
+    episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0, shuffles: int = SHUFFLES
+) -> Estimates:
     """Compute the objectives of a group of episodes, with intervals from resampled episodes.
 
-    Counts are kept per episode, so resampling episodes only changes the weights of rows.
+    Args:
+        episodes: The episodes.
+        num_obs: Distinct inputs of the environment.
+        draws: How many times episodes are resampled.
+        seed: The seed of resampling and shuffling.
+        shuffles: How many times actions are shuffled for the null of empowerment.
     """
     if not any(len(part.obs) for part in episodes):
-        return {name: Interval(None, note="no transitions") for name in NAMES}
-    obs, action, next_obs, counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
-    episode = np.repeat(np.arange(len(episodes)), [len(part.obs) for part in episodes])
-    distinct, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
-    place = place.reshape(-1)
-    rows = Rows(distinct[0], distinct[1], distinct[2], np.bincount(place, counts).astype(np.int64))
-    found = evaluate(make_table([rows]), num_obs=num_obs).values
+        return _nothing("no transitions")
+    together = EpisodeCounts(episodes)
+    table = together.table()
     if len(episodes) < MIN_EPISODES:
-        return {name: Interval(value, note=f"fewer than {MIN_EPISODES} episodes") for name, value in found.items()}
+        return _estimate(table, num_obs, shuffles, seed, None, f"fewer than {MIN_EPISODES} episodes")
     random = np.random.default_rng(seed)
 
     def redraw() -> Array:
         chosen = random.multinomial(len(episodes), np.full(len(episodes), 1 / len(episodes)))
-        return np.bincount(place, chosen[episode] * counts, len(rows.obs))
+        return together.add_up(chosen[together.episode] * together.counts)
 
-    return _intervals(found, _Keys(rows), redraw, num_obs, draws, len(episodes), "episode bootstrap")
+    drawn = _Redrawn(table, redraw, draws, len(episodes))
+    return _estimate(table, num_obs, shuffles, seed, drawn, EPISODES)
 
 
-def bootstrap_counts(
-    table: TableLike, *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
-) -> dict[str, Interval]:
-    """Compute the objectives with intervals from counts alone: every count is drawn from a Poisson distribution.
+def estimate_counts(
+    table: TableLike,
+    *,
+    num_obs: int | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    shuffles: int = SHUFFLES,
+) -> Estimates:
+    """Compute the objectives of a table, with intervals from counts alone: each is drawn from a Poisson distribution.
 
-    These intervals are too narrow, because steps of an episode depend on each other. Their note says so.
+    These intervals ignore that steps of an episode depend on each other. Their note says so. Without draws there are
+    none, and without shuffles there is no null. Arguments are those of `objectives_of_counted`.
     """
     checked = as_table(table)
-    found = evaluate(checked, num_obs=num_obs).values
-    keys = _Keys(Rows(checked.obs, checked.action, checked.next_obs, checked.count))
+    if not draws:
+        return _estimate(checked, num_obs, shuffles, seed, None, "")
     random = np.random.default_rng(seed)
+    drawn = _Redrawn(checked, lambda: _redrawn(checked.count, random), draws, max(2.0, float(checked.count.sum())))
+    return _estimate(checked, num_obs, shuffles, seed, drawn, COUNTS)
 
-    total = max(2.0, float(checked.count.sum()))
-    return _intervals(
-        found,
-        keys,
-        lambda: _redrawn(checked.count, random),
-        num_obs,
-        draws,
-        total,
-        "Poisson bootstrap of counts; ignores time dependence",
-    )
+
+def count_table(table: Table) -> Counted:
+    """Return the transitions of a table as those of one episode."""
+    return Counted(table.obs, table.action, table.next_obs, table.count)
+
+
+def objectives_at(
+    episodes: Sequence[Counted], number: int, num_obs: int | None, *, draws: int = 20
+) -> dict[str, float]:
+    """Compute the objectives at a number of transitions: the mean over random choices of whole episodes.
+
+    Values at equal numbers can be compared; those of all transitions depend on how many there are.
+    """
+    together, random = EpisodeCounts(episodes), np.random.default_rng(0)
+    if number >= together.total:
+        return _known(evaluate(together.table(), num_obs=num_obs).values)
+    found = [
+        _known(evaluate(together.table(together.thin(number, random)), num_obs=num_obs).values) for _ in range(draws)
+    ]
+    return {name: math.fsum(each[name] for each in found) / draws for name in found[0]}
+
+
+def _known(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if value is not None and name != "empowerment"}
 
 
 def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
@@ -125,83 +205,89 @@ def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
     return Interval(value, low, high, interval.note)
 
 
-class _Keys:
-    """The input, pair and move of each distinct key. Computes the objectives for any counts of the keys."""
+class _Redrawn:
+    """Input entropy and empowerment of resampled counts."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.input = _number(rows.obs)
-        self.pair = _number(rows.obs, rows.action)
-        self.move = _number(rows.obs, rows.next_obs)
-        self._total = float(rows.counts.sum())
-        self._actions = len(np.unique(rows.action))
+    def __init__(self, table: Table, redraw: Callable[[], Array], draws: int, units: float) -> None:
+        """Resample the counts of a table.
 
-    def values(self, counts: Array, num_obs: int | None) -> dict[str, float]:
-        """Compute the objectives of the keys with these counts."""
-        total = float(counts.sum())
-        pairs, inputs = np.bincount(self.pair, counts), np.bincount(self.input, counts)
-        sums = [_sum_log(counts), _sum_log(pairs), _sum_log(np.bincount(self.move, counts)), _sum_log(inputs)]
-        branches = np.bincount(np.bincount(self.pair, counts > 0).astype(np.int64))
-        found = {
-            "input_entropy": np.log(total) - sums[3] / total,
-            "info_gain_sqrt_counts": float(np.sqrt(pairs).sum()) / total,
-            "info_gain_log_counts": float(np.log1p(pairs).sum()) / total,
-            "empowerment": max(0.0, (sums[0] - sums[1] - sums[2] + sums[3]) / total),
-        }
-        if num_obs is not None:
-            size = np.arange(1, len(branches), dtype=np.float64)
-            gains = rise(size, float(num_obs)) - size * EULER
-            found["info_gain_dirichlet"] = float(branches[1:] @ gains) / PAPER_STEPS
-        return found
+        Args:
+            table: The table.
+            redraw: Returns new counts of its rows.
+            draws: How many times to resample.
+            units: How many episodes or transitions were resampled.
+        """
+        groups = _number(table.obs), _number(table.obs, table.action), _number(table.obs, table.next_obs)
+        found = [_pair_of(groups, counts) for counts in (redraw() for _ in range(draws)) if counts.sum() > 0]
+        self.entropies, self.empowerments = np.array(found).reshape(-1, 2).T
+        self._units = units
 
-    def bounds(self, num_obs: int | None) -> dict[str, tuple[float, float]]:
-        """Return the smallest and largest possible value of each objective for this number of transitions."""
-        total = self._total
-        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) - EULER
-        return {
-            "input_entropy": (0.0, math.log(min(total, num_obs or total))),
-            "info_gain_dirichlet": (0.0, total * once / PAPER_STEPS),
-            "info_gain_sqrt_counts": (1 / math.sqrt(total), 1.0),
-            "info_gain_log_counts": (math.log1p(total) / total, math.log(2)),
-            "empowerment": (0.0, math.log(self._actions)),
-        }
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough draws to say how much values vary."""
+        return len(self.entropies) > 1
+
+    def width(self, drawn: Array) -> float:
+        """Return half the width of Student's interval, from the standard deviation of resampled values."""
+        units = self._units
+        return t_quantile(units - 1) * float(np.std(drawn, ddof=1)) * math.sqrt(units / (units - 1))
 
 
-def spread(value: float, drawn: Sequence[float], episodes: float, bounds: tuple[float, float], note: str) -> Interval:
-    """Return a value with Student's interval, cut at the bounds, from the standard deviation of resampled values.
-
-    A resample misses a third of the episodes, so the mean of the draws differs from the value. This shift comes from
-    the resampling and is left out. The interval is for the average value of as many episodes; see
-    `design/intervals.md`.
-
-    Raises:
-        InvalidInput: There are fewer than two draws.
-    """
-    if len(drawn) < 2:
-        raise InvalidInput("An interval needs at least two draws.")
-    width = t_quantile(episodes - 1) * float(np.std(drawn, ddof=1)) * math.sqrt(episodes / (episodes - 1))
-    low, high = max(value - width, bounds[0]), min(value + width, bounds[1])
-    return Interval(value, min(value, low), max(value, high), note)
+def _pair_of(groups: tuple[Array, Array, Array], counts: Array) -> tuple[float, float]:
+    total = float(counts.sum())
+    inputs, pairs, moves = (_sum_log(np.bincount(group, counts)) for group in groups)
+    return math.log(total) - inputs / total, max(0.0, (_sum_log(counts) - pairs - moves + inputs) / total)
 
 
-def _intervals(
-    found: Mapping[str, float | None],
-    keys: _Keys,
-    redraw: Callable[[], Array],
-    num_obs: int | None,
-    draws: int,
-    episodes: float,
-    note: str,
-) -> dict[str, Interval]:
-    drawn = [keys.values(counts, num_obs) for counts in (redraw() for _ in range(draws)) if counts.sum() > 0]
-    bounds = keys.bounds(num_obs)
-    if len(drawn) < 2:
-        return {name: Interval(value, note="too few transitions to draw from") for name, value in found.items()}
-    return {
-        name: Interval(None, note="not defined")
-        if value is None
-        else spread(value, [draw[name] for draw in drawn], episodes, bounds[name], note)
-        for name, value in found.items()
+def _estimate(
+    table: Table, num_obs: int | None, shuffles: int, seed: int, drawn: _Redrawn | None, note: str
+) -> Estimates:
+    """Put together values and intervals; there are none without draws, and the note says why."""
+    counts, summary = table.counts, summarise(table)
+    found = evaluate(summary, num_obs=num_obs).values
+    known = estimate_empowerment(table.columns, counts, draws=shuffles, seed=seed)
+    values = {
+        name: Interval(value, note=GROWS if value is not None else "not defined") for name, value in found.items()
     }
+    entropy = found["input_entropy"]
+    if drawn is not None and not drawn.enough:
+        drawn, note = None, "too few transitions to draw from"
+    if entropy is not None:
+        covered = coverage_of(counts.inputs)
+        values["input_entropy"] = _around_entropy(entropy, covered, drawn, note, counts.inputs.size)
+    values["empowerment"] = Interval(known.value, note="no interval: mostly bias if visits are few; see the excess")
+    return Estimates(
+        values=values,
+        excess=_around_excess(known, drawn, note, table.num_actions),
+        empowerment=known,
+        distinct=distinct_of(summary),
+        saturation=describe_saturation(counts),
+    )
+
+
+def _around_entropy(value: float, covered: float, drawn: _Redrawn | None, note: str, inputs: int) -> Interval:
+    """Return the entropy with its interval, which reaches up by the bias that the draws show."""
+    if drawn is None:
+        return Interval(value, note=note)
+    if covered < MIN_COVERAGE:
+        return Interval(value, note=f"no interval: only {covered:.0%} of what would be met was seen")
+    width, bias = drawn.width(drawn.entropies), max(0.0, value - float(drawn.entropies.mean()))
+    return Interval(value, max(0.0, value - width), value + width + bias, note)
+
+
+def _around_excess(known: EmpowermentEstimate, drawn: _Redrawn | None, note: str, actions: int) -> Interval:
+    """Return the excess with its interval, which reaches up by how much the excess may be too low."""
+    if known.excess is None:
+        return Interval(None, note=known.reason)
+    if drawn is None:
+        return Interval(known.excess, note=note)
+    width = drawn.width(drawn.empowerments)
+    low, high = known.excess - width, min(known.excess + known.low_by + width, math.log(actions))
+    return Interval(known.excess, min(low, known.excess), max(high, known.excess), note)
+
+
+def _nothing(note: str) -> Estimates:
+    return Estimates(values={name: Interval(None, note=note) for name in NAMES}, excess=Interval(None, note=note))
 
 
 def _redrawn(counts: Array, random: np.random.Generator) -> Array:
@@ -225,46 +311,20 @@ def _sum_log(counts: Array) -> float:
     return float((positive * np.log(positive)).sum())
 
 
-def compare_counted(
-    first: Sequence[Counted], second: Sequence[Counted], size: int, *, draws: int = DRAWS, seed: int = 0
-) -> dict[str, Interval]:
+def compare_counted(first: Sequence[Counted], second: Sequence[Counted], size: int) -> dict[str, Interval]:
     """Compute the Jaccard index and the Jensen-Shannon divergence of the inputs two agents acted on.
 
-    `size` inputs are numbered from 0. The episodes of both agents are resampled for the intervals.
+    `size` inputs are numbered from 0. There are no intervals: both depend on how much was played.
     """
     if not first or not second:
-        return {name: Interval(None, note="no episodes of the human at this stage") for name in MAX_VALUES}
-    both = _Visits(first, size), _Visits(second, size)
-    found = _likeness(*(visits.counts(np.ones(visits.episodes)) for visits in both))
-    if min(len(first), len(second)) < MIN_EPISODES:
-        return {name: Interval(value, note=f"fewer than {MIN_EPISODES} episodes") for name, value in found.items()}
-    random = np.random.default_rng(seed)
-    drawn = [_likeness(*(visits.redraw(random) for visits in both)) for _ in range(draws)]
-    fewest = min(len(first), len(second))
-    return {
-        name: spread(value, [draw[name] for draw in drawn], fewest, (0.0, MAX_VALUES[name]), "episode bootstrap")
-        for name, value in found.items()
-    }
+        return {name: Interval(None, note="no episodes of the human at this stage") for name in SIMILARITIES}
+    one, other = (_visits(episodes, size) for episodes in (first, second))
+    shared, union = np.count_nonzero((one > 0) & (other > 0)), np.count_nonzero((one > 0) | (other > 0))
+    found = {"jaccard": shared / union, "jsd_nats": divergence(one / one.sum(), other / other.sum())}
+    return {name: Interval(value, note=GROWS) for name, value in found.items()}
 
 
-class _Visits:
-    """How often each input was acted on in each episode."""
-
-    def __init__(self, episodes: Sequence[Counted], size: int) -> None:
-        self.episodes, self._size = len(episodes), size
-        self._input = np.concatenate([episode.obs for episode in episodes])
-        self._times = np.concatenate([episode.counts for episode in episodes])
-        self._episode = np.repeat(np.arange(self.episodes), [len(episode.obs) for episode in episodes])
-
-    def counts(self, weights: Array) -> Array:
-        """Count how often each input was acted on, with a weight for every episode."""
-        return np.bincount(self._input, weights[self._episode] * self._times, self._size)
-
-    def redraw(self, random: np.random.Generator) -> Array:
-        """Count the same for resampled episodes."""
-        return self.counts(random.multinomial(self.episodes, np.full(self.episodes, 1 / self.episodes)))
-
-
-def _likeness(first: Array, second: Array) -> dict[str, float]:
-    shared, union = np.count_nonzero((first > 0) & (second > 0)), np.count_nonzero((first > 0) | (second > 0))
-    return {"jaccard": shared / union, "jsd_nats": divergence(first / first.sum(), second / second.sum())}
+def _visits(episodes: Sequence[Counted], size: int) -> Array:
+    """Count how often each input was acted on."""
+    inputs, times = (np.concatenate([getattr(each, name) for each in episodes]) for name in ("obs", "counts"))
+    return np.bincount(inputs, times, size)

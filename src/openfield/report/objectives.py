@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -14,12 +15,16 @@ from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluat
 from openfield.objectives.measures.similarity import Conditionals, Similarity
 
 if TYPE_CHECKING:
-    from openfield.objectives.intervals import Interval
+    from openfield.objectives.intervals import Estimates, Interval
     from openfield.objectives.runs.evaluate import GroupObjectives
     from openfield.objectives.study.study import Study
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
+SIZES = {"inputs": "distinct inputs", "actions": "distinct actions", "pairs": "distinct pairs"}
+SIZES |= {"transitions": "distinct transitions"}
+"""Numbers that stand in every table, and their names there. Pairs are of an input and an action."""
+NOT_IDENTIFIABLE = "not identifiable"
 COMPARED = ("jaccard", "jsd_nats", "jsd_similarity", "first_in_second", "second_in_first")
 
 
@@ -49,13 +54,53 @@ def evaluation_record(
     }
 
 
-def intervals_record(found: Mapping[str, Interval]) -> dict[str, Any]:
-    """Return what the JSON object of a table says of its intervals, and how they were made."""
-    known = {name: interval for name, interval in found.items() if interval.low is not None}
-    return {
-        "intervals": {name: [interval.low, interval.high] for name, interval in known.items()},
-        "intervals_by": "; ".join({interval.note: None for interval in known.values()}),
+def estimates_record(found: Estimates, unit: str, intervals: bool) -> dict[str, Any]:
+    """Return what the JSON object of a table says of empowerment and saturation, and of intervals if wanted.
+
+    Args:
+        found: The estimates, in nats.
+        unit: The unit to show them in.
+        intervals: Whether to add intervals.
+    """
+    record = {"empowerment": empowerment_record(found, unit), "saturation": found.saturation or None}
+    if not intervals:
+        return record
+    entropy, excess = (_in(each, unit) for each in (found.values["input_entropy"], found.excess))
+    known = {name: each for name, each in (("input_entropy", entropy), ("excess", excess)) if each.low is not None}
+    return record | {
+        "intervals": {name: [each.low, each.high] for name, each in known.items()},
+        "intervals_by": "; ".join({each.note: None for each in known.values()}),
     }
+
+
+def empowerment_record(found: Estimates, unit: str) -> dict[str, Any] | None:
+    """Return the JSON object of empowerment beside its permutation null; None if nothing was played."""
+    known = found.empowerment
+    if known is None:
+        return None
+    excess = _in(found.excess, unit)
+    return {
+        "plug_in": _scaled(known.value, unit),
+        "null_mean": _scaled(known.null, unit),
+        "null_band": None if known.band is None else [_scaled(end, unit) for end in known.band],
+        "p": known.p,
+        "permutations": known.draws,
+        "identifiable": known.excess is not None,
+        "excess": excess.value,
+        "excess_interval": None if excess.low is None else [excess.low, excess.high],
+        "reason": known.reason or None,
+        "visits_per_pair": known.visits,
+    }
+
+
+def _in(interval: Interval, unit: str) -> Interval:
+    from openfield.objectives.intervals import in_unit
+
+    return in_unit(interval, "empowerment", "bits" if unit == "bits" else "nats")
+
+
+def _scaled(value: float | None, unit: str) -> float | None:
+    return value if value is None or unit == "nats" else value / math.log(2)
 
 
 def failure_record(subject: dict[str, Any], error: str, names: Sequence[str], unit: str = "nats") -> dict[str, Any]:
@@ -114,8 +159,15 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
         beside = "" if low is None else f" [{low:.6g}, {high:.6g}]"
         beside += f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
         yield f"{name:<24}{_defined(value, record['reasons'].get(name))} {unit}".rstrip() + beside
+        if name == "empowerment" and record.get("empowerment"):
+            yield from (f"  {title:<22}{text}" for title, text in null_lines(record["empowerment"]).items())
     sizes = record["distinct"]
-    yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on, {sizes['actions']:,} actions"
+    counted = ", ".join(f"{sizes[size]:,} {title}" for size, title in SIZES.items())
+    yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on; {counted}"
+    yield from [f"saturated: {record['saturation']}"] if record.get("saturation") else []
+    if record.get("equal"):
+        at = ", ".join(f"{name} {value:.4g}" for name, value in record["equal"]["values"].items())
+        yield f"at {record['equal']['transitions']:,} transitions, as many as every table has: {at}"
     if record.get("zeros_dropped"):
         yield f"{record['zeros_dropped']:,} entries with a count of zero left out"
     yield from (f"note: {note}" for note in record.get("notes", ()))
@@ -123,16 +175,80 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
         yield f"[95 % intervals: {record['intervals_by']}]"
 
 
+def null_lines(found: dict[str, Any]) -> dict[str, str]:
+    """Return the permutation null, its p-value and the excess of empowerment as texts, by title."""
+    if found["null_mean"] is None:
+        return {"excess over null": f"not computed: {found['reason']}"}
+    low, high = found["null_band"]
+    null = f"{found['null_mean']:.4g} ({low:.4g} to {high:.4g})"
+    return {"permutation null": null, "p": f"{found['p']:.3f}", "excess over null": say_excess(found)}
+
+
+def say_excess(found: dict[str, Any]) -> str:
+    """Return the excess with its interval, or that it is not identifiable and why."""
+    if not found["identifiable"]:
+        return f"{NOT_IDENTIFIABLE}: {found['reason']}"
+    interval = found["excess_interval"]
+    return f"{found['excess']:.4g}" + (f" [{interval[0]:.4g}, {interval[1]:.4g}]" if interval else "")
+
+
 def runs_lines(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines about runs: a block for each agent under the same conditions, its stages side by side."""
-    for number, (title, block) in enumerate(groupby(record["groups"], _title)):
+    for number, (title, block) in enumerate(groupby(record["groups"], title_group)):
         stages = list(block)
-        rows = [["", *(stage["stage"] for stage in stages)]]
-        rows += [[size, *(f"{stage[size]:,}" for stage in stages)] for size in ("episodes", "transitions")]
-        for name, unit in stages[0]["units"].items():
-            rows.append([f"{name} ({unit})" if unit else name, *(_with_interval(stage, name) for stage in stages)])
         yield from ["", title] if number else [title]
-        yield from _aligned(rows)
+        yield from _aligned([["", *(stage["stage"] for stage in stages)], *table_rows(stages)])
+        yield from (f"{stage['stage']}: {stage['saturation']}" for stage in stages if stage["saturation"])
+        if "empowerment" in stages[0]["values"]:
+            yield from explain_missing(stages)
+    yield from ["", EQUAL_NOTE] if any(group["equal"] for group in record["groups"]) else []
+
+
+EQUAL_NOTE = (
+    "Entropy and information gain depend on the number of transitions. Compare stages, and agents with random, in the "
+    "rows at equal numbers. The null of empowerment shuffles actions within inputs 200 times; in brackets 95 % of it."
+)
+
+
+def explain_missing(stages: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield why there is no excess of empowerment, stage by stage."""
+    for stage in stages:
+        known = stage["empowerment"]
+        if known and known["reason"]:
+            yield f"{stage['stage']} {NOT_IDENTIFIABLE}: {known['reason']}"
+
+
+def table_rows(stages: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    """Yield the rows of a table with the stages of an agent side by side."""
+    yield from ([size, *(f"{stage[size]:,}" for stage in stages)] for size in ("episodes", "transitions"))
+    for size, title in SIZES.items():
+        yield [title, *(f"{stage['distinct'].get(size, 0):,}" for stage in stages)]
+    for name, unit in stages[0]["units"].items():
+        yield [f"{name} ({unit})" if unit else name, *(_with_interval(stage, name) for stage in stages)]
+        if name == "empowerment":
+            yield from _null_rows(stages)
+    yield from _equal_rows(stages)
+
+
+def _null_rows(stages: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    known = [stage["empowerment"] and null_lines(stage["empowerment"]) for stage in stages]
+    for title in ("permutation null", "p", "excess over null"):
+        cells = ((each or {}).get(title, "") for each in known)
+        yield [f"  {title}", *(NOT_IDENTIFIABLE if cell.startswith(NOT_IDENTIFIABLE) else cell for cell in cells)]
+
+
+def _equal_rows(stages: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    """Yield the values at equal numbers of transitions, and those of `random` below them if it played."""
+    equal = [stage["equal"] for stage in stages]
+    known = next(filter(None, equal), None)
+    if known is None or not known["values"]:
+        return
+    yield [f"at {known['transitions']:,} transitions", *("" for _ in stages)]
+    for name in known["values"]:
+        yield [f"  {name}", *(f"{each['values'][name]:.4g}" if each else "" for each in equal)]
+        rivals = [each["random"] if each else None for each in equal]
+        if any(rivals) and stages[0]["agent"] != "random":
+            yield [f"  {name} of random", *(f"{rival[name]:.4g}" if rival else "" for rival in rivals)]
 
 
 def study_record(study: Study) -> dict[str, Any]:
@@ -199,10 +315,15 @@ def _group_record(found: GroupObjectives, unit: str) -> dict[str, Any]:
             name: None if interval.low is None else [interval.low, interval.high] for name, interval in named
         },
         "reasons": {name: interval.note for name, interval in named if interval.low is None},
+        "distinct": found.estimates.distinct,
+        "saturation": found.estimates.saturation or None,
+        "empowerment": empowerment_record(found.estimates, unit),
+        "equal": None if found.equal is None else msgspec.to_builtins(found.equal),
     }
 
 
-def _title(group: dict[str, Any]) -> str:
+def title_group(group: dict[str, Any]) -> str:
+    """Return what a block of stages is about: the agent, the domain, what changes and the settings."""
     terms = [group["settings"], "told of the change" if group["red_light"] else ""]
     return ", ".join(filter(None, (group["agent"], group["domain"], group["novelty"] or "no novelty", *terms)))
 

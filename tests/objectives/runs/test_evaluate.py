@@ -15,6 +15,7 @@ import pytest
 from tests.support.objectives.episodes import compare_episodes
 
 import openfield as of
+from openfield.agents.random import RandomAgent
 from openfield.core import Ask
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.writer import Journal
@@ -116,9 +117,10 @@ def test_intervals_need_five_episodes(played: Any) -> None:
         entropy = one.values["input_entropy"]
         if one.group.stage == "training":
             assert (entropy.low, entropy.note) == (None, "fewer than 5 episodes")
+        elif entropy.low is None:
+            assert "of what would be met was seen" in entropy.note
         else:
-            assert entropy.low <= entropy.value <= entropy.high
-            assert entropy.low < entropy.high
+            assert entropy.low < entropy.value < entropy.high
 
 
 def test_human_similarity_is_that_of_tables_with_code_books(played: Any) -> None:
@@ -152,15 +154,30 @@ def test_who_the_human_is_must_be_clear(played: Any) -> None:
         read_human(played[0], Reading(agent="walkre"))
 
 
-def test_intervals_of_similarity_hold_the_value_and_stay_in_range() -> None:
+def test_similarity_of_episodes() -> None:
     mine = [[(number % 3, 0), (number % 5, 0), (9, None)] for number in range(12)]
     yours = [[(number % 2, 0), (7, 0), (9, None)] for number in range(8)]
     found = compare_episodes(mine, yours)
     assert found["jaccard"].value == 2 / 6
-    for name, highest in (("jaccard", 1.0), ("jsd_nats", math.log(2))):
-        one = found[name]
-        assert 0 <= one.low <= one.value <= one.high <= highest
+    assert 0 < found["jsd_nats"].value < math.log(2)
     assert found == compare_episodes(mine, yours)
+
+
+def test_stages_and_random_are_compared_at_equal_numbers(maze: of.Domain[Any], path: Path) -> None:
+    agents = {"compass": maze.agents["compass"], "random": RandomAgent}
+    of.run(agents, maze.trials(2, size=3, patience=12, **SIZES, unchanged=0), path)
+    found = evaluate_runs(read_runs([path]))
+    for one in found:
+        stages = [other for other in found if other.group.agent in (one.group.agent, "random")]
+        rival = next(o for o in stages if (o.group.agent, o.group.stage) == ("random", one.group.stage))
+        assert one.equal is not None
+        assert one.equal.transitions == min(other.transitions for other in stages)
+        assert set(one.equal.values) == set(NAMES) - {"empowerment"}
+        assert one.equal.random is not None
+        if rival.transitions == one.equal.transitions:
+            assert one.equal.random["input_entropy"] == rival.values["input_entropy"].value
+        else:
+            assert one.equal.random["info_gain_dirichlet"] < rival.values["info_gain_dirichlet"].value
 
 
 def test_an_episode_that_ends_unseen_ends_with_the_first_turn_of_the_next() -> None:
@@ -200,22 +217,27 @@ def test_the_command_prints_json(run: Any, played: Any) -> None:
     last = record["groups"][-1]
     assert (last["agent"], last["stage"], last["episodes"]) == ("walker", "after", 14)
     assert list(last["values"]) == [*NAMES, "jaccard", "jsd_nats"]
-    assert set(record["groups"][0]["reasons"].values()) == {"fewer than 5 episodes"}
-    low, high = last["intervals"]["empowerment"]
-    assert low <= last["values"]["empowerment"] <= high
+    assert record["groups"][0]["reasons"]["input_entropy"] == "fewer than 5 episodes"
+    known = last["empowerment"]
+    assert known["plug_in"] == last["values"]["empowerment"]
+    assert (known["identifiable"], known["excess"]) == (False, None)
+    assert known["null_band"][0] <= known["null_mean"] <= known["null_band"][1]
     bits = json.loads(run(path, "--json", "--unit", "bits", "--only", "empowerment")[1])["groups"][-1]
     assert bits["values"] == {"empowerment": last["values"]["empowerment"] / math.log(2)}
-    assert bits["intervals"] == {"empowerment": pytest.approx([low / math.log(2), high / math.log(2)])}
+    assert bits["empowerment"]["null_mean"] == pytest.approx(known["null_mean"] / math.log(2))
 
 
 def test_the_command_shows_stages_side_by_side(run: Any, played: Any) -> None:
     lines = run(played[0], "--only", "input_entropy")[1].splitlines()
-    title, stages, episodes, _, entropy, gap, second, *_ = lines
+    title, stages, episodes, _, *sizes, entropy, at, equal = lines[:11]
+    gap, second, *_ = lines[11:]
     assert title.startswith("compass, maze, swapped, after=7")
     assert stages.split() == list(STAGES)
     assert episodes.split() == ["episodes", "4", "12", "14"]
     assert entropy.startswith("input_entropy (nats)")
-    assert entropy.count("[") == 2
+    assert [size.split()[1] for size in sizes] == ["inputs", "actions", "pairs", "transitions"]
+    assert at.startswith("at ")
+    assert equal.split()[0] == "input_entropy"
     assert gap == ""
     assert second.startswith("walker, ")
 

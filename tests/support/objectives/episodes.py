@@ -11,8 +11,8 @@ def objectives_of_episodes(groups, num_obs=None, draws=200):
     return {group: objectives_of_counted(parts, size, draws=draws) for group, parts in counted.items()}
 
 
-def compare_episodes(first, second, draws=200):
+def compare_episodes(first, second):
     """Compare the inputs two agents acted on."""
     inputs = {}
     one, other = ([count_episode(steps, inputs, {}) for steps in episodes] for episodes in (first, second))
-    return compare_counted(one, other, len(inputs), draws=draws)
+    return compare_counted(one, other, len(inputs))

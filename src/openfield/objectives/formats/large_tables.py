@@ -43,7 +43,7 @@ from openfield.objectives.tables.histograms import Histogram, merge
 from openfield.objectives.tables.images import no_code, several_codes
 from openfield.objectives.tables.pairs import Overlap, Pairs, merge_pairs
 from openfield.objectives.tables.rows import Array
-from openfield.objectives.tables.table import TableSummary, summarise
+from openfield.objectives.tables.table import Table, TableSummary, summarise
 
 LARGE_ROWS = 12_000_000
 """Rows of a Parquet table from which it is not loaded into memory."""
@@ -57,12 +57,18 @@ def is_large(path: Path) -> bool:
     return count_rows(path) >= LARGE_ROWS if is_parquet(path) else path.stat().st_size >= LARGE_BYTES
 
 
-def summarise_file(path: str | Path) -> TableSummary:
-    """Return the summary of a table file. Large Parquet is counted in bounded memory, whatever its size."""
+def open_table(path: str | Path) -> Table | TableSummary:
+    """Load a table file, or count it in bounded memory if it is large Parquet, whatever its size."""
     path = Path(path)
     if not is_parquet(path) or count_rows(path) < LARGE_ROWS:
-        return summarise(load_table(path))
+        return load_table(path)
     return summarise_large(path)
+
+
+def summarise_file(path: str | Path) -> TableSummary:
+    """Return the summary of a table file. Large Parquet is counted in bounded memory, whatever its size."""
+    found = open_table(path)
+    return found if isinstance(found, TableSummary) else summarise(found)
 
 
 def summarise_large(path: Path) -> TableSummary:

@@ -84,8 +84,13 @@ def empowerment_corrected(table: TableLike) -> float:
 
 def correct_empowerment(counts: Counts) -> float:
     """Compute `empowerment_corrected` from histograms."""
+    return max(0.0, empowerment_of(counts) - empowerment_bias(counts))
+
+
+def empowerment_bias(counts: Counts) -> float:
+    """Compute the first-order bias of empowerment (Miller-Madow)."""
     surplus = counts.triples.size - counts.pairs.size - counts.moves.size + counts.inputs.size
-    return max(0.0, empowerment_of(counts) - surplus / (2 * counts.total))
+    return surplus / (2 * counts.total)
 
 
 def empowerment_of(counts: Counts) -> float:

@@ -1,6 +1,7 @@
 """Evaluate recorded runs: the objectives of each agent in training, before the world changed and after.
 
-`recordings` reads the run files. `measures.intervals` and `measures.episodes` compute the values.
+`recordings` reads the run files, and `intervals` computes the values. Values that depend on the number of transitions
+are also given at equal numbers: for all stages of an agent, and for the agent `random` where it played the same.
 """
 
 from __future__ import annotations
@@ -9,15 +10,26 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
 from openfield.objectives.evaluation import NAMES, Unit
-from openfield.objectives.intervals import Counted, Interval, compare_counted, in_unit, objectives_of_counted
+from openfield.objectives.intervals import (
+    Counted,
+    Estimates,
+    Interval,
+    compare_counted,
+    in_unit,
+    objectives_at,
+    objectives_of_counted,
+)
 from openfield.objectives.runs.observations import code_pictures, number_keys
 from openfield.objectives.runs.recordings import STAGES, Group, Recording
 from openfield.objectives.tables.histograms import Array
 
 Groups = Mapping[Group, Sequence[Counted]]
+RANDOM = "random"
+"""The agent that others are compared with at equal numbers of transitions."""
 
 
 class GroupObjectives(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +41,19 @@ class GroupObjectives(msgspec.Struct, frozen=True, kw_only=True):
     num_obs: int
     """The size of the Dirichlet distribution."""
     values: dict[str, Interval]
+    estimates: Estimates
+    """The same in nats, with the null and the excess of empowerment, distinct numbers and saturation."""
+    equal: EqualNumbers | None = None
+    """Values that may be compared between stages and with `random`; None if there is nothing to compare."""
+
+
+class EqualNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """Input entropy and information gain at a number of transitions that all stages of an agent have."""
+
+    transitions: int
+    values: dict[str, float]
+    random: dict[str, float] | None = None
+    """The same of the agent `random` at this stage; None if it did not play."""
 
 
 def evaluate_runs(
@@ -61,16 +86,51 @@ def evaluate_runs(
                 f"{domain}: {episodes.seen:,} distinct inputs were seen; it is said to have {num_obs:,}."
             )
         size = episodes.seen if num_obs is None else num_obs
+        names = [name for name in NAMES if name in (only or NAMES)]
         for group, mine in episodes.groups.items():
-            values = objectives_of_counted(mine, size)
-            shown = {name: in_unit(values[name], name, unit) for name in NAMES if name in (only or NAMES)}
+            estimates = objectives_of_counted(mine, size)
+            shown = {name: in_unit(estimates.values[name], name, unit) for name in names}
             if human is not None:
                 shown |= compare_counted(human_part(episodes.human, group), mine, episodes.size)
-            moves = sum(int(episode.counts.sum()) for episode in mine)
             found.append(
-                GroupObjectives(group=group, episodes=len(mine), transitions=moves, num_obs=size, values=shown)
+                GroupObjectives(
+                    group=group,
+                    episodes=len(mine),
+                    transitions=count_transitions(mine),
+                    num_obs=size,
+                    values=shown,
+                    estimates=estimates,
+                    equal=_at_equal_numbers(episodes.groups, group, size, names, unit),
+                )
             )
     return found
+
+
+def count_transitions(episodes: Sequence[Counted]) -> int:
+    """Count the transitions of episodes."""
+    return sum(int(episode.counts.sum()) for episode in episodes)
+
+
+def _at_equal_numbers(
+    groups: Groups, group: Group, num_obs: int, names: Sequence[str], unit: Unit
+) -> EqualNumbers | None:
+    """Compute the values at as many transitions as the shortest stage of the agent, or of `random`, has."""
+    stages = [replace(group, agent=agent, stage=stage) for agent in {group.agent, RANDOM} for stage in STAGES]
+    numbers = [number for stage in stages if (number := count_transitions(groups.get(stage, ())))]
+    if not count_transitions(groups[group]) or len(numbers) < 2:
+        return None
+    least, rival = min(numbers), groups.get(replace(group, agent=RANDOM), ())
+
+    def values_of(episodes: Sequence[Counted]) -> dict[str, float]:
+        found = objectives_at(episodes, least, num_obs)
+        shown = {name: in_unit(Interval(found[name]), name, unit).value for name in names if name in found}
+        return {name: value for name, value in shown.items() if value is not None}
+
+    return EqualNumbers(
+        transitions=least,
+        values=values_of(groups[group]),
+        random=values_of(rival) if count_transitions(rival) else None,
+    )
 
 
 def human_part(human: Groups, group: Group) -> list[Counted]:
