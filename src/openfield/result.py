@@ -18,7 +18,7 @@ from openfield.core import Belief
 from openfield.domain import Domain, says_novel
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
-from openfield.journal.reader import CellRecord, Run
+from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.journal.rules import DomainRules, find_false_rules, own_rule, read_rules
 from openfield.journal.trust import SIGNATURE
 from openfield.metrics.catalogue import find_metrics, installed_metrics
@@ -81,14 +81,17 @@ class Result:
         """How the cells were made, command by command."""
         self.domains: dict[str, Domain[Any] | DomainRules] = {}
         """The domains of the trials: those at hand, and what the run files say of the others."""
+        known: dict[str, CellRecord] = {}
         for path in self.paths:
             with Run(path) as run:
                 cells, domains = read_cells(run)
                 told = read_provenance(run.facts, path)
-                self.cells += mark_versions(cells, latest_versions(told), run.agents)
+                for cell in mark_versions(cells, latest_versions(told), run.agents):
+                    known[cell.id] = choose_record(known[cell.id], cell, path) if cell.id in known else cell
                 self.facts |= run.facts
                 self.provenance += told
                 self.domains = domains | self.domains
+        self.cells = list(known.values())
 
     @cached_property
     def records(self) -> list[RunRecord]:
@@ -256,6 +259,26 @@ def check_verdicts(run: Run) -> Iterator[str]:
                 yield f"{attempt.place}, episode {episode.number}: detected is recorded as {told}; {said}."
     for cell, attempted, number in verdicts:
         yield f"Cell {cell}, attempt {attempted}, episode {number} is not entered, but has a verdict."
+
+
+def choose_record(known: CellRecord, other: CellRecord, path: Path) -> CellRecord:
+    """Return which of two records of a cell counts: the one that is over, or that got further.
+
+    Args:
+        known: The record of a file that was read before.
+        other: The record of the same cell in another file.
+        path: That file.
+
+    Raises:
+        InvalidInput: Both are over and differ.
+    """
+    is_over, is_other_over = known.outcome not in RESUMABLE, other.outcome not in RESUMABLE
+    if is_over and is_other_over and (known.outcome, known.episodes) != (other.outcome, other.episodes):
+        raise InvalidInput(
+            f"{path} and a file before it tell cell {known.id} of '{known.agent}' differently. "
+            "Read them apart, or name the agents differently: --agent NAME=AGENT."
+        )
+    return other if (is_other_over, other.steps) > (is_over, known.steps) else known
 
 
 def read_record(path: Path) -> RunRecord:

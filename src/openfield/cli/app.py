@@ -33,6 +33,7 @@ GROUPS = {
         "objectives": "Measure what agents did, without asking for their reward.",
         "export": "Write episodes or numbers as a table, or in a format of the domain.",
         "verify": "Check every part of a run file and name the damaged ones.",
+        "merge": "Join run files into one.",
     },
     "Find out and prepare": {
         "list": "List domains, agents, novelties, metrics, settings or options.",

@@ -139,6 +139,11 @@ class Run:
         self._db = open_to_read(self.path)
         self._version = read_version(self._db)
 
+    @property
+    def version(self) -> int:
+        """The version of the file's format."""
+        return self._version
+
     def __enter__(self) -> Run:
         return self
 
@@ -266,8 +271,7 @@ class Run:
         faults: list[str] = []
         try:
             faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)", tuple[str]) if text != "ok"]
-            for _, chunks in itertools.groupby(self._all_chunks(), _attempt_of):
-                faults += find_false_steps(chunks, chained=self._version > 1)
+            faults += self.verify_steps()
             if not faults:
                 faults += [*self._false_rows(), *find_false_sources(self.sources())]
             for attempt in () if faults else self.attempts():
@@ -275,6 +279,11 @@ class Run:
         except DamagedRun as error:
             faults.append(str(error))
         return faults
+
+    def verify_steps(self) -> list[str]:
+        """Return what is wrong with the recorded steps: gaps, damage, and chains that do not fit."""
+        attempts = itertools.groupby(self._all_chunks(), _attempt_of)
+        return [fault for _, chunks in attempts for fault in find_false_steps(chunks, chained=self._version > 1)]
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the run: a digest over every value that a reader uses, times included."""

@@ -51,8 +51,8 @@ def run(
         domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`). Its options:
             openfield run DOMAIN --help
         options: Options of the domain.
-        agent: A name, `module:Class`, `file.py:Class(KEY=VALUE)`, `process:COMMAND`, `wire:COMMAND` [random];
-            `NAME=AGENT` names it.
+        agent: A name, `module:Class`, `file.py:Class(KEY=VALUE)`, `process:COMMAND`, `wire:COMMAND`, or `NAME=AGENT`
+            [random].
         isolation: Whether agents are isolated.
         experiment: What is played.
         output: The run file [runs/DOMAIN.sqlite].

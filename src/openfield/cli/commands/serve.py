@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
 from openfield.cli.shared.results import print_seed
-from openfield.options import Port
+from openfield.options import MORE, Port
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -35,7 +35,7 @@ class ListenOptions:
     """The port to listen on [the one the domain's agents expect]; 0 takes a free one."""
     token: Annotated[str | None, Parameter(metavar="SECRET")] = None
     """A secret that agents must show."""
-    durable: Literal["episode", "turn"] = "episode"
+    durable: Annotated[Literal["episode", "turn"], Parameter(group=MORE)] = "episode"
     """Wait for the disk at the end of every episode, or with every turn. A killed process loses no turn either way; a
     power cut loses the turns since the last wait."""
 

@@ -1,0 +1,37 @@
+"""`openfield merge`: join run files into one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from openfield.console import print_json
+
+
+def merge(
+    runs: list[Path],
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), metavar="FILE")],
+    json: bool = False,
+) -> None:
+    """Join run files into one. A cell that several of them hold is kept once.
+
+    Args:
+        runs: Run files: the shares of a plan, or copies that went on apart.
+        output: The new run file.
+        json: Print what was joined as JSON.
+
+    Example:
+        openfield merge share-*.sqlite -o runs/all.sqlite
+    """
+    from openfield.journal.merge import merge_runs
+
+    counts = merge_runs(runs, output)
+    if json:
+        print_json(counts._asdict())
+    else:
+        shared = f" Files overlap in {counts.shared}; equal records were kept once." if counts.shared else ""
+        print(f"{counts.cells} cells of {counts.parts} files in {output}.{shared}")

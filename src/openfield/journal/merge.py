@@ -1,0 +1,239 @@
+"""Join run files of disjoint or overlapping shares into one, cell by cell, in bounded memory.
+
+A cell that several files hold is kept once. Records that say the same are equal whatever time they took; one that is
+not over gives way to a longer one that begins the same; all others are a conflict, which is named.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from openfield.errors import InvalidInput, JournalError
+from openfield.files.atomic import replacing
+from openfield.journal.reader import RESUMABLE, Run
+from openfield.journal.recorder import read_raw_chunk
+from openfield.journal.schema import SCHEMA_VERSION, close_written, explaining, open_to_write
+from openfield.record import Chunk, RawStep
+
+OWN_ROWS = ("attempts", "episodes", "chunks", "states", "players", "verdicts")
+"""The tables whose rows belong to a cell."""
+PART = "part "
+"""How the keys of facts begin that name a merged file; its fingerprint is their value."""
+EQUAL_FACTS = ("isolation", "rules ")
+"""How the keys of facts begin that must say the same in all parts: they are said of the run as a whole."""
+OWN_FACTS = ("sealed seed", "secret digest", "trials of", "started")
+"""Facts that each part may have of its own."""
+
+
+class MergeCounts(NamedTuple):
+    """What a merged file is made of."""
+
+    parts: int
+    cells: int
+    shared: int
+    """How often a cell was in one more file."""
+
+
+def merge_runs(parts: Sequence[str | Path], output: str | Path) -> MergeCounts:
+    """Join run files into a new one.
+
+    Args:
+        parts: The run files. The order of cells in the new file follows theirs.
+        output: The new file. It appears whole, or not at all.
+
+    Raises:
+        InvalidInput: Two files contradict each other, or cannot be joined.
+        DamagedRun: The steps of a file do not fit their chain.
+    """
+    paths, target = [Path(part) for part in parts], Path(output)
+    _check_paths(paths, target)
+    with replacing(target) as draft:
+        close_written(open_to_write(draft))
+        with explaining(target):
+            db = sqlite3.connect(f"file:{quote(str(draft.resolve()))}", uri=True, isolation_level=None)
+            try:
+                db.execute("PRAGMA synchronous = OFF")  # the whole file is brought to the disk in the end
+                db.execute("PRAGMA trusted_schema = OFF")
+                merge = _Merge(db)
+                for path in paths:
+                    merge.add(path)
+                return merge.finish(len(paths))
+            finally:
+                db.close()
+
+
+def _check_paths(paths: Sequence[Path], target: Path) -> None:
+    if target.exists():
+        raise InvalidInput(f"{target} exists. Merging makes a new file: name another one.")
+    if not paths:
+        raise InvalidInput("There is nothing to merge. Give the run files, then -o and the new file.")
+    real = [path.resolve() for path in paths]
+    for path in paths:
+        if real.count(path.resolve()) > 1:
+            raise InvalidInput(f"{path} is given twice.")
+
+
+class _Merge:
+    """The new file, and the part that is added to it."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._path = Path()
+        self._origins: dict[str, str] = {}  # the part that a fact comes from
+        self._shared = 0
+        db.execute("CREATE TEMP TABLE taken (cell TEXT PRIMARY KEY)")
+
+    def add(self, path: Path) -> None:
+        """Add what a file holds and the new one does not."""
+        self._path = path
+        fingerprint = _check_part(path)
+        self._db.execute("ATTACH ? AS part", (f"file:{quote(str(path.resolve()))}?mode=ro",))
+        try:
+            with explaining(path):
+                self._db.execute("BEGIN")
+                self._add_plan()
+                self._add_facts(fingerprint)
+                self._add_cells()
+                self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self._db.execute("DETACH part")
+
+    def finish(self, parts: int) -> MergeCounts:
+        """Return what came together."""
+        (cells,) = self._db.execute("SELECT count(*) FROM cells").fetchone()
+        return MergeCounts(parts, cells, self._shared)
+
+    def _add_plan(self) -> None:
+        for table, query in (("trial", _OTHER_TRIALS), ("cell", _OTHER_CELLS)):
+            for (wrong,) in self._db.execute(query):
+                raise InvalidInput(f"{self._path} contradicts the files before it: {table} {wrong} is another one.")
+        self._db.execute("INSERT OR IGNORE INTO main.trials SELECT id, content FROM part.trials ORDER BY rowid")
+        self._db.execute("INSERT OR IGNORE INTO main.agents SELECT name, source FROM part.agents ORDER BY rowid")
+        self._db.execute(
+            "INSERT OR IGNORE INTO main.sources SELECT digest, name, text FROM part.sources ORDER BY rowid"
+        )
+
+    def _add_facts(self, fingerprint: str) -> None:
+        """Add what is said of the part as a whole, and its fingerprint."""
+        known = dict(self._db.execute("SELECT key, value FROM main.facts"))
+        facts = dict(self._db.execute("SELECT key, value FROM part.facts ORDER BY rowid"))
+        for key in sorted({*known, *facts}) if self._origins else ():
+            needed = key == EQUAL_FACTS[0] or (key in known and key in facts)
+            if key.startswith(EQUAL_FACTS) and needed and known.get(key) != facts.get(key):
+                first = self._origins.get(key) or next(iter(self._origins.values()))
+                raise InvalidInput(
+                    f"{self._path} and {first} differ in what they say of '{key}', and cannot be one run."
+                )
+        name = self._path.name
+        for key, value in {**facts, f"{PART}{name}": fingerprint}.items():
+            same = known.get(key, value) == value
+            kept = key if same or not key.startswith((*OWN_FACTS, PART, "command ")) else f"{key} of {name}"
+            self._origins.setdefault(key, str(self._path))
+            self._db.execute("INSERT OR IGNORE INTO main.facts VALUES (?, ?)", (kept, value))
+
+    def _add_cells(self) -> None:
+        both = "SELECT id FROM part.cells WHERE id IN (SELECT id FROM main.cells) ORDER BY rowid"
+        shared = [cell for (cell,) in self._db.execute(both)]
+        self._shared += len(shared)
+        self._db.execute("DELETE FROM temp.taken")
+        new = "SELECT id FROM part.cells WHERE id NOT IN (SELECT id FROM main.cells)"
+        self._db.execute(f"INSERT INTO temp.taken {new}")
+        self._db.executemany("INSERT INTO temp.taken VALUES (?)", ((cell,) for cell in shared if self._is_better(cell)))
+        self._db.execute(
+            "INSERT OR IGNORE INTO main.cells (id, agent, trial, repeat) "
+            "SELECT id, agent, trial, repeat FROM part.cells ORDER BY rowid"
+        )
+        for table in OWN_ROWS:
+            self._db.execute(f"DELETE FROM main.{table} WHERE cell IN (SELECT cell FROM temp.taken)")
+            rows = f"SELECT * FROM part.{table} WHERE cell IN (SELECT cell FROM temp.taken) ORDER BY rowid"
+            self._db.execute(f"INSERT INTO main.{table} {rows}")
+
+    def _is_better(self, cell: str) -> bool:
+        """Return whether the part has more of a cell than the files before it; refuse records that differ."""
+        ours, theirs = self._records("main", cell), self._records("part", cell)
+        for mine, other in zip(ours, theirs, strict=False):
+            shorter, longer = sorted((mine, other), key=lambda each: (each.outcome not in RESUMABLE, each.steps))
+            if not self._begins_alike(cell, mine, other) or (
+                shorter.outcome not in RESUMABLE and shorter.result != longer.result
+            ):
+                raise InvalidInput(
+                    f"{self._path} and a file before it tell cell {cell} differently (attempt {mine.number}). "
+                    "Was its agent another one? Merge one of them only, or name the agents differently."
+                )
+        return [_extent(each) for each in theirs] > [_extent(each) for each in ours]
+
+    def _begins_alike(self, cell: str, mine: _Record, other: _Record) -> bool:
+        """Return whether two records of an attempt show the same steps as far as both go, whatever time they took."""
+        if mine.chain == other.chain:
+            return True
+        steps = self._steps("main", cell, mine.number), self._steps("part", cell, other.number)
+        return all(_told(one) == _told(two) for one, two in zip(*steps, strict=False))
+
+    def _records(self, schema: str, cell: str) -> list[_Record]:
+        """Return all attempts at a cell."""
+        attempts = f"SELECT number, outcome, note FROM {schema}.attempts WHERE cell = ? ORDER BY number"
+        chunk = f"SELECT first + count, chain FROM {schema}.chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC"
+        episodes = f"SELECT * FROM {schema}.episodes WHERE cell = ? AND attempt = ? ORDER BY number"
+        found = []
+        for number, outcome, note in self._db.execute(attempts, (cell,)).fetchall():
+            steps, chain = self._db.execute(f"{chunk} LIMIT 1", (cell, number)).fetchone() or (0, b"")
+            told = self._db.execute(episodes, (cell, number)).fetchall()
+            found.append(_Record(number, outcome, steps, chain, (outcome, note, told)))
+        return found
+
+    def _steps(self, schema: str, cell: str, attempt: int) -> Iterator[RawStep]:
+        query = f"SELECT cell, attempt, first, count, crc, data FROM {schema}.chunks WHERE cell = ? AND attempt = ?"
+        rows = self._db.execute(f"{query} ORDER BY first", (cell, attempt))
+        return itertools.chain.from_iterable(read_raw_chunk(Chunk(*row)) for row in rows)
+
+
+def _told(step: RawStep) -> tuple[Any, ...]:
+    """Return a step without the time that its reply took."""
+    reply = None if step.reply is None else (step.reply.action, step.reply.belief)
+    return reply, bytes(step.turn), step.truth
+
+
+class _Record(NamedTuple):
+    """What a file says of an attempt."""
+
+    number: int
+    outcome: str | None
+    steps: int
+    chain: bytes
+    result: tuple[Any, ...]
+    """Its outcome, note and episodes."""
+
+
+def _extent(record: _Record) -> tuple[bool, int]:
+    """Return how far an attempt got."""
+    return record.outcome not in RESUMABLE, record.steps
+
+
+def _check_part(path: Path) -> str:
+    """Check that a file can be merged and that its steps fit their chains, and return its fingerprint."""
+    with Run(path) as run:
+        if run.version != SCHEMA_VERSION:
+            raise InvalidInput(
+                f"{path} was written by openfield 0.1.0, whose runs cannot be merged. "
+                "Reports read several files as one: openfield report A.sqlite B.sqlite"
+            )
+        if faults := run.verify_steps():
+            raise JournalError(f"{path} is damaged: {faults[0]}")
+        return run.fingerprint()
+
+
+_OTHER_TRIALS = """
+    SELECT theirs.id FROM part.trials AS theirs JOIN main.trials AS ours USING (id)
+    WHERE theirs.content IS NOT ours.content
+"""
+_OTHER_CELLS = """
+    SELECT theirs.id FROM part.cells AS theirs JOIN main.cells AS ours USING (id)
+    WHERE (theirs.agent, theirs.trial, theirs.repeat) IS NOT (ours.agent, ours.trial, ours.repeat)
+"""
