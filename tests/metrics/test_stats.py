@@ -67,6 +67,10 @@ class TestText:
         assert str(Estimate(0.9, 0.6, 0.98, 7, p=0.0123)) == "0.90 [0.60, 0.98], p=0.012"
         assert str(Estimate(0.9, None, None, 3, p=0.0001)) == "0.90, 3 trials, p<0.001"
 
+    def test_shows_no_decimals_of_large_values(self) -> None:
+        assert str(Estimate(1234.5678, 99.4, 2000.0, 12)) == "1235 [99, 2000]"
+        assert str(Estimate(99.99, 1.0, 2000.0, 12)) == "99.99 [1.00, 2000.00]"
+
     def test_says_what_a_number_exceeds(self) -> None:
         assert str(Estimate(None, None, None, 6, beyond=30000.0)) == "> 30,000"
         assert str(Estimate(None, None, None, 2, beyond=500.0)) == "> 500, 2 trials"

@@ -23,6 +23,8 @@ MIN_TRIALS = 5
 FEW = f"fewer than {MIN_TRIALS} trials"
 NO_BOUND = "no conservative interval"
 """The notes of estimates without an interval."""
+MIN_WHOLE = 100
+"""From this value on, decimals are not shown."""
 TAIL = 0.025
 GRID = 400
 """Points of a quadrature: more change no third digit."""
@@ -63,11 +65,19 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return `0.62 [0.51, 0.72]`, or the value and why there is no interval."""
         if self.mean is None:
             return "–" if self.beyond is None else f"> {self.beyond:,.0f}{self._say_interval()}"
-        return f"{self.mean:z.2f}{self._say_interval()}{'' if self.p is None else f', {say_p(self.p)}'}"
+        return f"{self.figure}{self._say_interval()}{'' if self.p is None else f', {say_p(self.p)}'}"
+
+    @property
+    def figure(self) -> str:
+        """The value as text, with two decimals below 100 and none from there on."""
+        return "" if self.mean is None else self._round(self.mean)
+
+    def _round(self, value: float) -> str:
+        return f"{value:z.{0 if self.mean is not None and abs(self.mean) >= MIN_WHOLE else 2}f}"
 
     def _say_interval(self) -> str:
         if self.low is not None and self.high is not None:
-            return f" [{self.low:z.2f}, {self.high:z.2f}]"
+            return f" [{self._round(self.low)}, {self._round(self.high)}]"
         if self.n < MIN_TRIALS:
             return f", {self.n} trial{'s' if self.n > 1 else ''}"
         return f" ({self.note})" if self.note else ""

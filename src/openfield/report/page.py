@@ -21,6 +21,7 @@ from openfield.metrics.scenario import Key, Scenario, group_cells
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.chart import draw_curves
+from openfield.report.curriculum import draw_curricula
 from openfield.report.openset import draw_openset
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_provenance, draw_results
 from openfield.report.words import Domains
@@ -90,7 +91,7 @@ def render_page(
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
     }
     for detail in DETAILS:
-        body = (*_draw_body(summary, members, domains, detail, baseline), draw_provenance(provenance))
+        body = (*_draw_body(summary, members, domains, detail, baseline, cells), draw_provenance(provenance))
         page = frame_page(title, figures | dict(facts), body, words.explain_reading(summary))
         if len(page.encode()) < MAX_BYTES:
             break
@@ -116,10 +117,11 @@ def _draw_body(
     domains: Domains,
     detail: Detail,
     baseline: str | None,
+    cells: Sequence[CellRecord],
 ) -> Iterator[str]:
     """Yield what failed, then a section for each scenario, with the figures of samples and of its domain."""
     if words.count_failed(summary.outcomes):
-        yield draw_outcomes(summary, [cell for cells in members.values() for cell in cells if not cell.control])
+        yield draw_outcomes(summary, [cell for found in members.values() for cell in found if not cell.control])
     if not summary.groups:
         yield "<p>There are no cells yet.</p>"
     scenarios = [(key, list(found)) for key, found in groupby(summary.groups, key=lambda group: group.scenario)]
@@ -135,6 +137,8 @@ def _draw_body(
             domain = domains.get(scenario.domain)
             own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
             charts += draw_openset(played, baseline) + own
+        tasks = [one for one in summary.curricula if one.scenario == scenario and not one.control]
+        charts += draw_curricula(tasks, played, cells, detail.faint if detail.figures else 0)
         results = draw_results(summary.numbers, agents)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
         below = draw_results(summary.numbers, controls, "Controls", words.CONTROLS)

@@ -47,7 +47,7 @@ def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
     return (
         f'<section class="alert"><h2>{failed} of {total} cells were not played to their end</h2>'
         f"<p>{escape(POLICIES[summary.policy])}</p>"
-        f"{draw_table(_head(['Outcome', *agents, 'All']), rows)}{_draw_notes(cells)}</section>"
+        f"{draw_table(draw_head(['Outcome', *agents, 'All']), rows)}{_draw_notes(cells)}</section>"
     )
 
 
@@ -80,7 +80,7 @@ def draw_results(
             + "".join(_draw_cell(group, group.iqm, None) for group in groups)
         )
     head = f"<h3>{escape(title)}</h3>{f'<p>{escape(reading)}</p>' if reading else ''}"
-    return head + draw_table(_head(["", *(group.agent for group in groups)]), rows, "wide results")
+    return head + draw_table(draw_head(["", *(group.agent for group in groups)]), rows, "wide results")
 
 
 def draw_provenance(told: Sequence[Provenance]) -> str:
@@ -95,7 +95,7 @@ def draw_provenance(told: Sequence[Provenance]) -> str:
         for each in known
     )
     more = f"<p>And {len(told) - MAX_COMMANDS} earlier ones.</p>" if len(told) > MAX_COMMANDS else ""
-    table = draw_table(_head(["Command", *titles]), rows)
+    table = draw_table(draw_head(["Command", *titles]), rows)
     return f"<section><h2>How it was made</h2>{table}{more}</section>"
 
 
@@ -105,12 +105,12 @@ def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:
         return ""
     rows = (
         f'<th scope=row>{escape(one.first)} <span class="better">against</span> {escape(one.second)}</th>'
-        f"<td>{_draw_estimate(one.difference, (-1.0, 1.0))}</td><td>{_draw_estimate(one.improvement, (0.0, 1.0))}</td>"
+        f"<td>{draw_estimate(one.difference, (-1.0, 1.0))}</td><td>{draw_estimate(one.improvement, (0.0, 1.0))}</td>"
         f'<td class="num">{escape(say_corrected(one))}</td><td class="text">{escape(describe_basis(one))}</td>'
         for one in comparisons
     )
     titles = ["", "Difference in performance", "Probability of doing better", "p, corrected", "Compared over"]
-    return f"<h3>Agents compared</h3>{draw_table(_head(titles), rows)}<p>{escape(note)}</p>"
+    return f"<h3>Agents compared</h3>{draw_table(draw_head(titles), rows)}<p>{escape(note)}</p>"
 
 
 def draw_table(head: str, rows: Iterable[str], kind: str = "wide") -> str:
@@ -119,7 +119,8 @@ def draw_table(head: str, rows: Iterable[str], kind: str = "wide") -> str:
     return f'<div class="{kind}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _head(titles: Iterable[str]) -> str:
+def draw_head(titles: Iterable[str]) -> str:
+    """Draw the cells of a table's head."""
     return "".join(f"<th scope=col>{escape(title)}</th>" if title else "<td></td>" for title in titles)
 
 
@@ -164,14 +165,14 @@ def _draw_cell(
     n = count_trials(estimate, number, group)
     trials = "" if n is None else f"<small>in {n} trials</small>"
     trials += "" if completed is None else f"<small>of completed trials {escape(str(completed))}</small>"
-    return f"<td>{_draw_estimate(estimate, two_sided(number.bounds) if number else (0.0, 1.0))}{trials}</td>"
+    return f"<td>{draw_estimate(estimate, two_sided(number.bounds) if number else (0.0, 1.0))}{trials}</td>"
 
 
-def _draw_estimate(estimate: Estimate, bounds: Bounds | None) -> str:
+def draw_estimate(estimate: Estimate, bounds: Bounds | None) -> str:
     """Draw the figures, and the interval as a line if the number has a range."""
     if estimate.mean is None:
         return f'<span class="soft">{escape(str(estimate))}</span>'
-    figure = f"{estimate.mean:z.2f}"
+    figure = estimate.figure
     rest = str(estimate).removeprefix(figure)  # an interval, or the number of trials
     figure, rest = (part.replace("-", "−") for part in (figure, rest))
     text = f'<b>{figure}</b><span class="ci">{escape(rest)}</span>'

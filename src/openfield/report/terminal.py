@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from openfield.metrics.comparison import Comparison
+from openfield.metrics.curricula.tasks import CurriculumResults
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import Estimate
@@ -25,6 +26,9 @@ from openfield.runner.provenance import Provenance
 
 SHORT = ("Note", "Tags", "Git revision", "Versions")
 """What the terminal says about a command; the page has all of it."""
+
+TASK_COLUMNS = ("solved", "steps", "alone", "transfer", "retention")
+"""The numbers of a task."""
 
 HEADLINES = ("concordance", "correct", "alarmed", "after")
 """The numbers of controls that a terminal has room for."""
@@ -40,7 +44,8 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         agents, controls = words.split_controls(groups)
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
         parts += [_heading(scenario, groups, domains), _Results(summary, agents)]
-        parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
+        tasks = [one for one in summary.curricula if one.scenario == scenario and one.task_steps and not one.control]
+        parts += [*map(_tasks, tasks), *([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
         parts += [_controls(summary, controls), Text(words.CONTROLS, style="dim")] if controls else []
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
 
@@ -144,6 +149,26 @@ def _controls(summary: Summary, groups: list[AgentResults]) -> Table:
     for group in groups:
         table.add_row(Text(group.agent), *(_estimate(group.estimates.get(one.name), one, group) for one in shown))
     return table
+
+
+def _tasks(results: CurriculumResults) -> Table:
+    """Return the tasks of an agent that have steps of their own, one below the other."""
+    title = f"Tasks of {results.agent}, {results.task_steps:,} steps each"
+    title += f"; version {results.versions}" if results.versions else ""
+    table = Table(title=Text(title), title_justify="left")
+    columns = [name for name in TASK_COLUMNS if any(getattr(task, name) is not None for task in results.tasks)]
+    table.add_column("task")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for task in results.tasks:
+        table.add_row(Text(task.task), *(Text(_say_task(getattr(task, name))) for name in columns))
+    if results.transfer is not None:
+        table.add_row("all tasks", *(str(results.transfer) if name == "transfer" else "" for name in columns))
+    return table
+
+
+def _say_task(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else str(estimate)
 
 
 def _comparisons(comparisons: list[Comparison]) -> Table:
