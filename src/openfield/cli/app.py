@@ -31,6 +31,7 @@ GROUPS = {
         "show": "Look into a run, turn by turn.",
         "report": "Print the numbers of runs and write the report page.",
         "objectives": "Measure what agents did, without asking for their reward.",
+        "score": "Compare detectors of unknown samples, on arrays or score files.",
         "export": "Write episodes or numbers as a table, or in a format of the domain.",
         "verify": "Check every part of a run file and name the damaged ones.",
         "merge": "Join run files into one.",

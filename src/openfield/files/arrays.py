@@ -25,6 +25,8 @@ MAX_UNPACKED = 1 << 29
 """Bytes that a file may unpack to if it is packed unusually tight; anything larger must earn its size."""
 TIGHTEST = 100
 """How many times smaller than its content a large file may be; recorded frames reach about 20."""
+ZIP_HEAD = 30
+"""Bytes of the head of a member in an archive, before its name."""
 UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, RuntimeError, MemoryError)
 """What reading a damaged or hostile archive raises."""
 
@@ -42,6 +44,24 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(path) as archive:
             check_unpacked(path, archive.infolist())
             return {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in archive.infolist()}
+    except UNREADABLE as error:
+        raise InvalidInput(f"{path} cannot be read as arrays: {describe_damage(error)}.") from None
+
+
+def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return arrays like `read_arrays`, mapped from the disk where they are not compressed: nothing of them is read.
+
+    Raises:
+        InvalidInput: The file is neither NPY nor NPZ, is damaged, or unpacks to more than is plausible.
+    """
+    try:
+        if not zipfile.is_zipfile(path):
+            return {"array": _map_array(path, 0, path.stat().st_size)}
+        with zipfile.ZipFile(path) as archive:
+            check_unpacked(path, archive.infolist())
+            return {
+                info.filename.removesuffix(".npy"): _open_member(path, archive, info) for info in archive.infolist()
+            }
     except UNREADABLE as error:
         raise InvalidInput(f"{path} cannot be read as arrays: {describe_damage(error)}.") from None
 
@@ -102,11 +122,41 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any
         return _read_array(file, info.file_size)
 
 
-def _read_array(file: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array from a file of so many bytes."""
-    shape, by_column, kind = read_head(file)
+def _open_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """Map a member that is stored as it is; unpack one that is compressed."""
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        return _read_member(archive, info)
+    with path.open("rb") as file:
+        file.seek(info.header_offset)
+        head = file.read(ZIP_HEAD)
+    if len(head) < ZIP_HEAD or not head.startswith(b"PK\x03\x04"):
+        raise ValueError("the head of a member is damaged")
+    name, extra = (int.from_bytes(head[at : at + 2], "little") for at in (26, 28))
+    return _map_array(path, info.header_offset + ZIP_HEAD + name + extra, info.file_size)
+
+
+def _map_array(path: Path, start: int, size: int) -> NDArray[Any]:
+    """Map an array that begins at a byte of a file and has so many bytes with its head."""
+    with path.open("rb") as file:
+        file.seek(start)
+        shape, by_column, kind = read_head(file)
+        place = file.tell()
+    _check_fit(shape, kind, min(size, path.stat().st_size - start) - (place - start))
+    if not math.prod(shape):
+        return np.empty(shape, kind)
+    return np.memmap(path, kind, "r", place, shape, "F" if by_column else "C")
+
+
+def _check_fit(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> None:
     count = math.prod(shape)
     if any(length < 0 for length in shape) or count * kind.itemsize > size or (not count and shape[0]):
         raise ValueError(f"an array of shape {shape} does not fit {size:,} bytes")
+
+
+def _read_array(file: IO[bytes], size: int) -> NDArray[Any]:
+    """Read an array from a file of so many bytes."""
+    shape, by_column, kind = read_head(file)
+    _check_fit(shape, kind, size)
+    count = math.prod(shape)
     array = np.frombuffer(bytearray(file.read(count * kind.itemsize)), kind, count)
     return array.reshape(shape, order="F" if by_column else "C")

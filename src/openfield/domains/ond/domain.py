@@ -48,7 +48,7 @@ class OndDomain(Domain[OndSettings]):
     }
     demo_agents = ("adapting", "msp")
     metrics = ("performance", "detection", "adaptation", "openset")
-    commands = {name: f"openfield.domains.ond.commands.{name}:{name}" for name in ("score", "visit", "merge")}
+    commands = {name: f"openfield.domains.ond.commands.{name}:{name}" for name in ("score", "stream", "visit", "merge")}
 
     def spec(self, trial: Trial) -> Spec:
         """Return the task, with the number of classes."""

@@ -44,7 +44,8 @@ def fpr95(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float
     if not len(known) or not len(unknown):
         return None
     wanted, others = (-unknown, -known) if positive == "unknown" else (known, unknown)
-    threshold = np.sort(wanted)[::-1][math.ceil(0.95 * len(wanted)) - 1]
+    enough = int(np.argmax(np.arange(1, len(wanted) + 1) / len(wanted) >= 0.95))
+    threshold = np.sort(wanted)[::-1][enough]
     return float((others >= threshold).mean())
 
 
@@ -57,6 +58,21 @@ def aupr(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float 
     hits, said = _cumulate(score, wanted)
     recall, precision = np.append(0, hits / hits[-1]), np.append(1.0, hits / said)
     return float(np.trapezoid(precision, recall))
+
+
+def autc(conf: ArrayLike, label: ArrayLike) -> float | None:
+    """Return the area under the threshold curves: the mean of both error rates over all thresholds; lower is better.
+
+    Confidences are scaled so that the lowest is 0 and the highest 1, and every threshold between them counts alike.
+    The area under the share of unknown samples that are accepted is then their mean, and so on.
+    """
+    known, unknown = _parts(conf, label)
+    if not len(known) or not len(unknown):
+        return None
+    low, high = min(known.min(), unknown.min()), max(known.max(), unknown.max())
+    if low == high:
+        return 0.5
+    return float(((unknown - low).mean() + (high - known).mean()) / (2 * (high - low)))
 
 
 def roc_curve(conf: ArrayLike, label: ArrayLike) -> Curve:

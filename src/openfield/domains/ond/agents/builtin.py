@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
 from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate, probability
-from openfield.domains.ond.agents.detectors import DETECTORS, Classifier, normalise_rows, softmax
+from openfield.domains.ond.agents.detectors import Classifier, fit_detector
 from openfield.domains.ond.testset.results import split_row
 from openfield.errors import InvalidInput
+from openfield.metrics.ood.feature_detectors import normalise_rows
+from openfield.metrics.ood.logit_detectors import softmax
 from openfield.trial import derive
 
 HELD_OUT = 0.3
@@ -57,7 +59,7 @@ class DetectorAgent:
         self._classes = int(seen["metadata"].get("known_classes") or y.max() + 1)
         self._model = Classifier(x.shape[1], self._classes, derive(self._seed, "model"))
         self._model.fit(x[rest], y[rest])
-        self._score = DETECTORS[self.detector](*self._model.read(x[rest]), y[rest])
+        self._score = fit_detector(self.detector, *self._model.read(x[rest]), y[rest])
         scores = self._score(*self._model.read(x[held]))
         self._rarity, self._unread = Rarity(scores), deque[float]()
         self._statistics = CHANGE_DETECTORS[self.stream](iter(self._unread.popleft, None))

@@ -1,23 +1,23 @@
-"""A small classifier, and seven detectors of unknown samples from its features and logits, all in NumPy.
+"""A small classifier, and the detectors of unknown samples that agents use on its features and logits, by name.
 
-The classifier has two hidden layers, softmax and Adam, and is trained in about a second. A detector is fitted on
-training samples and gives scores that are higher for samples that look known. Agents and `openfield ond score` use them
-by name.
+The classifier has two hidden layers, softmax and Adam, in NumPy, and is trained in about a second. The detectors are
+those of `openfield score`: fitted on training samples, they give scores that are higher for samples that look known.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.metrics.ood.catalogue import choose_detectors
+from openfield.metrics.ood.logit_detectors import ScoreSamples, softmax
+from openfield.metrics.ood.samples import SampleSet
+
 Array = NDArray[np.float32]
 Labels = NDArray[np.int64]
-ScoreSamples = Callable[[Array, Array], Array]
-"""From features and logits to a score for each sample, higher if it looks known."""
 UNTHREADED = 1 << 18
 """Products up to this many multiplications run in one thread; threads cost 30 times as much on a busy machine."""
 
@@ -80,114 +80,22 @@ class Classifier:
         return [*weights[::-1], *biases[::-1]]
 
 
-def softmax(logits: Array) -> Array:
-    """Return the class probabilities of logits."""
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+def fit_detector(name: str, features: Array, logits: Array, labels: Labels) -> ScoreSamples:
+    """Fit a detector on the features, logits and labels of known samples, and return a function that scores others."""
+    chosen = DETECTORS[name]
+    score = chosen.fit(SampleSet("train", logits, features, labels), None)
+    rows = max(UNTHREADED // features.size, 1) if features.size <= UNTHREADED else 256
+
+    def score_slices(features: Array, logits: Array) -> NDArray[Any]:
+        slices = (slice(at, at + rows) for at in range(0, len(logits), rows))
+        found = [np.asarray(score(features[at], logits[at])) for at in slices]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    return score_slices if chosen.detector.train else score
 
 
-def energy(logits: Array) -> Array:
-    """Return the logarithm of the summed exponentials of the logits."""
-    top = logits.max(axis=1)
-    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)))
-
-
-def negative_entropy(logits: Array) -> Array:
-    """Return the negative entropy of the class probabilities."""
-    p = softmax(logits)
-    return np.asarray((p * np.log(p + 1e-12)).sum(axis=1))
-
-
-def fit_mahalanobis(features: Array, logits: Array, labels: Labels) -> ScoreSamples:
-    """Score by the negative Mahalanobis distance to the nearest class mean, with a shared covariance."""
-    classes = np.unique(labels)
-    means = np.stack([features[labels == one].mean(axis=0) for one in classes])
-    rest = features - means[np.searchsorted(classes, labels)]
-    spread = rest.T @ rest / len(rest) + 1e-3 * np.eye(features.shape[1]) * max(float(rest.var()), 1e-12)
-    inverse = np.linalg.pinv(spread)
-
-    def score(features: Array, logits: Array) -> Array:
-        away = features[:, None, :] - means[None]
-        return np.asarray(-np.einsum("ncd,de,nce->nc", away, inverse, away, optimize=True).min(axis=1))
-
-    return score
-
-
-def fit_neighbours(features: Array, logits: Array, labels: Labels, k: int = 5) -> ScoreSamples:
-    """Score by the cosine similarity to the k-th nearest training sample."""
-    known = normalise_rows(features)
-
-    def score(features: Array, logits: Array) -> Array:
-        rows, nth = normalise_rows(features), min(k, len(known))
-        size = max(UNTHREADED // known.size, 1) if known.size <= UNTHREADED else 256
-        found = []
-        for start in range(0, len(rows), size):
-            likeness = rows[start : start + size] @ known.T
-            found.append(np.partition(likeness, -nth, axis=1)[:, -nth])
-        return np.concatenate(found) if found else np.zeros(0, np.float32)
-
-    return score
-
-
-class OpenMax:
-    """One minus the probability of the unknown class, from Weibull tails of the distances to class means."""
-
-    def __init__(self, features: Array, logits: Array, labels: Labels, tail: int = 20, top: int = 3) -> None:
-        """Fit a mean logit vector and a Weibull tail of the farthest samples for each class."""
-        classes = range(logits.shape[1])
-        self._tail, self._top = tail, top
-        self._means = np.zeros((len(classes), logits.shape[1]))
-        self._tails: dict[int, tuple[float, float, float]] = {}
-        for one in classes:
-            if (rows := logits[labels == one]).size:  # a class without samples has no tail
-                self._means[one] = rows.mean(axis=0)
-                self._tails[one] = self._fit_tail(rows, self._means[one])
-
-    def __call__(self, features: Array, logits: Array) -> Array:
-        """Return a score for each sample, higher if it looks known."""
-        order = np.argsort(-logits, axis=1)[:, : self._top]
-        revised, moved = logits.astype(float), np.zeros(len(logits))
-        for place in range(order.shape[1]):
-            classes = order[:, place]
-            far = np.linalg.norm(logits - self._means[classes], axis=1)
-            outside = np.array([self._outside(int(one), d) for one, d in zip(classes, far, strict=True)])
-            loss = logits[np.arange(len(logits)), classes] * outside * (1 - place / self._top)
-            revised[np.arange(len(logits)), classes] -= loss
-            moved += loss
-        return np.asarray(1 - softmax(np.column_stack([revised, moved]).astype(np.float32))[:, -1])
-
-    def _fit_tail(self, logits: Array, mean: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Return shape, scale and start of a Weibull distribution, by the moments of the logarithms."""
-        far = np.sort(np.linalg.norm(logits - mean, axis=1))[-self._tail :]
-        start = float(far[0]) * 0.9
-        logs = np.log(far - start + 1e-6)
-        shape = float(np.pi / np.sqrt(6) / max(float(logs.std()), 1e-3))
-        return shape, float(np.exp(logs.mean() + 0.5772 / shape)), start
-
-    def _outside(self, label: int, distance: float) -> float:
-        if label not in self._tails:
-            return 0.0
-        shape, scale, start = self._tails[label]
-        return 1 - float(np.exp(-((max(distance - start, 0.0) / scale) ** shape)))
-
-
-def normalise_rows(features: Array) -> Array:
-    """Return the features with every row scaled to length one."""
-    return np.asarray(features / (np.linalg.norm(features, axis=1, keepdims=True) + 1e-12))
-
-
-def _score_logits(function: Callable[[Array], Array]) -> Callable[[Array, Array, Labels], ScoreSamples]:
-    """Return a detector that is a function of the logits and needs no fitting."""
-    return lambda *_: lambda features, logits: np.asarray(function(logits))
-
-
-DETECTORS: dict[str, Callable[[Array, Array, Labels], ScoreSamples]] = {
-    "msp": _score_logits(lambda logits: softmax(logits).max(axis=1)),
-    "maxlogit": _score_logits(lambda logits: logits.max(axis=1)),
-    "energy": _score_logits(energy),
-    "entropy": _score_logits(negative_entropy),
-    "mahalanobis": fit_mahalanobis,
-    "knn": fit_neighbours,
-    "openmax": OpenMax,
+DETECTORS = {
+    one.name.partition("(")[0]: one
+    for one in choose_detectors(("msp", "maxlogit", "energy", "entropy", "mahalanobis", "knn(k=5)", "openmax"))
 }
-"""Each is fitted on the features, logits and labels of known samples, and gives a function that scores others."""
+"""The detectors of agents. There are few training samples, so the fifth neighbour counts and not the fiftieth."""

@@ -1,4 +1,4 @@
-"""`openfield ond score`: compute numbers from arrays or result files, without a server and without a run."""
+"""`openfield ond score`: compute numbers from result files, without a server and without a run."""
 
 from __future__ import annotations
 
@@ -21,27 +21,6 @@ HEADLINES = {
 """The numbers of each test that the table shows; `--json` has all."""
 
 FILE, NAME = Parameter(metavar="FILE"), Parameter(metavar="NAME")
-
-
-@Parameter(name="*", group="From arrays")
-@dataclass(frozen=True)
-class ArrayInput:
-    """Arrays of an open-set experiment."""
-
-    logits: Annotated[Path | None, FILE] = None
-    """An .npy file, samples x classes."""
-    labels: Annotated[Path | None, FILE] = None
-    """An .npy file; -1 is unknown."""
-    features: Annotated[Path | None, FILE] = None
-    """An .npy file, samples x features."""
-    scores: Annotated[Path | None, FILE] = None
-    """An .npy file with your own score per sample."""
-    higher: Annotated[Literal["known", "novel"], Parameter(metavar="WHICH")] = "known"
-    """What a higher score of yours means [known]."""
-    arrays: Annotated[Path | None, FILE] = None
-    """An .npz file with `pred`, `conf` and `label`."""
-    stream: bool = False
-    """Also play seeded streams of them with each change detector."""
 
 
 @Parameter(name="*", group="From result files")
@@ -69,25 +48,23 @@ class FileInput:
     """The protocol of the tests [OND]."""
 
 
-def score(*, arrays: ArrayInput | None = None, files: FileInput | None = None, json: bool = False) -> None:
-    """Score open-set results that are on disk.
+def score(*, files: FileInput | None = None, json: bool = False) -> None:
+    """Score results of the protocol that are on disk. Arrays are scored by openfield score.
 
     Args:
-        arrays: Arrays on disk.
         files: Result files on disk.
         json: Print all numbers as JSON.
 
     Example:
-        openfield ond score --logits logits.npy --labels labels.npy --json
+        openfield ond score --results DIR --data DIR --baseline NAME
     """
     files = files or FileInput()
     if files.results is not None:
         found = _score_folder(files, files.results)
         print_json(found) if json else _print_folder(found)
         return
-    from_files = files.detection is not None or files.classification is not None
-    numbers = _score_test(files) if from_files else _score_arrays(arrays or ArrayInput())
-    print_json(numbers) if json else _print_numbers(numbers)
+    numbers = _score_test(files)
+    print_json(numbers) if json else print_numbers(numbers)
 
 
 def _score_folder(files: FileInput, folder: Path) -> dict[str, dict[str, Any]]:
@@ -105,35 +82,16 @@ def _score_test(files: FileInput) -> dict[str, Any]:
     from openfield.domains.ond.scoring.result_files import ResultTests, score_test
 
     if files.detection is None or files.classification is None or files.data is None or files.test is None:
-        raise InvalidInput("Scoring result files needs --detection, --classification, --data and --test.")
+        raise InvalidInput(
+            "Give --results and --data, or --detection, --classification, --data and --test. "
+            "Arrays are scored by `openfield score`."
+        )
     tests = ResultTests(data=files.data, protocol=files.protocol, area=files.area)
     return score_test(files.detection, files.classification, tests, files.test)
 
 
-def _score_arrays(given: ArrayInput) -> dict[str, Any]:
-    """Compute the numbers of arrays by detector, and with `stream` those of the change detectors."""
-    from openfield.domains.ond.scoring import open_set
-    from openfield.domains.ond.scoring.open_set import Arrays, read_array, score_arrays
-
-    numbers: dict[str, Any] = {}
-    if given.arrays is not None:
-        yours = open_set.read_named(given.arrays)
-        probable = bool(yours.conf.size and yours.conf.min() >= 0 and yours.conf.max() <= 1)
-        numbers["yours"] = score_arrays(yours, probable)
-    elif given.logits is None or given.labels is None:
-        raise InvalidInput("Give --logits and --labels, or --arrays, or --detection and --classification.")
-    else:
-        table, truth = read_array(given.logits), open_set.make_labels(read_array(given.labels), given.labels)
-        numbers |= open_set.score_logits(table, truth, None if given.features is None else read_array(given.features))
-        sign = 1.0 if given.higher == "known" else -1.0
-        conf = table.max(axis=1) if given.scores is None else read_array(given.scores) * sign
-        yours = Arrays(table.argmax(axis=1), conf.astype(float), truth)
-        numbers |= {} if given.scores is None else {"yours": score_arrays(yours)}
-    numbers["confusion"] = open_set.count_confusion(yours)
-    return numbers | ({"stream": open_set.score_stream(yours)} if given.stream else {})
-
-
-def _print_numbers(numbers: dict[str, Any]) -> None:
+def print_numbers(numbers: dict[str, Any]) -> None:
+    """Print numbers by family, one to a row."""
     rows = [(family, name, _text(value)) for family, part in numbers.items() for name, value in part.items()]
     print_table(("", "number", "value"), rows)
     if any("resampling" in getattr(value, "note", "") for part in numbers.values() for value in part.values()):

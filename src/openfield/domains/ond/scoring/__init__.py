@@ -1,5 +1,5 @@
 """Score open-set results that are on disk, without a server and without a run; `openfield ond score` prints them.
 
 `result_files` scores the protocol's result files: of one test, or of many tests and several agents. `open_set` scores
-logits, features and confidences as an open-set researcher has them. Both take numbers from `openfield.metrics.openset`.
+confidences, and streams made of them. Both take numbers from `openfield.metrics.openset`.
 """

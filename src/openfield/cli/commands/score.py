@@ -1,0 +1,158 @@
+"""`openfield score`: compare detectors of unknown samples on arrays or score files, at the level of OpenOOD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number
+
+from openfield.options import MORE, Whole
+
+if TYPE_CHECKING:
+    from openfield.metrics.ood.benchmark import Benchmark, Scored
+    from openfield.metrics.ood.resampling import DetectorComparison
+
+SAMPLES = Group("Samples", sort_key=1)
+SET, FILE = Parameter(metavar="[NAME=]FILE", consume_multiple=False), Parameter(metavar="FILE")
+Digits = Annotated[Whole, Parameter(validator=Number(gte=1, lte=12), metavar="NUMBER", group=MORE)]
+Resamples = Annotated[Whole, Parameter(validator=Number(gte=0, lte=100_000), metavar="NUMBER", group=MORE)]
+Format = Literal["text", "markdown", "latex", "json"]
+
+
+@Parameter(name="*", group=SAMPLES)
+@dataclass(frozen=True)
+class SampleFiles:
+    """The files of samples."""
+
+    id: Annotated[str | None, Parameter(metavar="[NAME=]FILE")] = None
+    """Known samples: .npz, or a folder of .npy, with logits, features, labels."""
+    near: Annotated[tuple[str, ...], SET] = ()
+    """Unknown samples like the known ones. Repeat it."""
+    far: Annotated[tuple[str, ...], SET] = ()
+    """Unknown samples unlike them. Repeat it."""
+    train: Annotated[Path | None, FILE] = None
+    """Training samples, for detectors that are fitted."""
+    head: Annotated[Path | None, FILE] = None
+    """The last layer: .npz with weight and bias."""
+
+
+NO_FILES = SampleFiles()
+
+
+def score(
+    folders: Annotated[list[str] | None, Parameter(metavar="[NAME=]FOLDER")] = None,
+    /,
+    *,
+    files: SampleFiles = NO_FILES,
+    detector: Annotated[tuple[str, ...], Parameter(metavar="NAME", consume_multiple=False)] = (),
+    measure: Annotated[tuple[str, ...], Parameter(metavar="NAME", consume_multiple=False)] = (),
+    compare: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    format: Annotated[Format, Parameter(metavar="FORMAT")] = "text",
+    digits: Digits = 4,
+    resamples: Resamples = 500,
+    seed: Annotated[Whole, Parameter(group=MORE)] = 0,
+) -> None:
+    """Compare detectors of unknown samples on the same samples.
+
+    Args:
+        folders: Folders of OpenOOD's score files, one for each detector; --id, --near and --far then name their sets.
+        files: The samples.
+        detector: msp, maxlogit, energy, entropy, klm, openmax, mahalanobis, knn, vim, react or ash, also as knn(k=10).
+            Repeat it [all].
+        measure: auroc, fpr95, fpr95_id, aupr_in, aupr_out, oscr, ccr_fpr1e-1 to -4 or autc. Repeat it [auroc, fpr95].
+        compare: The detector that the others are compared with [the first].
+        format: How the numbers are printed; json has all measures [text].
+        digits: Decimals in tables [4].
+        resamples: Resamplings behind intervals and comparisons [500]; 0 makes none.
+        seed: The seed of the resamplings [0].
+
+    Example:
+        openfield score --train train.npz --id test.npz --far svhn=s.npz
+    """
+    from openfield.errors import InvalidInput, UnknownName
+    from openfield.metrics.ood.benchmark import MEASURES
+    from openfield.metrics.ood.resampling import compare as resample
+
+    measures = measure or ("auroc", "fpr95")
+    for name in measures:
+        if name not in MEASURES:
+            raise UnknownName("measure", name, MEASURES, label="Known")
+    if folders and (files.train or files.head or detector):
+        raise InvalidInput("Score files hold confidences: leave out --train, --head and --detector.")
+    table, scored = _score_folders(folders, files) if folders else _score_arrays(files, detector)
+    reference = compare or next(iter(scored))
+    if reference not in scored:
+        raise UnknownName("detector", reference, scored, label="Scored")
+    comparison = resample(table, scored, reference, resamples, seed) if resamples else None
+    _print(format, table, comparison, measures, digits)
+
+
+def _score_folders(folders: list[str], files: SampleFiles) -> tuple[Benchmark, dict[str, Scored]]:
+    from openfield.errors import InvalidInput
+    from openfield.metrics.ood.score_files import score_folders
+
+    named = [_split(text) for text in folders]
+    if len({name for name, _ in named}) < len(named):
+        raise InvalidInput("Two folders have the same name. Name the detectors: msp=FOLDER knn=FOLDER")
+    return score_folders(dict(named), files.id, files.near, files.far)
+
+
+def _score_arrays(files: SampleFiles, detectors: tuple[str, ...]) -> tuple[Benchmark, dict[str, Scored]]:
+    from openfield.errors import InvalidInput
+    from openfield.metrics.ood.benchmark import score_detectors
+    from openfield.metrics.ood.catalogue import choose_detectors
+    from openfield.metrics.ood.samples import read_head, read_samples
+
+    if files.id is None:
+        raise InvalidInput("Give the in-distribution samples with --id, or a folder of score files.")
+    chosen = choose_detectors(detectors)
+    known, *others = (read_samples(path, name) for name, path in map(_split, (files.id, *files.near, *files.far)))
+    train = None if files.train is None else read_samples(files.train, "train")
+    head = None if files.head is None else read_head(files.head, known.width)
+    near, far = others[: len(files.near)], others[len(files.near) :]
+    return score_detectors(known, near, far, chosen, train, head)
+
+
+def _split(text: str) -> tuple[str, Path]:
+    """Return the name and the path of `NAME=PATH` or `PATH`; a file without a name is called by its stem."""
+    name, sign, path = text.partition("=")
+    if not sign or "/" in name:
+        return Path(text).stem, Path(text)
+    return name, Path(path)
+
+
+def _print(
+    style: Format, table: Benchmark, comparison: DetectorComparison | None, measures: tuple[str, ...], digits: int
+) -> None:
+    from openfield.console import print_json, print_table
+    from openfield.metrics.ood.benchmark import LOWER_IS_BETTER, MEASURES
+    from openfield.metrics.ood.resampling import RESAMPLED
+    from openfield.report import score_table
+
+    if style == "json":
+        print_json(score_table.as_values(table, comparison))
+        return
+    bold = {"markdown": score_table.bold_markdown, "latex": score_table.bold_latex}.get(style, str)
+    titles = {
+        name: f"{MEASURES[name]}, {'lower' if name in LOWER_IS_BETTER else 'higher'} is better" for name in measures
+    }
+    tables = [(title, score_table.make_cells(table, name, digits, bold)) for name, title in titles.items()]
+    resampled = [name for name in measures if name in RESAMPLED]
+    if comparison is not None and comparison.differences and resampled:
+        against = f"Differences from {score_table.title_of(comparison.reference)}"
+        tables.append((against, score_table.comparison_cells(comparison, table.columns, resampled, digits)))
+    for title, cells in tables:
+        if style == "latex":
+            print(score_table.write_latex(cells, title))
+        else:
+            print(title)
+            print(f"\n{score_table.write_markdown(cells)}" if style == "markdown" else "", end="")
+            if style == "text":
+                print_table(cells[0], cells[1:])
+        print()
+    sign = "% " if style == "latex" else ""
+    for line in score_table.list_remarks(table, comparison):
+        print(f"{sign}{line}")

@@ -1,0 +1,92 @@
+"""The detectors by name, what each needs, and how one is chosen with its parameters: `knn(k=10)`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics.ood import feature_detectors as features
+from openfield.metrics.ood import logit_detectors as logits
+from openfield.metrics.ood.logit_detectors import ScoreSamples
+from openfield.metrics.ood.samples import Head, SampleSet
+from openfield.parameters import split_source, write_source
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A way to tell unknown samples: how it is fitted, and which inputs it cannot do without."""
+
+    title: str
+    fit: Callable[..., ScoreSamples]
+    reads: tuple[str, ...]
+    """What it reads of every sample it scores."""
+    train: tuple[str, ...] = ()
+    """The arrays of the training samples that it is fitted on."""
+    head: bool = False
+    """Whether it needs the last layer of the network."""
+
+
+LOGITS, FEATURES = ("logits",), ("features",)
+DETECTORS: dict[str, Detector] = {
+    "msp": Detector("MSP", logits.fit_msp, LOGITS),
+    "maxlogit": Detector("Max logit", logits.fit_maxlogit, LOGITS),
+    "energy": Detector("Energy", logits.fit_energy, LOGITS),
+    "entropy": Detector("Entropy", logits.fit_entropy, LOGITS),
+    "klm": Detector("KL matching", logits.fit_kl_matching, LOGITS, ("logits",)),
+    "openmax": Detector("OpenMax", logits.fit_openmax, LOGITS, ("logits", "labels")),
+    "mahalanobis": Detector("Mahalanobis", features.fit_mahalanobis, FEATURES, ("features", "labels")),
+    "knn": Detector("kNN", features.fit_knn, FEATURES, ("features",)),
+    "vim": Detector("ViM", features.fit_vim, (*FEATURES, *LOGITS), ("features",), head=True),
+    "react": Detector("ReAct", features.fit_react, FEATURES, ("features",), head=True),
+    "ash": Detector("ASH", features.fit_ash, FEATURES, head=True),
+}
+"""In the order of tables."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A detector with the parameters that were asked for."""
+
+    name: str
+    detector: Detector
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def missing(self, sets: Sequence[SampleSet], train: SampleSet | None, head: Head | None) -> list[str]:
+        """Return in words which inputs it needs and lacks."""
+        reads = self.detector.reads if head is not None or not self.detector.head else FEATURES
+        needs = [f"{name} of {one.name}" for name in reads for one in sets if getattr(one, name) is None]
+        absent = [name for name in self.detector.train if train is None or getattr(train, name) is None]
+        needs += [f"{' and '.join(absent)} of training samples (--train)"] if absent else []
+        return needs + (["the last layer (--head)"] if self.detector.head and head is None else [])
+
+    def fit(self, train: SampleSet | None, head: Head | None) -> ScoreSamples:
+        """Fit it on the training samples."""
+        inputs = [train or SampleSet("train"), *([head] if self.detector.head else [])]
+        try:
+            return self.detector.fit(*inputs, **self.parameters)
+        except TypeError as error:
+            raise InvalidInput(f"The detector {self.name} cannot be fitted: {error}.") from None
+
+
+def choose_detectors(sources: Sequence[str]) -> list[Chosen]:
+    """Return the detectors that texts such as `knn(k=10)` stand for; all with their usual parameters if there are none.
+
+    Raises:
+        UnknownName: There is no detector or no parameter of a name.
+    """
+    chosen: dict[str, Chosen] = {}
+    for source in sources or DETECTORS:
+        name, parameters = split_source(source)
+        if name not in DETECTORS:
+            raise UnknownName("detector", name, DETECTORS, label="Known")
+        takes = inspect.signature(DETECTORS[name].fit).parameters
+        known = [each.name for each in takes.values() if each.default is not each.empty]
+        for key in parameters:
+            if key not in known:
+                raise UnknownName("parameter", key, known, label=f"{name} takes")
+        title = write_source(name, parameters)
+        chosen[title] = Chosen(title, DETECTORS[name], parameters)
+    return list(chosen.values())

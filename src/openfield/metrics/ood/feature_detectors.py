@@ -1,0 +1,162 @@
+"""Detectors that look at features: Mahalanobis, kNN, ViM, ReAct and ASH; the last three also need the last layer.
+
+They are fitted on training samples in one or two passes over them, part by part.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.errors import InvalidInput
+from openfield.metrics.ood.logit_detectors import ScoreSamples, add_by_class, energy
+from openfield.metrics.ood.samples import PART, Floats, Head, SampleSet
+
+MAX_QUANTILE = 1 << 26
+"""Values of which a percentile is taken: 0.5 GB. Of more, evenly spaced samples are used."""
+
+
+def fit_mahalanobis(train: SampleSet) -> ScoreSamples:
+    """Score by the negative squared Mahalanobis distance to the nearest class mean, with one covariance for all."""
+    means = _class_means(train)
+    spread = np.zeros((train.width,) * 2)
+    for _, (features, labels) in train.parts("features", "labels"):
+        rest = features[labels >= 0] - means[labels[labels >= 0]]
+        spread += rest.T @ rest
+    whiten = _inverse_root(spread / max(int(train.known.sum()), 1))
+    present = np.flatnonzero(~np.isnan(means[:, 0]))
+    centre = means[present].mean(axis=0)
+    middles = (means[present] - centre) @ whiten
+
+    def score(features: Floats, _: Any) -> Floats:
+        rows = (features - centre) @ whiten
+        nearest = np.full(len(rows), -np.inf)
+        for at in range(0, len(rows), size := max(PART // len(middles), 1)):
+            part = rows[at : at + size]
+            likeness = 2 * part @ middles.T - (middles**2).sum(axis=1)
+            nearest[at : at + size] = likeness.max(axis=1) - (part**2).sum(axis=1)
+        return nearest
+
+    return score
+
+
+def fit_knn(train: SampleSet, k: int = 50) -> ScoreSamples:
+    """Score by the negative distance to the k-th nearest training sample, both scaled to length one."""
+    if k < 1:
+        raise InvalidInput("knn takes k=1 or more.")
+    known = np.empty((len(train), train.width), np.float32)
+    for at, (features,) in train.parts("features"):
+        known[at] = normalise_rows(features)
+    nth = min(k, len(known))
+
+    def score(features: Floats, _: Any) -> Floats:
+        rows = normalise_rows(features).astype(np.float32)
+        found = np.empty(len(rows))
+        for at in range(0, len(rows), size := max(4 * PART // len(known), 1)):
+            likeness = rows[at : at + size] @ known.T
+            found[at : at + size] = np.partition(likeness, -nth, axis=1)[:, -nth]
+        return np.asarray(-np.sqrt(np.maximum(2 - 2 * found, 0)))
+
+    return score
+
+
+def fit_vim(train: SampleSet, head: Head, dimension: int | None = None) -> ScoreSamples:
+    """Score by energy minus a virtual logit: the scaled length of what the main directions of training leave out.
+
+    Args:
+        train: SampleSet with features.
+        head: The last layer. The origin of features is the point where it gives zeros, as near as it comes.
+        dimension: How many main directions there are; by default 1,000 of at least 2,048 features, 512 of at least
+            768, else half.
+    """
+    width = train.width
+    kept = (1000 if width >= 2048 else 512 if width >= 768 else width // 2) if dimension is None else dimension
+    if not 0 < kept < width:
+        raise InvalidInput(f"vim takes a dimension from 1 to {width - 1}, below the number of features.")
+    origin = -np.linalg.pinv(head.weight) @ head.bias
+    spread = np.zeros((width, width))
+    for _, (features,) in train.parts("features"):
+        spread += (features - origin).T @ (features - origin)
+    rest = np.linalg.eigh(spread)[1][:, : width - kept]  # eigenvalues are in rising order
+    top = lengths = 0.0
+    for _, (features, logits) in train.parts("features", "logits"):
+        top += float((head(features) if logits is None else logits).max(axis=1).sum())
+        lengths += float(np.linalg.norm((features - origin) @ rest, axis=1).sum())
+    scale = top / lengths if lengths else 0.0
+
+    def score(features: Floats, logits: Any) -> Floats:
+        residual = np.linalg.norm((features - origin) @ rest, axis=1)
+        return np.asarray(energy(head(features) if logits is None else logits) - scale * residual)
+
+    return score
+
+
+def fit_react(train: SampleSet, head: Head, percentile: float = 90.0) -> ScoreSamples:
+    """Score by the energy of the logits after features are cut at a percentile of all training features."""
+    check_percentile("react", percentile)
+    table = train.take("features")
+    cut = float(np.percentile(table[:: -(-table.size // MAX_QUANTILE)], percentile))
+    return lambda features, _: energy(head(np.minimum(features, cut)))
+
+
+def fit_ash(_: SampleSet, head: Head, percentile: float = 90.0, variant: Literal["b", "p", "s"] = "b") -> ScoreSamples:
+    """Score by the energy of the logits after the smallest features of every sample are set to zero.
+
+    Args:
+        head: The last layer.
+        percentile: How many percent of the features are set to zero.
+        variant: What becomes of the others. `b` gives all the same value, so that the sum stays; `s` scales them by
+            exp(sum before / sum after); `p` leaves them.
+    """
+    check_percentile("ash", percentile)
+    if variant not in ("b", "p", "s"):
+        raise InvalidInput(f"ash takes the variant b, p or s, not '{variant}'.")
+
+    def score(features: Floats, _: Any) -> Floats:
+        width = features.shape[1]
+        kept = max(width - round(width * percentile / 100), 1)
+        at = np.argpartition(features, width - kept, axis=1)[:, width - kept :]
+        values, total = np.take_along_axis(features, at, axis=1), features.sum(axis=1, keepdims=True)
+        if variant == "b":
+            values = np.broadcast_to(total / kept, values.shape)
+        elif variant == "s":
+            left = values.sum(axis=1, keepdims=True)
+            values = values * np.exp(
+                np.clip(np.divide(total, left, out=np.zeros_like(total), where=left != 0), None, 50)
+            )
+        shaped = np.zeros_like(features)
+        np.put_along_axis(shaped, at, values, axis=1)
+        return energy(head(shaped))
+
+    return score
+
+
+def normalise_rows(features: NDArray[Any]) -> NDArray[Any]:
+    """Return the features with every row scaled to length one."""
+    return np.asarray(features / (np.linalg.norm(features, axis=1, keepdims=True) + 1e-12))
+
+
+def check_percentile(name: str, percentile: float) -> None:
+    """Refuse a percentile that is not between 0 and 100."""
+    if not 0 <= percentile <= 100:
+        raise InvalidInput(f"{name} takes a percentile from 0 to 100, not {percentile}.")
+
+
+def _class_means(train: SampleSet) -> Floats:
+    """Return the mean features of every class, NaN for one without samples."""
+    classes = int(train.take("labels").max(initial=-1)) + 1
+    sums, counts = np.zeros((classes, train.width)), np.zeros(classes)
+    for _, (features, labels) in train.parts("features", "labels"):
+        add_by_class(sums, features[labels >= 0], labels[labels >= 0])
+        counts += np.bincount(labels[labels >= 0], minlength=classes)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / counts[:, None])
+
+
+def _inverse_root(spread: Floats) -> Floats:
+    """Return a matrix whose product with its transpose is the pseudo-inverse of a covariance."""
+    values, vectors = np.linalg.eigh(spread)
+    used = values > max(values[-1], 0) * len(values) * np.finfo(float).eps
+    return np.asarray(vectors[:, used] / np.sqrt(values[used]))
