@@ -18,6 +18,7 @@ from openfield.metrics.openset.cells import OPENSET
 from openfield.metrics.performance import ADAPTATION, PERFORMANCE, WINNING
 from openfield.metrics.programme import BASELINE, PROGRAMME
 from openfield.metrics.scenario import Scenario
+from openfield.metrics.sets import SETS
 from openfield.metrics.stats import Estimate, Intervals
 from openfield.metrics.summary import AgentResults, Summary, summarise
 
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 BUILT_IN = (
-    *(PERFORMANCE, WINNING, DETECTION, ADAPTATION, PASSIVE, GRADUAL, BORDERS),
+    *(PERFORMANCE, WINNING, SETS, DETECTION, ADAPTATION, PASSIVE, GRADUAL, BORDERS),
     *(PROGRAMME, BASELINE, CHARACTERISATION, OPENSET),
 )
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

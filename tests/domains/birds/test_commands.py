@@ -41,8 +41,8 @@ def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
         "openfield.domains.birds.files.templates.solve", lambda *_: [(1.0, 0.0)]
     )  # it takes half a minute
     pool = tmp_path / "Levels"
-    assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"180 levels in {pool}\n")
-    assert len(list(pool.glob("novelty_level_0/type*"))) == 41
+    assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"206 levels in {pool}\n")
+    assert len(list(pool.glob("novelty_level_0/type*"))) == 42
     assert DOMAIN.trials(1, levels=str(pool), unchanged=0)[0].files != DOMAIN.trials(1, unchanged=0)[0].files
     for words in (("--pool", pool, "--count", 0), (), ("--count", 3), ("configMeta.xml", "--pool", pool)):
         assert say("generate", "birds", *words)[0] == 2

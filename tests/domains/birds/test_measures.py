@@ -2,11 +2,13 @@
 
 import csv
 import math
+import re
 
 import msgspec
 import pytest
 
 import openfield as of
+from openfield.cli import run_command
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.exports import as_test, published, write_detectors, write_measures
 from openfield.metrics.detection import PUBLISHED
@@ -153,11 +155,53 @@ def test_a_trial_of_nothing_but_training_is_measured_as_the_published_ones_are(t
     passed = [episode.performance for episode in result.cells[0].episodes]
     assert [episode.phase for episode in result.cells[0].episodes] == ["training"] * 7
     write_measures(run, tmp_path / "measures.csv")
-    (row,) = read(tmp_path / "measures.csv")
+    row, training = read(tmp_path / "measures.csv")
+    assert [(each["set"], each["levels"], each["attempts"]) for each in (row, training)] == [
+        ("all", "7.0", "7.0"),
+        ("training set", "7.0", "7.0"),
+    ]
     assert (row["CDT%"], row["WDT%"], row["delay"]) == ("100.0", "0.0", "2.0")
     assert [float(row[name]) for name in ("normal", "novel")] == [sum(passed[:3]) / 3, sum(passed[3:]) / 4]
     write_detectors(run, tmp_path / "detectors.csv")
     assert {row["WDT%"] for row in read(tmp_path / "detectors.csv")} == {"0.0"}, "three levels fill no window"
+
+
+SETS = """<evaluation><trials><trial>
+<game_level_set mode="training" attempt_limit_per_level="2">
+<game_levels novelty_level="0" type="010101" start="0" end="0"/>
+</game_level_set>
+<game_level_set mode="test" attempt_limit_per_level="1">
+<game_levels novelty_level="0" type="010101" start="1" end="2"/>
+</game_level_set>
+<game_level_set mode="test" attempt_limit_per_level="1">
+<game_levels novelty_level="1" type="6" start="0" end="0"/>
+</game_level_set>
+</trial></trials></evaluation>"""
+
+
+def test_a_single_configured_trial_has_its_pass_rates_by_set_in_measures_and_in_the_report(tmp_path, capsys):
+    run, config = tmp_path / "run.sqlite", tmp_path / "config.xml"
+    config.write_text(SETS)
+    (result,) = of.run({"naive": "naive"}, DOMAIN.trials(config=str(config), unchanged=0), run, workers=0).cells
+    passed = [episode.performance for episode in result.episodes]
+    assert "4 rows" in write_measures(run, tmp_path / "measures.csv")
+    rows = [
+        (row["set"], row["levels"], row["attempts"], float(row["pass rate"])) for row in read(tmp_path / "measures.csv")
+    ]
+    assert rows == [
+        ("all", "4.0", "5.0", sum(passed) / 5),
+        ("training set", "1.0", "2.0", sum(passed[:2]) / 2),
+        ("test set 1", "2.0", "2.0", sum(passed[2:4]) / 2),
+        ("test set 2", "1.0", "1.0", passed[4]),
+    ]
+    assert run_command(["report", str(run), "-o", str(tmp_path / "page.html")]) == 0
+    said = capsys.readouterr().out
+    for title, value in (
+        ("Levels played", "4.00"),
+        ("Attempts", "5.00"),
+        ("Pass rate, test set 2", f"{passed[4]:.2f}"),
+    ):
+        assert re.search(rf"{title} +│ +{value}, 1 trial", said), title
 
 
 def test_training_is_not_measured_where_a_test_is_novel_also_if_that_was_never_reached():

@@ -56,7 +56,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         "detector": f"{_AGENTS}:make_detector",
         "fall-detector": f"{_AGENTS}:make_fall_detector",
     }
-    metrics = ("performance", "detection", "adaptation", "passive")
+    metrics = ("performance", "sets", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
     extra, modules = "birds", ("Box2D", "defusedxml")
     demo_agents = ("detector", "random")

@@ -18,9 +18,10 @@ from openfield.domains.birds.trials import configured
 from openfield.errors import InvalidInput
 from openfield.files.atomic import replacing
 from openfield.files.csv_files import write_csv
-from openfield.journal.reader import SCORED, CellRecord, Run
+from openfield.journal.reader import SCORED, CellRecord, Episode, Run
 from openfield.metrics.detection import PUBLISHED, Rule, measure_detection, measure_passive, measure_rule
-from openfield.metrics.performance import mean, measure_adaptation
+from openfield.metrics.performance import mean, measure_adaptation, performances
+from openfield.metrics.sets import split_sets
 from openfield.trial import Trial
 
 LEVEL_COLUMNS = (
@@ -35,7 +36,8 @@ REPORT_COLUMNS = (
 GROUP = ("agent", "novelty", "scenario", "trials")
 MEASURES = ("CDT%", "WDT%", "delay")
 PASSIVE = tuple(f"passive {name}" for name in MEASURES)
-MEASURE_COLUMNS = (*GROUP, *MEASURES, *PASSIVE, "normal", "novel", "asymptotic", "area")
+PLAYED = ("set", "levels", "attempts", "pass rate")
+MEASURE_COLUMNS = (*GROUP, *MEASURES, *PASSIVE, "normal", "novel", "asymptotic", "area", *PLAYED)
 DETECTOR_COLUMNS = (*GROUP, "detector", "window", "parameter", *MEASURES)
 Groups = dict[tuple[str, str, str], list[CellRecord]]
 
@@ -64,9 +66,31 @@ def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
 
 
 def write_measures(run: Path, output: Path, cell: str | None = None) -> str:
-    """Write one row per agent, novelty and scenario, and return a line that says how many."""
-    rows = [[*key, len(cells), *published(cells)] for key, cells in _groups(run, cell).items()]
+    """Write one row per agent, novelty and scenario, then one for each of its sets; return a line that says how many.
+
+    Rows of sets are those of configured trials. They have no published measures, which are about whole trials.
+    """
+    rows: list[list[Any]] = []
+    for key, cells in _groups(run, cell).items():
+        head, all_of = [*key, len(cells)], published(cells)
+        episodes = [[episode for episode in found.episodes if episode.detail] for found in cells]
+        rows.append([*head, *all_of, "all", *_played(episodes)])
+        sets = [split_sets(found) for found in cells]
+        for number in sorted({number for found in sets for number in found}):
+            name = f"test set {number}" if number else "training set"
+            in_set = [found[number] for found in sets if number in found]
+            rows.append([*key, len(in_set), *[None] * len(all_of), name, *_played(in_set)])
     return _write(output, MEASURE_COLUMNS, rows)
+
+
+def _played(trials: list[list[Episode]]) -> list[Any]:
+    """Return the levels and attempts of a trial, and the pass rate over attempts: means over trials."""
+    levels: list[float] = [
+        len({(episode.detail.get("set"), episode.detail["level"], episode.detail["index"]) for episode in found})
+        for found in trials
+    ]
+    rates = [rate for found in trials if (rate := mean(performances(found))) is not None]
+    return [mean(levels), mean([len(found) for found in trials]), mean(rates)]
 
 
 def write_detectors(run: Path, output: Path, cell: str | None = None) -> str:

@@ -163,6 +163,15 @@ class Harness:
         return self.stage is HarnessState.TERMINATED
 
     @property
+    def set_number(self) -> int:
+        """The number of the current set: 0 is training, 1 the first test set that was played."""
+        return (
+            len([levels for levels in self.script.tests if levels.levels]) - len(self._unused)
+            if self.current.testing
+            else 0
+        )
+
+    @property
     def level_name(self) -> str:
         """The name of the level loaded last in this set; empty if there is none."""
         return self.current.set.levels[self.current.position] if self.current.position >= 0 else ""

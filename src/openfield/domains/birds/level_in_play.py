@@ -16,7 +16,8 @@ from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Level
 from openfield.domains.birds.game.physics import SECOND
-from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, Viewport, see, zoomed_in, zoomed_out
+from openfield.domains.birds.game.representation import remove_colours, show_picture, turn_scene, turn_spot
+from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, Scene, Viewport, see, zoomed_in, zoomed_out
 from openfield.domains.birds.novelty import SIGNS
 from openfield.domains.birds.picture.painting import pixels
 from openfield.domains.birds.picture.plain import plain_pixels
@@ -32,15 +33,16 @@ class LevelInPlay:
     """A level in play, its place in the trial, and the viewport through which the agent sees it."""
 
     def __init__(
-        self, level: Level, settings: BirdsSettings, seed: int, *, name: str = "", index: int = 0, testing: bool = False
+        self, level: Level, settings: BirdsSettings, seed: int, *, name: str = "", index: int = 0, set_number: int = 0
     ) -> None:
         """Build the level; the seed is that of the noise, and the name is that of the script, with its changes."""
-        self.name, self.index, self.testing = name, index, testing
+        self.name, self.index, self.set_number = name, index, set_number
         profile = None if settings.profile == "auto" else settings.profile
         self.game = Game(level, profile, settings.flight_seconds, settings.physics)
         self.frames: list[GroundTruth] = []
         """Ground truths recorded during the last shot or watch."""
         self.settings, self._seed = settings, seed
+        self._shown = level.early.picture
         self._view: Viewport = zoomed_out(level.camera)
         self._initial = see(self.game, self._view)
         self._novel_at_start = _novel_ids(self.game)
@@ -49,7 +51,8 @@ class LevelInPlay:
     @property
     def rest(self) -> tuple[float, float]:
         """Rest position of a bird on the screen, not rounded: half a pixel turns a weak shot by some degrees."""
-        return self._view.spot(*self.game.rest)
+        spot = self._view.spot(*self.game.rest)
+        return turn_spot(*spot) if self._shown == "turned" else spot
 
     @property
     def novel_ids(self) -> list[list[int]]:
@@ -75,9 +78,11 @@ class LevelInPlay:
         """Shoot, and wait until everything rests unless the shot is a fast one; return whether a bird was shot."""
         game, self._paused = self.game, False
         if isinstance(action, SlingshotLaunch):
-            launched = game.shoot(action.dx, action.dy, action.tap / 1000)
+            side = -1 if self._shown == "turned" else 1
+            launched = game.shoot(side * action.dx, side * action.dy, action.tap / 1000)
         else:
-            x, y = self._view.point(action.x, action.y)
+            spot = turn_spot(action.x, action.y) if self._shown == "turned" else (action.x, action.y)
+            x, y = self._view.point(*spot)
             launched = game.shoot(game.rest[0] - x, game.rest[1] - y, action.tap / 1000)
         if launched:
             self._follow(action)
@@ -100,20 +105,27 @@ class LevelInPlay:
         """Return the ground truth; its noise is the same if it is asked for twice at the same step."""
         seed = derive(self._seed, "noise", self.game.steps)
         noise = view.Noise(random.Random(seed), self.settings.noise == "phyq") if noisy else None
-        return view.ground_truth(see(self.game, self._view), self.settings.dev, noise)
+        truth = view.ground_truth(self._scene(), self.settings.dev, noise)
+        return remove_colours(truth) if self._shown == "grey" else truth
 
     def picture(self, initial: bool = False) -> Any:
         """Return a screenshot of now, or of the level as it was loaded."""
         scene = self._initial if initial else see(self.game, self._view)
-        return plain_pixels(scene) if self.settings.physics == "0.1" else pixels(scene)
+        picture = plain_pixels(scene) if self.settings.physics == "0.1" else pixels(scene)
+        return show_picture(picture, self._shown)
 
     def observation(self) -> Any:
         """Return the observation of a turn, in the form that the settings ask for."""
         if self.settings.observe == "image":
             return self.picture()
         if self.settings.observe == "features":
-            return view.compact(see(self.game, self._view))
+            return view.compact(self._scene())
         return self.ground_truth(self.settings.noisy)
+
+    def _scene(self) -> Scene:
+        """Return what the agent sees of the level now, in pixels."""
+        scene = see(self.game, self._view)
+        return turn_scene(scene) if self._shown == "turned" else scene
 
     def _follow(self, action: Shot | SlingshotLaunch) -> None:
         """Run the game for as long as the shot says."""
@@ -143,6 +155,13 @@ class LevelInPlay:
 def _novel_ids(game: Game) -> list[int]:
     """Return the ids of the objects that are there now and are in no normal level."""
     shown = [SLING_ID] if game.level.sling[0] > 0 else []
-    shown += [body.id for body in game.bodies if body.type in SIGNS or body.type.startswith("Pink")]
+    signs = (body.id for body in game.bodies if body.changed or body.type in SIGNS or body.type.startswith("Pink"))
+    waiting = game.queue[1:] if game.flying is not None else game.queue
+    shown += [*signs, *(name for bird, name in waiting if _is_changed(game, bird))]
     winds = (placed.type in WINDS and placed.type in SIGNS for placed in game.level.objects)
     return shown + [FIRST_WIND - number for number, novel in enumerate(winds) if novel]
+
+
+def _is_changed(game: Game, bird: str) -> bool:
+    """Return whether a novelty has changed a bird that waits."""
+    return bool(game.level.early.properties(bird, game.builder.base(bird)))

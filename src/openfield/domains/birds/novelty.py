@@ -12,6 +12,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from openfield.domains.birds.game.bodies import GROUND
+from openfield.domains.birds.game.early_novelties import EarlyNovelty, load_registry
 from openfield.domains.birds.game.forces import MAGNET_REACH, WINDS
 from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.settings import BirdsSettings
@@ -76,6 +77,20 @@ def add_magnet(level: Level) -> Level:
     return _with(level, stand, ball)
 
 
+def change_early(level: Level, early: EarlyNovelty) -> Level:
+    """Put the novel objects of an early novelty in the place of the usual ones they are like."""
+    objects, birds = level.objects, level.birds
+    for name, known in early.objects.items():
+        birds = tuple(name if bird == known.base else bird for bird in birds)
+        objects = tuple(
+            replace(placed, type=name, material="")
+            if (placed.type, placed.material) == (known.base, known.material)
+            else placed
+            for placed in objects
+        )
+    return replace(level, objects=objects, birds=birds, early=early)
+
+
 def turn_around(level: Level) -> Level:
     """Place the slingshot on the other side."""
     return replace(level, sling=(-level.sling[0], level.sling[1]))
@@ -129,16 +144,21 @@ def describe_changes(level: Level) -> str:
     found = {SIGNS.get(placed.type, "colour" if placed.type.startswith("Pink") else "") for placed in level.objects}
     if level.sling[0] > 0:
         found.add("sling")
-    return "; ".join(f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES if novelty.name in found)
+    notes = [f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES if novelty.name in found]
+    return "; ".join([*notes, level.early.note] if level.early.note else notes)
 
 
 def describe_folders(names: Iterable[str]) -> list[str]:
     """Describe folders of levels such as `novelty_level_2/type010203`, each novelty level once."""
     types: dict[int, list[str]] = {}
+    early: list[str] = []
     for name in names:
         level, _, type_ = name.removeprefix(FOLDER_OF_LEVEL).partition("/type")
-        types.setdefault(int(level), []).extend([type_] if type_ else [])
-    return [
+        if known := load_registry().get(f"{level}.{type_}"):
+            early.append(f"novelty level {level}, type {type_} ({known.note})")
+        else:
+            types.setdefault(int(level), []).extend([type_] if type_ else [])
+    return early + [
         f"novelty level {level}"
         + (f" ({NOVELTIES[level - 1].kind})" if level <= len(NOVELTIES) else "")
         + (f", type {' and '.join(found)}" if found else "")

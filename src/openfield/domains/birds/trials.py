@@ -168,13 +168,13 @@ def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Evalu
 
 def level_files(settings: BirdsSettings, pool: LevelPool) -> dict[str, str]:
     """Return a digest of all levels that a trial may draw from; it does not depend on the seed."""
-    contents = b"".join(pool.content(name) for name in _candidates(settings, pool))
+    contents = b"".join(pool.content(name) for name in _candidates(settings, pool)) + pool.rules
     return {"levels": file_digest(contents)}
 
 
 def digest(script: EvaluationScript, pool: LevelPool) -> str:
     """Return a digest of a script and the content of all its levels."""
-    contents = [file_digest(pool.content(name)) for name in script.names]
+    contents = [file_digest(content) for content in (*map(pool.content, script.names), pool.rules) if content]
     return file_digest(msgspec.json.encode((script, contents)))
 
 

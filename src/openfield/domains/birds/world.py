@@ -27,6 +27,7 @@ from openfield.domains.birds.actions import (
     read_action,
 )
 from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.game.early_novelties import NO_NOVELTY
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.harness import RESTING, EvaluationScript, Harness, HarnessState
 from openfield.domains.birds.level_in_play import LevelInPlay
@@ -203,6 +204,8 @@ class BirdsWorld:
             return
         name, _, changes = self.harness.level_name.partition("#")
         level = change_level(self._pool.level(name), changes.split("+") if changes else [])
+        if self.settings.physics == "0.1":  # that release had no registry
+            level = msgspec.structs.replace(level, early=NO_NOVELTY)
         self._loads += 1
         self.in_play = LevelInPlay(
             level,
@@ -210,7 +213,7 @@ class BirdsWorld:
             derive(self._trial.seed, "level", self._loads),
             name=self.harness.level_name,
             index=index,
-            testing=self.harness.current.testing,
+            set_number=self.harness.set_number,
         )
         self.result, self._first = index + 1, True
         self.harness.spend(self.in_play.game.seconds)
@@ -250,7 +253,7 @@ class BirdsWorld:
         cut_short_between = shown == "end" and self._ended is None  # the time ran out between levels
         shows_level = shown in ("level", "belief", "end") and not cut_short_between
         level = self.in_play if shows_level else None
-        testing = self.harness.current.testing if level is None else level.testing
+        testing = self.harness.current.testing if level is None else level.set_number > 0
         novel = level is not None and level.novel
         ended, feedback = shown == "end", None
         if level is not None:
@@ -276,7 +279,10 @@ class BirdsWorld:
     def _detail(self, level: LevelInPlay) -> dict[str, Any]:
         """Return what the record keeps of a level."""
         game = level.game
+        # records of 0.1 have no numbers of sets
+        numbered = bool(self.settings.config) and self.settings.physics != "0.1"
         return {
+            **({"set": level.set_number} if numbered else {}),
             **({"novel": level.novel_ids} if level.novel else {}),
             "level": level.name,
             "index": level.index,

@@ -85,7 +85,7 @@ def test_a_bad_list_is_refused_with_its_reason(tmp_path, pool, text, words):
     [
         ("level_path='no.xml'", "config.xml: <game_levels>: 'level_path': Level path 'no.xml' is not in"),
         ("novelty_level='9' type='1'", "<game_levels>: 'novelty_level' and 'type': .* Novelty levels: 0, 1, 2, 3"),
-        ("novelty_level='1' type='7'", "<game_levels>: 'novelty_level' and 'type': .* Types of this level: 1, 010101"),
+        ("novelty_level='1' type='5'", "<game_levels>: 'novelty_level' and 'type': .* Types of this level: 1, 6, 7, 8"),
         ("novelty_level='0' type='1' start='-1' end='2'", "<game_levels>: 'start' cannot be '-1'. Allowed: an index"),
         ("novelty_level='0' type='1' start='2' end='1'", "<game_levels>: 'end' cannot be '1'. Allowed: an index"),
     ],

@@ -6,6 +6,9 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from openfield.domains.birds.game.early_novelties import NO_NOVELTY, REGISTRY_NAME, find_registry, registry_key
 from openfield.domains.birds.game.level import Level, parse_level
 from openfield.errors import InvalidInput
 
@@ -23,6 +26,7 @@ class LevelPool:
         if not self.folder.is_dir():
             raise InvalidInput(f"There is no folder of levels at {folder}.")
         self._cache: dict[str, bytes] = {}
+        self.registry = find_registry(self.folder)
 
     def names(self, level: str | int, type_: str) -> list[str]:
         """Return the names of the levels of a novelty level and type, in natural order."""
@@ -60,7 +64,12 @@ class LevelPool:
 
     def level(self, name: str) -> Level:
         """Return a level."""
-        return parse_level(self.content(name), name)
+        return replace(parse_level(self.content(name), name), early=self.registry.get(registry_key(name), NO_NOVELTY))
+
+    @property
+    def rules(self) -> bytes:
+        """The content of its own registry of novelties, which is part of its levels; empty if it has none."""
+        return self.content(REGISTRY_NAME) if (self.folder / REGISTRY_NAME).is_file() else b""
 
 
 def _endings(folder: Path, prefix: str) -> list[str]:

@@ -15,10 +15,11 @@ from pathlib import Path
 import msgspec
 
 from openfield.domains.birds.files.pool import FOLDER
-from openfield.domains.birds.game.bodies import INTANGIBLE
+from openfield.domains.birds.game.bodies import GROUND, INTANGIBLE
+from openfield.domains.birds.game.early_novelties import load_registry
 from openfield.domains.birds.game.game import Game, solve
-from openfield.domains.birds.game.level import Level, LevelObject, write_level
-from openfield.domains.birds.novelty import CHANGES, change_level
+from openfield.domains.birds.game.level import Camera, Level, LevelObject, write_level
+from openfield.domains.birds.novelty import CHANGES, change_early, change_level
 from openfield.errors import OpenfieldError
 from openfield.files.atomic import replacing
 from openfield.files.data import read_data
@@ -32,6 +33,9 @@ MAX_MOVE = 0.3
 """World units. A level in which an object moves farther while it comes to rest is not stable."""
 MIXED_TYPE = "1"
 """The type with levels of all scenarios and the first novelty, which the sample configurations use."""
+EARLY_TYPE = "2"
+"""The type of the normal levels that those of the early novelties are made from."""
+EARLY_BIRDS = ("BirdRed",) * 3
 
 
 class LevelTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -75,6 +79,18 @@ def make_pair(type_: str, number: int, seed: int = 0) -> tuple[Level, Level]:
     raise OpenfieldError(f"Template {type_} gave no stable and solvable level in {MAX_TRIES} tries.")
 
 
+def make_early(number: int, seed: int = 0) -> dict[str, Level]:
+    """Draw a normal level, under the key `0.2`, and one for each early novelty; all are stable and solvable."""
+    for attempt in range(MAX_TRIES):
+        rng = random.Random(derive(seed, "level", "early", number, attempt))
+        normal = Level(birds=EARLY_BIRDS, objects=tuple(hut(rng)), camera=Camera(widest=30.0))
+        made = {key: change_early(normal, early) for key, early in load_registry().items()}
+        played = [normal, *(level for level in made.values() if level.early.acts)]  # the others are the normal one
+        if all(moved(level) < MAX_MOVE and solve(level, "sailon") for level in played):
+            return {f"0.{EARLY_TYPE}": normal, **made}
+    raise OpenfieldError(f"There was no stable and solvable level for the early novelties in {MAX_TRIES} tries.")
+
+
 def moved(level: Level) -> float:
     """Return how far any object moves while the level comes to rest; infinite if one is lost."""
     game = Game(level, "sailon")
@@ -88,7 +104,8 @@ def moved(level: Level) -> float:
 def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, ...] = ()) -> Iterator[Path]:
     """Write some pairs of a normal and a novel level of each template, and yield each file.
 
-    Without types, levels of all templates are written, and as many of each scenario for the mixed type.
+    Without types, levels of all templates are written, as many of each scenario for the mixed type, and as many of
+    each early novelty.
     """
     for type_ in types or load_templates():
         family, scenario = int(type_[2:4]), int(type_[4:])
@@ -102,6 +119,15 @@ def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, .
             pair = make_pair(f"0101{number % len(SCENARIOS) + 1:02d}", 100 + number, seed)
             for level, kept in enumerate(pair):
                 yield _write(folder, level, MIXED_TYPE, f"{number + 1:05d}.xml", kept)
+        yield from write_early(folder, variations, seed)
+
+
+def write_early(folder: Path, variations: int, seed: int = 0) -> Iterator[Path]:
+    """Write some levels of each early novelty and the normal levels they are made from, and yield each file."""
+    for number in range(1, variations + 1):
+        for key, kept in make_early(number, seed).items():
+            level, type_ = key.split(".")
+            yield _write(folder, int(level), type_, f"{number:05d}.xml", kept)
 
 
 def _write(folder: Path, level: int, type_: str, name: str, kept: Level) -> Path:
@@ -183,6 +209,24 @@ def sliding(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     if template.roof:
         objects.append(_platform(x - length / 2 + 0.6, y + rng.uniform(1.9, 2.3), (length + 1.6) / 0.64))
     return objects
+
+
+def hut(rng: random.Random) -> list[LevelObject]:
+    """Place a pig on a table of wood, behind a wall of wood and ice: what the early novelties change is in the way."""
+    x, gap = round(rng.uniform(-2.0, 5.0), 3), rng.uniform(1.1, 1.7)
+    rows = [
+        ("SquareHole", "wood", x - gap, 0.421),
+        ("RectFat", "ice", x - gap, 0.842 + 0.216),
+        ("RectFat", "wood", x - 0.43, 0.216),
+        ("RectFat", "wood", x + 0.43, 0.216),
+        ("RectMedium", "wood", x, 0.431 + 0.111),
+        ("SquareSmall", "ice", x + rng.uniform(1.4, 1.9), 0.193),
+    ]
+    blocks = [
+        LevelObject(kind="Block", type=shape, material=material, x=round(at, 4), y=round(GROUND + up, 4))
+        for shape, material, at, up in rows
+    ]
+    return [*blocks, _pig(x, GROUND + 0.431 + 0.221 + 0.21)]
 
 
 SCENARIOS: dict[str, Callable[[LevelTemplate, random.Random], list[LevelObject]]] = {

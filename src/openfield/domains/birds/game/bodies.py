@@ -79,6 +79,12 @@ class Body:
         self.rolling_radius = 0.0
         """Radius of the circle that it becomes once it rolls; 0 if it never does, or already has."""
         self.rolls = False
+        self.look = ""
+        """Its class in the palette, if a novelty gives it one of its own."""
+        self.novel = ""
+        """The name that the level file has for a novel object."""
+        self.changed = False
+        """True if a novelty has changed a property of it."""
         self.touched = False
         self.launch = -1
         """The step at which a bird was launched; all parts of a split bird share it."""
@@ -126,7 +132,11 @@ class BodyBuilder:
 
     def __init__(self, engine: Any, world: Any, profile: Profile, level: Level) -> None:
         self.engine, self._world, self._profile, self._level = engine, world, profile, level
+        self._early = level.early
         self._colliders = 0
+        for bird in dict.fromkeys(level.birds):
+            if self.base(bird) not in profile.birds:
+                self._warn(bird, "BirdRed")
 
     def frame(self) -> None:
         """Build the ground and the post of the slingshot."""
@@ -139,6 +149,17 @@ class BodyBuilder:
 
     def place(self, placed: LevelObject) -> Body | None:
         """Build the body of a level object; None if it has no body, as a wind."""
+        known = self._early.objects.get(placed.type)
+        if known is None or placed.kind not in ("Block", "Pig", "Novelty"):
+            return self._place(placed)
+        material = placed.material if placed.material in self._profile.materials else known.material
+        body = self._place(msgspec.structs.replace(placed, type=known.base, material=material))
+        if body is not None:
+            body.novel = placed.type
+            self._change(body, placed.type)
+        return body
+
+    def _place(self, placed: LevelObject) -> Body | None:
         if placed.kind == "Platform":
             return self._fixed(placed, "platform", (0.64 * abs(placed.scale_x), 0.64 * abs(placed.scale_y)))
         if placed.kind == "Pig":
@@ -153,14 +174,24 @@ class BodyBuilder:
             return None
         shape = placed.type.removeprefix("Pink")
         if shape not in self._profile.blocks:
-            warnings.warn(
-                f"Level {self._level.name}: '{placed.type}' is unknown; {STAND_IN} replaces it.", stacklevel=2
-            )
-            placed, shape = msgspec.structs.replace(placed, type=STAND_IN), STAND_IN
+            self._warn(placed.type, STAND_IN)
+            named = placed.material in self._profile.materials or placed.material in self._early.objects
+            material = placed.material if named else ""  # one warning is enough
+            placed, shape = msgspec.structs.replace(placed, type=STAND_IN, material=material), STAND_IN
         return self._block(placed, shape, "block")
 
-    def bird(self, type_: str, place: tuple[float, float]) -> Body:
+    def base(self, name: str) -> str:
+        """Return the type of the usual bird that a name of a level file means."""
+        known = self._early.objects.get(name)
+        return name if known is None else known.base
+
+    def look(self, name: str) -> str:
+        """Return the class in the palette that a novelty gives to a bird; empty if it looks as usual."""
+        return next((found.look for found in self._early.properties(name) if found.look), "")
+
+    def bird(self, name: str, place: tuple[float, float]) -> Body:
         """Build a bird at its start."""
+        type_ = self.base(name)
         kind = self._profile.bird(type_)
         drag = self._profile.bird_angular_drag
         physical = self._world.CreateDynamicBody(position=place, angularDamping=drag, bullet=True)
@@ -169,7 +200,10 @@ class BodyBuilder:
         friction = self._profile.bird_friction if kind.friction is None else kind.friction
         self._fixtures(physical, (shape,), BIRD, kind.density, friction, kind.bounce)
         self._weigh(physical, kind.mass)
-        return Body(physical, "bird", type_, self.bird_outline(type_))
+        body = Body(physical, "bird", type_, self.bird_outline(name))
+        body.novel = name if name != type_ else ""
+        self._change(body, *dict.fromkeys((type_, name)))
+        return body
 
     def egg(self, place: tuple[float, float]) -> Body:
         """Build the egg of a white bird."""
@@ -178,9 +212,9 @@ class BodyBuilder:
         self._weigh(physical, 1.0)
         return Body(physical, "egg", "Egg", box(0.3, 0.4))
 
-    def bird_outline(self, type_: str) -> Ring:
+    def bird_outline(self, name: str) -> Ring:
         """Return the polygon reported for a bird; in one profile it is smaller than the circle that collides."""
-        kind, step = self._profile.bird(type_), 2 * math.pi / CIRCLE_CORNERS
+        kind, step = self._profile.bird(self.base(name)), 2 * math.pi / CIRCLE_CORNERS
         (x, y), radius = kind.offset, kind.radius * self._profile.bird_outline
         return tuple((x + radius * math.cos(step * n), y + radius * math.sin(step * n)) for n in range(CIRCLE_CORNERS))
 
@@ -198,7 +232,12 @@ class BodyBuilder:
 
     def _block(self, placed: LevelObject, shape: str, kind: str) -> Body:
         profile, form = self._profile, self._profile.blocks[shape]
-        name = placed.material if placed.material in profile.materials else "wood"
+        known = self._early.objects.get(placed.material)
+        name = placed.material if known is None else known.base
+        if name not in profile.materials:
+            if name:
+                self._warn(name, "wood")
+            name = "wood"
         material = profile.materials[name]
         physical = self._dynamic(placed, profile.block_gravity, profile.block_angular_drag)
         physical.linearDamping = profile.block_linear_drag
@@ -217,10 +256,13 @@ class BodyBuilder:
         body = Body(physical, kind, placed.type, box(*form.seen) if form.seen else outline, life)
         body.hole, body.material, body.defence, body.points = form.hole, name, material.defence, 500
         body.rolling_radius = form.rolling_radius if profile.rolling_speed else 0.0
+        self._change(body, *dict.fromkeys((name, placed.material)))
         return body
 
     def _pig(self, placed: LevelObject) -> Body:
         profile = self._profile
+        if not placed.type.startswith(("Basic", "Pink")):
+            self._warn(placed.type, "BasicSmall")
         kind = profile.pigs[f"Basic{pig_size(placed.type)}"]
         physical = self._dynamic(placed, kind.gravity, profile.pig_angular_drag)
         density, surface = profile.pig_density, (profile.pig_friction, profile.pig_bounce)
@@ -237,7 +279,23 @@ class BodyBuilder:
             body.life = body.full = PINK_LONG_LIFE if placed.type.startswith("Pink") else LONG_LIFE
             self._weigh(physical, 1.5)
             physical.gravityScale = 0.5
+        self._change(body, placed.type)
         return body
+
+    def _change(self, body: Body, *names: str) -> None:
+        """Give a body the properties that a novelty gives to things of these names."""
+        for found in self._early.properties(*names):
+            body.changed = True
+            body.look = found.look or body.look
+            body.life = body.full = body.full * found.life
+            body.points = round(body.points * found.points)
+            if found.linear_drag is not None:
+                body.physical.linearDamping = found.linear_drag
+            for fixture in body.physical.fixtures if found.bounce is not None else ():
+                fixture.restitution = found.bounce
+
+    def _warn(self, name: str, replacement: str) -> None:
+        warnings.warn(f"Level {self._level.name}: '{name}' is unknown; {replacement} replaces it.", stacklevel=2)
 
     def _tnt(self, placed: LevelObject) -> Body:
         tnt = self._profile.tnt

@@ -68,7 +68,7 @@ def compact(scene: Scene) -> NDArray[np.float32]:
     objects = [("sling", scene.sling), *((item.look, item.ring) for item in scene.items)]
     for row, (look, ring) in enumerate(objects[:FEATURE_ROWS]):
         left, top, right, bottom = bounds(ring)
-        kind = (CLASSES.index(look) + 1) / len(CLASSES)
+        kind = (CLASSES.index(look if look in CLASSES else "novel") + 1) / len(CLASSES)
         table[row] = (kind, left / WIDTH, top / HEIGHT, right / WIDTH, bottom / HEIGHT)
     return np.clip(table, 0.0, 1.0)
 

@@ -13,6 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
+from openfield.domains.birds.game.early_novelties import NO_NOVELTY, EarlyNovelty
 from openfield.errors import InvalidInput
 
 ProfileName = Literal["sailon", "phyq"]
@@ -58,6 +59,8 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     sling: tuple[float, float] = (-12.0, -2.5)
     birds: tuple[str, ...] = ()
     objects: tuple[LevelObject, ...] = ()
+    early: EarlyNovelty = NO_NOVELTY
+    """What the registry says about levels of its novelty level and type."""
 
     @property
     def profile(self) -> ProfileName:

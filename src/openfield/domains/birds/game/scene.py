@@ -13,6 +13,7 @@ from functools import cache
 import msgspec
 
 from openfield.domains.birds.game.bodies import GROUND, Body, pig_size
+from openfield.domains.birds.game.early_novelties import registry_key
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Camera
@@ -145,9 +146,10 @@ def see(game: Game, view: Viewport) -> Scene:
 
 
 def _items(game: Game, view: Viewport) -> Iterator[SceneItem]:
+    type_ = registry_key(game.level.name).replace(".", "_")
     for body in (*game.bodies, *(ghost for ghost, _ in game.ghosts)):
-        yield _item(body, view)
-    yield from _waiting(game, view)
+        yield _item(body, view, type_)
+    yield from _waiting(game, view, type_)
     for number, placed in enumerate(game.level.objects):
         if placed.type in WINDS:
             corners = box(0.64 * abs(placed.scale_x), 0.64 * abs(placed.scale_y))
@@ -163,8 +165,8 @@ def _items(game: Game, view: Viewport) -> Iterator[SceneItem]:
             )
 
 
-def _item(body: Body, view: Viewport) -> SceneItem:
-    look, sprite = _appearance(body)
+def _item(body: Body, view: Viewport, type_: str) -> SceneItem:
+    look, sprite = _appearance(body, type_)
     return SceneItem(
         id=body.id,
         rank=_rank(body),
@@ -181,29 +183,35 @@ def _item(body: Body, view: Viewport) -> SceneItem:
     )
 
 
-def _waiting(game: Game, view: Viewport) -> Iterator[SceneItem]:
+def _waiting(game: Game, view: Viewport, novelty_type: str) -> Iterator[SceneItem]:
     """Yield the bird on the sling and those behind it; a flying bird is a body."""
     for number, (type_, name) in enumerate(game.queue):
         if number == 0 and game.flying is not None:
             continue
         x, y = game.level.sling
         x, y = (x - QUEUE_GAP * (number + 1), y) if number else game.rest
-        shape = game.builder.bird_outline(type_)
+        shape, base = game.builder.bird_outline(type_), game.builder.base(type_)
         ring = tuple(view.pixel(x + dx, y + dy) for dx, dy in shape)
-        look = _bird_look(type_)
+        look = game.builder.look(type_) or _bird_look(base)
+        sprite = f"{look}_1" if base == type_ else f"{type_}_{novelty_type}"
         yield SceneItem(
-            id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring, place=(x, y), shape=shape, turn=number
+            id=name, rank="bird", look=look, sprite=sprite, ring=ring, place=(x, y), shape=shape, turn=number
         )
 
 
 def _rank(body: Body) -> str:
     if body.kind == "block":
-        return "rect" if body.type.startswith(("Rect", "SquareSmall", "SquareTiny")) else "shape"
+        return "rect" if not body.novel and body.type.startswith(("Rect", "SquareSmall", "SquareTiny")) else "shape"
     return {"magnet": "shape"}.get(body.kind, body.kind)
 
 
-def _appearance(body: Body) -> tuple[str, str]:
-    """Return the class of a body and the name of its sprite."""
+def _appearance(body: Body, type_: str) -> tuple[str, str]:
+    """Return the class of a body and the name of its sprite, in a level of a novelty level and type such as `1_6`."""
+    look, sprite = _usual_appearance(body)
+    return body.look or look, f"{body.novel}_{type_}" if body.novel else sprite
+
+
+def _usual_appearance(body: Body) -> tuple[str, str]:
     stage = _stage(body)
     pink = body.type.startswith("Pink")
     if body.kind == "pig":
