@@ -114,7 +114,8 @@ class World(Protocol):
     """A passive world: it only answers, and never reads a clock or a global random source.
 
     A class attribute `timed = True` asks for replies stamped with `took`. A method `stays(reply)`, if there is one,
-    says whether a reply to the last turn of the trial has more to say of it; with any other the trial is over.
+    says whether a reply to the last turn of the trial has more to say of it; with any other the trial is over. A method
+    `check_belief(belief)` raises `AgentProtocol` for beliefs that the world refuses.
     """
 
     @property

@@ -277,7 +277,8 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
             return gymnasium.spaces.Discrete(len(options))
         case Box(low, high, shape, dtype):
             kind = np.dtype(dtype).type
-            return gymnasium.spaces.Box(kind(low), kind(high), shape, kind)
+            lows, highs = (np.broadcast_to(np.ravel(bound), int(np.prod(shape))) for bound in (low, high))
+            return gymnasium.spaces.Box(lows.reshape(shape).astype(kind), highs.reshape(shape).astype(kind), dtype=kind)
         case Fields(parts):
             return gymnasium.spaces.Dict({name: to_gym(part) for name, part in parts.items()})
 

@@ -106,6 +106,7 @@ class Rollout:
         self.turns, self.over, self.outcome = 0, False, "done"
         self._timed = bool(getattr(world, "timed", False))
         self._stays: Callable[[Reply], bool] = getattr(world, "stays", None) or (lambda _: False)
+        self._check_belief: Callable[[Belief], None] = getattr(world, "check_belief", None) or (lambda _: None)
         self._limits, self._deadline = limits, nanoseconds(limits.reply_seconds)
         self._recorder, self._book = recorder, recorder  # `_recorder` is None while a recorded past is replayed
         self._heartbeat = heartbeat
@@ -271,6 +272,11 @@ class Rollout:
             except (*UNWRITABLE, msgspec.DecodeError) as error:
                 text = f"Turn {self.turns}: {shorten(reply.belief)} is no belief: {error}."
                 raise AgentProtocol(text) from None
+        if reply.belief is not None:
+            try:
+                self._check_belief(reply.belief)
+            except AgentProtocol as error:
+                raise AgentProtocol(f"Turn {self.turns}: {error}") from None
 
     def _take(self, reply: Reply, took: int) -> None:
         """Do what a reply means: move the world on, show the same turn again, or end the trial.

@@ -43,18 +43,18 @@ class Choice(msgspec.Struct, frozen=True, tag="choice"):
 class Box(msgspec.Struct, frozen=True, tag="box"):
     """Numbers of a shape between two bounds; shape () is one number."""
 
-    low: float
-    high: float
+    low: float | tuple[float, ...]
+    """The lower bound of all numbers, or one of each in their order."""
+    high: float | tuple[float, ...]
     shape: tuple[int, ...] = ()
     dtype: str = "float32"
 
     def sample(self, rng: random.Random) -> Any:
         """Draw a value: nested lists of numbers, a bare number for shape ()."""
         whole = np.issubdtype(self.dtype, np.integer)
-        flat = [
-            rng.randint(int(self.low), int(self.high)) if whole else rng.uniform(self.low, self.high)
-            for _ in range(int(np.prod(self.shape)))
-        ]
+        lows, highs = (np.broadcast_to(np.ravel(bound), int(np.prod(self.shape))) for bound in (self.low, self.high))
+        pairs = zip(lows.tolist(), highs.tolist(), strict=True)
+        flat = [rng.randint(int(low), int(high)) if whole else rng.uniform(low, high) for low, high in pairs]
         return np.array(flat).reshape(self.shape).tolist()
 
     def contains(self, value: Any) -> bool:
@@ -64,11 +64,10 @@ class Box(msgspec.Struct, frozen=True, tag="box"):
         except (TypeError, ValueError, OverflowError):
             return False
         kinds = "iu" if np.issubdtype(self.dtype, np.integer) else "iuf"
-        return (
-            array.dtype.kind in kinds
-            and array.shape == self.shape
-            and bool(np.all((array >= self.low) & (array <= self.high)))
-        )
+        if array.dtype.kind not in kinds or array.shape != self.shape:
+            return False
+        flat = array.ravel()
+        return bool(np.all((flat >= np.ravel(self.low)) & (flat <= np.ravel(self.high))))
 
 
 class Fields(msgspec.Struct, frozen=True, tag="fields"):

@@ -21,7 +21,7 @@ def state(enemies: int = 0, bolts: int = 0, **items: int) -> GameState:
 
 def test_a_duel_is_time_player_enemies_and_projectiles() -> None:
     array = DuelArray().show(make_snapshot(state(enemies=2, bolts=1)), 7)
-    expected = [7, -1.5, -2.5, -3.5, 80, 1, 0, 1, 2, 4, 1, 10, 1, 2, 5, *[0] * 10, 1, 0, 1, 2, *[0] * 12]
+    expected = [7, -1.5, -2.5, -3.5, 80, 1, 0, 1, 2, 4, 1, 10, 1, 2, 5, *[0] * 10, 1, 0, 1, 2, *[0] * 12, *[0] * 16]
     assert array.tolist() == expected
     assert len(expected) == ARRAY_SIZES["duel"]
 
@@ -30,6 +30,7 @@ def test_an_arena_is_time_player_enemies_and_items() -> None:
     array = ArenaArray().show(make_snapshot(state(enemies=1, ammo=2, obstacle=1)), 7)
     head = [7, -1.5, -2.5, 45, 80, 12, 1, 0, 1, 3, 4, *[0] * 15]
     items = [*[0] * 24, 1, 0, 1, 1, 10, 1, *[0] * 18, *[0] * 24, 1, 0, 1, *[0] * 21]
+    items += [0] * 80  # walls
     assert array.tolist() == [*head, *items]
     assert len(array) == ARRAY_SIZES["arena"]
 

@@ -154,7 +154,9 @@ def test_the_arenas_ranges() -> None:
         assert (body["z_position"]["min"], body["z_position"]["max"]) == (0, 0)
         assert (body["angle"]["min"], body["angle"]["max"]) == (0, 359.99)
     counted = [sensors["player"]["health"], sensors["player"]["ammo"], sensors["enemies"][0]["health"]]
-    assert {(each["type"], each["min"], each["max"]) for each in counted} == {("int", 0, 200)}
+    assert {(each["type"], each["min"], each["max"]) for each in counted} == {
+        ("float", 0, 200)
+    }  # as the original sends them
     assert specification.read("arena")["actions"][-1] == "give_up"
 
 

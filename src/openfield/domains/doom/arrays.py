@@ -7,20 +7,43 @@ copies; what is absent is zero.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from openfield.domains.doom.engine.game_state import ITEMS, Entity, Snapshot
+from openfield.domains.doom.maps.scenario import CEILING, Wall
+from openfield.spaces import Box
 
 Array = np.ndarray[Any, Any]
 MAX_ENEMIES = 4
 """Enemies in an array, and projectiles; further ones are left out."""
 MAX_ITEMS = 8
 """Items of each kind."""
+WALLS = {"duel": 4, "arena": 20}
+"""How many walls each task has. They are at the end of the array."""
 _DUEL_BOLTS = 5 + MAX_ENEMIES * 5
 _ARENA_ITEMS = 6 + MAX_ENEMIES * 5
-ARRAY_SIZES = {"duel": _DUEL_BOLTS + MAX_ENEMIES * 4, "arena": _ARENA_ITEMS + len(ITEMS) * MAX_ITEMS * 3}
+_DUEL_WALLS = _DUEL_BOLTS + MAX_ENEMIES * 4
+_ARENA_WALLS = _ARENA_ITEMS + len(ITEMS) * MAX_ITEMS * 3
+ARRAY_SIZES = {"duel": _DUEL_WALLS + 4 * WALLS["duel"], "arena": _ARENA_WALLS + 4 * WALLS["arena"]}
+_PLACE, _HEIGHT, _ANGLE, _AMOUNT, _THERE = (-512.0, 512.0), (0.0, CEILING), (0.0, 360.0), (0.0, 200.0), (0.0, 1.0)
+
+
+def array_space(task: str, limit: int) -> Box:
+    """Return the space of a task's arrays: the bounds of every number, given the ticks of an episode."""
+    time, walls = (0.0, float(limit)), [_PLACE] * (4 * WALLS[task])
+    if task == "duel":
+        enemies = [_THERE, _PLACE, _PLACE, _HEIGHT, _AMOUNT] * MAX_ENEMIES
+        bolts = [_THERE, _PLACE, _PLACE, _HEIGHT] * MAX_ENEMIES
+        bounds = [time, _PLACE, _PLACE, _HEIGHT, _AMOUNT, *enemies, *bolts, *walls]
+    else:
+        enemies = [_THERE, _PLACE, _PLACE, _ANGLE, _AMOUNT] * MAX_ENEMIES
+        items = [_THERE, _PLACE, _PLACE] * (MAX_ITEMS * len(ITEMS))
+        bounds = [time, _PLACE, _PLACE, _ANGLE, _AMOUNT, _AMOUNT, *enemies, *items, *walls]
+    return Box(tuple(low for low, _ in bounds), tuple(high for _, high in bounds), (len(bounds),))
 
 
 # One call writes a row into the buffer's memory: an assignment would make an array of the numbers first.
@@ -30,17 +53,19 @@ _BYTES = 4
 
 
 class DuelArray:
-    """Shows an episode of the duel: time left, player, up to four enemies, up to four projectiles."""
+    """Shows an episode of the duel: time left, player, up to four enemies, up to four projectiles, the walls."""
 
-    def __init__(self) -> None:
+    def __init__(self, walls: Sequence[Wall] = ()) -> None:
         self._buffer = np.zeros(ARRAY_SIZES["duel"], np.float32)
+        self._moving = self._buffer[:_DUEL_WALLS]
         self._memory = self._buffer.data
+        _write_walls(self._buffer[_DUEL_WALLS:], walls)
 
     def show(self, snapshot: Snapshot, remaining: float) -> Array:
         """Return the array of a tick."""
         raw, (player, enemies, bolts), memory = snapshot.raw, snapshot.roster, self._memory
-        self._buffer.fill(0.0)
-        _write5(memory, 0, remaining, raw[player.x], raw[player.y], raw[player.z], raw[0])
+        self._moving.fill(0.0)
+        _write5(memory, 0, remaining, raw[player.x], raw[player.y], raw[player.z], max(raw[0], 0.0))
         row = 5 * _BYTES
         for x, y, z, _, roll, _, _ in enemies[:MAX_ENEMIES]:
             _write5(memory, row, 1.0, raw[x], raw[y], raw[z], (raw[roll] + 0.5) // 1)
@@ -53,11 +78,13 @@ class DuelArray:
 
 
 class ArenaArray:
-    """Shows an episode of the arena: time left, player, up to four enemies, then up to eight items of each kind."""
+    """Shows an episode of the arena: time left, player, up to four enemies, up to eight items of each kind, walls."""
 
-    def __init__(self) -> None:
+    def __init__(self, walls: Sequence[Wall] = ()) -> None:
         self._buffer = np.zeros(ARRAY_SIZES["arena"], np.float32)
+        self._moving = self._buffer[:_ARENA_WALLS]
         self._memory = self._buffer.data
+        _write_walls(self._buffer[_ARENA_WALLS:], walls)
         self._enemies = 0
         self._items: dict[str, list[Entity]] | None = None
 
@@ -66,7 +93,7 @@ class ArenaArray:
         raw, (player, enemies, _), memory = snapshot.raw, snapshot.roster, self._memory
         if snapshot.items is not self._items or len(enemies) != self._enemies:
             self._write_items(snapshot.items, len(enemies))
-        _write6(memory, 0, remaining, raw[player.x], raw[player.y], raw[player.angle], raw[0], raw[1])
+        _write6(memory, 0, remaining, raw[player.x], raw[player.y], raw[player.angle], max(raw[0], 0.0), raw[1])
         row = 6 * _BYTES
         for x, y, _, angle, roll, _, _ in enemies[:MAX_ENEMIES]:
             _write5(memory, row, 1.0, raw[x], raw[y], raw[angle], (raw[roll] + 0.5) // 1)
@@ -75,9 +102,15 @@ class ArenaArray:
 
     def _write_items(self, items: dict[str, list[Entity]], enemies: int) -> None:
         self._items, self._enemies = items, enemies
-        self._buffer.fill(0.0)
+        self._moving.fill(0.0)
         for number, kind in enumerate(ITEMS):
             start = _ARENA_ITEMS + 3 * MAX_ITEMS * number
             for entity in items[kind][:MAX_ITEMS]:
                 self._buffer[start : start + 3] = (1.0, entity.x, entity.y)
                 start += 3
+
+
+def _write_walls(buffer: Array, walls: Sequence[Wall]) -> None:
+    """Write x1, x2, y1 and y2 of each wall, as the first feature vector of an arena has them."""
+    for number, wall in enumerate(walls):
+        buffer[4 * number : 4 * number + 4] = msgspec.structs.astuple(wall)

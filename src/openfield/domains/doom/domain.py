@@ -22,7 +22,7 @@ from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.record import observation_key
 from openfield.settings import make_settings, trial_settings
-from openfield.spaces import Box, Choice
+from openfield.spaces import Choice, Fields, Space
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
@@ -58,17 +58,26 @@ class DoomDomain(Domain[Any]):
     demo_agents = ("watchful", "random")
     scripted_agent = "random"
     """An agent whose replies protocol 0.8 can carry: no belief before an episode's end."""
-    gym_settings = {"observation": "array", "training": 0}
+    gym_settings: ClassVar[dict[str, Any]] = {"observation": "array", "training": 0}
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:
-        """Return what an agent may know: the task, the actions, and the array if it sees one."""
-        from openfield.domains.doom.arrays import ARRAY_SIZES
-
+        """Return what an agent may know: the task, the actions, and what it sees, unless that is a feature vector."""
         settings = self.settings_of(trial)
-        size = ARRAY_SIZES[self.task.name]
-        array = Box(-1e6, 1e6, (size,)) if settings.observation == "array" else None
-        return Spec(domain=self.name, task=self.words, actions=Choice(self.task.actions), observations=array)
+        actions = Choice(episode.actions_of(self.task, settings))
+        return Spec(domain=self.name, task=self.words, actions=actions, observations=self._observations(settings))
+
+    def _observations(self, settings: DoomSettings) -> Space | None:
+        """Return the space of observations; None for feature vectors, whose lists have no fixed length."""
+        from openfield.domains.doom.arrays import array_space
+        from openfield.domains.doom.pictures import image_space
+
+        if settings.observation == "pixels":
+            return image_space(settings)
+        if settings.observation == "features":
+            return None
+        array = array_space(self.task.name, settings.limit)
+        return Fields({"features": array, "image": image_space(settings)}) if settings.use_image else array
 
     def phases(self, settings: DoomSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
         """Compose the test phases of a trial whose order is not drawn."""
@@ -153,6 +162,8 @@ class DoomDomain(Domain[Any]):
         from openfield.domains.doom.arrays import ARRAY_SIZES
         from openfield.domains.doom.encode import coarse_array, coarse_features
 
+        if isinstance(observation, dict) and "features" in observation:
+            observation = observation["features"]  # beside an image
         if isinstance(observation, dict) and "player" in observation:
             return coarse_features(observation)
         if isinstance(observation, list | np.ndarray) and len(observation) == ARRAY_SIZES[self.task.name]:
@@ -218,6 +229,7 @@ class ArenaDomain(DoomDomain):
     """The larger task of the later phases."""
 
     gym_name = "DoomArena"
+    gym_settings = {**DoomDomain.gym_settings, "give_up": False}
     name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, episode.ARENA
     words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."
     novelties = catalogue.ARENA

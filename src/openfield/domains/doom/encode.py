@@ -31,7 +31,8 @@ def coarse_array(observation: Sequence[float], task: str) -> tuple[Any, ...]:
     duel = task == "duel"
     start = 5 if duel else 6
     entities = [values[at + 1 : at + 5] for at in range(start, start + 5 * MAX_ENEMIES, 5) if values[at]]
-    bolts = values[start + 5 * MAX_ENEMIES :: 4] if duel else []
+    end = start + 5 * MAX_ENEMIES
+    bolts = values[end : end + 4 * MAX_ENEMIES : 4] if duel else []
     player, *enemies = (
         _coarse_place(x, y, 0.0 if duel else third, health) for x, y, third, health in (values[1:5], *entities)
     )

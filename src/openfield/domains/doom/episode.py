@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from openfield.domains.doom.engine.game_state import Entity, GameState, Snapshot
 from openfield.domains.doom.engine.launch import BUTTONS
 from openfield.domains.doom.engine.state_reader import StateReader
 from openfield.domains.doom.maps import arena, duel
-from openfield.domains.doom.maps.scenario import MapLayout
+from openfield.domains.doom.maps.scenario import MapLayout, Wall
 from openfield.domains.doom.rules import ArenaRules, DuelRules
 from openfield.domains.doom.settings import DoomSettings
 from openfield.errors import AgentProtocol
@@ -36,7 +36,7 @@ class DoomTask(msgspec.Struct, frozen=True):
     check_room: Callable[[Any], None]
     """Raises `InvalidInput` for settings that leave no room for what they ask for."""
     rules: Callable[..., Any]
-    array: Callable[[], DuelArray | ArenaArray]
+    array: Callable[[Sequence[Wall]], DuelArray | ArenaArray]
 
 
 DUEL = DoomTask("duel", duel.ACTIONS, duel.lay_out, duel.check_room, DuelRules, DuelArray)
@@ -58,12 +58,13 @@ class DoomEpisode:
         self._task = task
         self._engine = engine
         self._settings: DoomSettings = settings
+        self._actions = actions_of(task, settings)
         self._keys = MIRRORED_KEYS if settings.mirrored else KEYS
         self._waiting = deque([KEYS["nothing"]] * settings.lag)
         self._reader = StateReader(drifting=bool(getattr(settings, "wind", 0)))
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
         self._quiet: bool = self._rules.quiet
-        self._array = task.array() if settings.observation == "array" else None
+        self._array = task.array(layout.walls()) if settings.observation == "array" else None
         self._veiled = bool(settings.buckets or settings.fog)
         self._items: dict[str, list[Entity]] | None = None
         self._item_features: features.Features = {}
@@ -76,6 +77,7 @@ class DoomEpisode:
         self._state: GameState | None = None
         self._snapshot = self._reader.read(engine.begin(name, seed))
         self._last_enemy = self.state.enemies[0]
+        self._shaping = RewardShaping(self.state) if settings.reward == "shaped" else None
 
     @property
     def state(self) -> GameState:
@@ -94,7 +96,7 @@ class DoomEpisode:
 
     def move(self, action: Any) -> None:
         """Take an action for one tick; raise `AgentProtocol` if the task has no such action."""
-        name = read_action(action, self._task.actions)
+        name = read_action(action, self._actions)
         if name == "give_up":
             self._end("terminated")
             self.performance = 0.0
@@ -108,6 +110,8 @@ class DoomEpisode:
             self._die()
         else:
             self._advance(self._reader.read(source))
+        if self._shaping is not None:
+            self.reward = self._shaping.advance(self.state) + (self.performance if self.won else 0.0)
 
     def _features(self, stamp: float) -> Any:
         state = features.shown(self.state, self._settings) if self._veiled else self.state
@@ -144,6 +148,32 @@ class DoomEpisode:
             self.reward = self.performance
         elif self._settings.death_counts:
             self.performance = 0.0
+
+
+class RewardShaping:
+    """Rewards hits and punishes lost health, in every tick: by the change of a number that says how well it goes.
+
+    The number is the share of the player's first health that is left, less that of the enemies. So the rewards of an
+    episode add up to its change over the episode, and the reward for winning.
+    """
+
+    def __init__(self, first: GameState) -> None:
+        self._player = first.player.health or 1.0
+        self._enemies = sum(enemy.health for enemy in first.enemies) or 1.0
+        self._value = self._rate(first)
+
+    def advance(self, state: GameState) -> float:
+        """Return the reward of a tick that led to this state."""
+        before, self._value = self._value, self._rate(state)
+        return self._value - before
+
+    def _rate(self, state: GameState) -> float:
+        return state.player.health / self._player - sum(enemy.health for enemy in state.enemies) / self._enemies
+
+
+def actions_of(task: DoomTask, settings: DoomSettings) -> tuple[str, ...]:
+    """Return the actions of a task under these settings."""
+    return tuple(name for name in task.actions if name != "give_up" or getattr(settings, "give_up", True))
 
 
 def read_action(action: Any, known: tuple[str, ...]) -> str:

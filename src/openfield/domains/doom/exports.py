@@ -13,13 +13,12 @@ from typing import Any
 import msgspec
 
 from openfield.core import Belief, Reply, Turn
+from openfield.domains.doom.novelty import MAX_LEVEL
 from openfield.errors import InvalidInput
 from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.record import Step
 
-MAX_LEVEL = 10
-"""The highest level a prediction may name."""
 INDICATORS = {True: "true", False: "false", None: "null"}
 """The format has words for what the agent was told."""
 
@@ -66,6 +65,7 @@ def _interaction(record: CellRecord, shown: Turn, reply: Reply, result: Turn | N
     label, features = (shown.feedback or {}).get("label"), dict(shown.observation)
     if "enemy" in features:
         del features["enemies"]  # an addition of ours to the duel's vector
+    features.pop("image", None)  # the record has only its digest, and the format none
     return {
         "feature_vector": features,
         "novelty_indicator": INDICATORS[shown.red_light],

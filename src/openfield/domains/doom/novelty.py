@@ -14,6 +14,8 @@ from openfield.domains.doom.settings import ArenaSettings, DuelSettings
 from openfield.files.data import read_data
 from openfield.novelty import Novelty
 
+MAX_LEVEL = 10
+"""The highest level that a novelty prediction may name."""
 HINTS = ("level", "entity", "attribute", "change")
 """The parts of a hint, in the order in which hint levels add them."""
 Value = bool | int | float | str | tuple[int, ...]

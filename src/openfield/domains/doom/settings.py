@@ -31,6 +31,12 @@ Episodes = Annotated[int, Meta(ge=0, le=MAX_EPISODES)]
 Coordinate = Annotated[int, Meta(ge=-512, le=512)]
 EngineSeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 """A seed the engine takes."""
+ImageSize = Literal[
+    "160x120", "200x125", "200x150", "256x144", "256x160", "256x192", "320x180", "320x200", "320x240", "320x256",
+    "400x225", "400x250", "400x300", "512x288", "512x320", "512x384", "640x360", "640x400", "640x480", "800x450",
+    "800x500", "800x600",
+]  # fmt: skip
+"""Width and height of pictures: what the engine can draw."""
 Behaviour = Literal["random", "approach", "spread", "hide", "march"]
 Goal = tuple[Coordinate, Coordinate, Annotated[int, Meta(ge=1, le=512)]]
 """The centre and radius of a place."""
@@ -51,8 +57,20 @@ class DoomSettings(Settings, frozen=True):
     ] = True
     light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = False
     observation: Annotated[
-        Literal["features", "array"], Meta(description="The feature vector as a mapping, or as an array of numbers.")
+        Literal["features", "array", "pixels"],
+        Meta(description="The feature vector as a mapping or as an array of numbers, or what the player sees."),
     ] = "features"
+    use_image: Annotated[bool, Meta(description="Show what the player sees beside features or array, as 'image'.")] = (
+        False
+    )
+    image_size: Annotated[ImageSize, Meta(description="Width and height of the image.")] = "320x180"
+    image_colour: Annotated[
+        Literal["rgb", "bgr", "grey"], Meta(description="The image's colours; on the wire it is always bgr.")
+    ] = "rgb"
+    reward: Annotated[
+        Literal["final", "shaped"],
+        Meta(description="A reward only for winning, or also for hits and lost health in every tick."),
+    ] = "final"
     episode_seed: Annotated[EngineSeed | None, Meta(description="The seed of every episode; none: drawn for each.")] = (
         None
     )
@@ -89,6 +107,7 @@ class ArenaSettings(DoomSettings, frozen=True):
 
     light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = True
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 20
+    give_up: Annotated[bool, Meta(description="There is an action give_up, which ends an episode.")] = True
     hint_level: Annotated[int, Meta(ge=-1, le=3, description="Words of a hint on the novelty; -1: no hint.")] = -1
     enemies: Annotated[Crowd, Meta(description="How many enemies.")] = (2, 4)
     health_packs: Annotated[Span, Meta(description="How many health packs.")] = (1, 4)
@@ -130,8 +149,12 @@ class ArenaSettings(DoomSettings, frozen=True):
             raise InvalidInput("Setting 'behaviour': enemies that march need a 'goal', such as 0,0,64.")
 
 
-SHARED = ("training", "episodes", "before", "share", "episode_seed", "player_health", "player_ammo", "ammo_pack")
-"""The settings that all episodes of a trial share: its shape, and those of the one player and packs in its WAD."""
+SHARED = (
+    *("training", "episodes", "before", "share", "episode_seed", "player_health", "player_ammo", "ammo_pack"),
+    *("observation", "use_image", "image_size", "image_colour", "reward", "give_up"),
+)
+"""The settings that all episodes of a trial share: its shape, those of the one player and packs in its WAD, and what an
+agent is told that it will see and can do."""
 
 
 def check_shared(usual: DoomSettings, changed: DoomSettings) -> None:

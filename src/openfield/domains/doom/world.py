@@ -12,21 +12,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from openfield.capabilities import Film
-from openfield.core import Ask, PhaseName, Reply, Truth, Turn
-from openfield.domains.doom import features
+from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
+from openfield.domains.doom import features, pictures
 from openfield.domains.doom.agents.reference import ReferencePolicy
 from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.engine.shared_wad import WadLocation, locate_maps
 from openfield.domains.doom.episode import ARENA, DoomEpisode, DoomTask
 from openfield.domains.doom.maps.scenario import MapLayout, map_name
-from openfield.domains.doom.novelty import hints_of
+from openfield.domains.doom.novelty import MAX_LEVEL, hints_of
 from openfield.domains.doom.trials import TrialScript
+from openfield.errors import AgentProtocol
 from openfield.trial import Phase, Trial, derive
 
 if TYPE_CHECKING:
     from openfield.domains.doom.domain import DoomDomain
 
 NO_REWARD = Turn().reward
+FILM_SIZE = "320x240"
+"""The size of a film's pictures, unless the agent sees pictures itself."""
 FILM_TICKS = 2
 """Ticks per picture of a film: an episode of 2,000 ticks fits into one."""
 FILM_MILLISECONDS = 60
@@ -38,12 +41,17 @@ PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 class DoomWorld:
     """Plays the episodes of a trial."""
 
-    def __init__(self, domain: DoomDomain, trial: Trial, large: bool = False) -> None:
-        """Prepare a trial; if `large`, the engine draws pictures for people."""
+    def __init__(self, domain: DoomDomain, trial: Trial, filmed: bool = False) -> None:
+        """Prepare a trial; if `filmed`, the engine draws pictures for people, also where agents see none."""
         self._domain = domain
         self._task: DoomTask = domain.task
         self._trial = trial
-        self._large = large
+        usual = domain.settings_of(trial)
+        self._pictured = pictures.is_pictured(usual)
+        self._size = usual.image_size if self._pictured else FILM_SIZE if filmed else ""
+        self.image_colour: str = usual.image_colour
+        """The colours of the images that agents see."""
+        self._image: pictures.Image | None = None
         self._script = TrialScript(domain, trial)
         self._engine: engines.Engine | None = None
         self._number = -1
@@ -59,7 +67,7 @@ class DoomWorld:
     def reset(self) -> Turn:
         """Start the first episode."""
         if self._engine is None:
-            self._engine = engines.take_engine(self._maps.wad, self._large)
+            self._engine = engines.take_engine(self._maps.wad, self._size)
         self._number, self._ticks, self._onset_passed = -1, 0, False
         return self._next()
 
@@ -72,8 +80,17 @@ class DoomWorld:
         self._ticks += 1
         return self._turn() if episode.ended is None else self._last_turn()
 
+    def check_belief(self, belief: Belief) -> None:
+        """Refuse a prediction above the highest level.
+
+        Raises:
+            AgentProtocol: The level is too high.
+        """
+        if belief.level is not None and belief.level > MAX_LEVEL:
+            raise AgentProtocol(f"the novelty prediction is {belief.level}; it is a level up to {MAX_LEVEL}")
+
     def look(self, query: str) -> Any:
-        """Return what the player sees as an array, for the query `picture`."""
+        """Return what the player sees as an array of red, green and blue, for the query `picture`."""
         return self._engine.picture() if self._engine is not None and query == "picture" else None
 
     def close(self) -> None:
@@ -106,7 +123,7 @@ class DoomWorld:
 
     def _first_turn(self, phase: Phase, layout: MapLayout) -> Turn:
         """Return the first turn of an episode: with what an arena tells only once, and without feedback."""
-        observation = self._episode.observe(self._ticks)
+        observation = self._observe()
         if self._task is ARENA and self._settings.observation == "features":
             hints = hints_of(phase.novelty, getattr(self._settings, "hint_level", -1))
             observation.update(features.first_features(layout.walls(), hints))
@@ -127,7 +144,11 @@ class DoomWorld:
         if self._labelled:
             feedback.update(self._label())
         return Turn(
-            observation=self._episode.observe(self._ticks), feedback=feedback, phase=self._phase, red_light=self._light
+            observation=self._observe(),
+            reward=self._episode.reward or NO_REWARD,
+            feedback=feedback,
+            phase=self._phase,
+            red_light=self._light,
         )
 
     def _last_turn(self) -> Turn:
@@ -137,13 +158,30 @@ class DoomWorld:
         self.truth = Truth(novel=self._novel, performance=episode.performance, episode_over=True, detail=detail)
         return Turn(
             ask=Ask.NONE,
-            observation=self._episode.observe(self._ticks),
+            observation=self._observe(),
             reward=episode.reward or NO_REWARD,
             feedback={"performance": episode.performance},
             phase=self._phase,
             last=episode.ended,
             red_light=self._light,
         )
+
+    def _observe(self) -> Any:
+        """Return what the agent sees: numbers, a picture, or both."""
+        if not self._pictured:
+            return self._episode.observe(self._ticks)
+        image = self._see()
+        if self._settings.observation == "pixels":
+            return image
+        shown = self._episode.observe(self._ticks)
+        return {**shown, "image": image} if isinstance(shown, dict) else {"features": shown, "image": image}
+
+    def _see(self) -> pictures.Image | None:
+        """Return what the player sees; after its death, when the engine draws nothing, what it saw last."""
+        picture = self.look("picture")
+        if picture is not None:
+            self._image = pictures.colour(picture, self.image_colour)
+        return self._image
 
     def _label(self) -> dict[str, Any]:
         """Return what the reference agent would do now."""
@@ -158,7 +196,7 @@ class DoomWorld:
 
 def make_film(domain: DoomDomain, trial: Trial) -> Film:
     """Make a film of a trial: its world on an engine that draws for people, and every other picture."""
-    world = DoomWorld(domain, trial, large=True)
+    world = DoomWorld(domain, trial, filmed=True)
     ticks = itertools.count()
 
     def pictures() -> Iterator[Any]:

@@ -10,6 +10,7 @@ from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
 from openfield.domains.doom.wire.amqp import AmqpWire, redirect
 from openfield.domains.doom.wire.experiments import domain_of, list_groups, make_experiment, unhurried
+from openfield.domains.doom.wire.experiments import make_experiment
 from openfield.domains.doom.wire.ini import ServerConfig, read_client, read_server, write_client
 from openfield.errors import InvalidInput, UnknownName
 
@@ -133,7 +134,6 @@ def test_a_key_nobody_knows_is_mentioned(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("[vizdom]\nlive = True", "'vizdom' is no section"),
-        ("[vizdoom]\nuse_image = True", "use_image is True, but pictures are not served"),
         ("[options]\nlogfile = log.txt", "there is no log file"),
         ("[options]\nsave_experiment_json = True", "experiments are not saved as JSON"),
         ("[options]\ntesting = 1", "testing is 1, but there is no such mode"),
@@ -174,7 +174,7 @@ def test_every_published_key_is_known(tmp_path: Path) -> None:
         hint_level = -1,3\nnormal_timeout_seconds = 60\ntraining_timeout_multiplier = 5\ntraining_novelty_p1 = 0.2
         testing_novelty_p2 = 0.5\nphase = 4a\nrandom_sleep_seconds = 3
         [vizdoom]\ntraining_episodes = 1\ntesting_episodes = 4\npre_novel_episodes = 2\nlive = True
-        use_image = False\nbudget = 0.5
+        use_image = True\nbudget = 0.5
         [cartpole]\ntraining_episodes = 9
         [smartenv]\ntraining_episodes = 9
         [options]\ndebug = True\nfulldebug = False\nprintout = True\nlogfile =\ntesting = False\ndemo = False
@@ -188,6 +188,8 @@ def test_every_published_key_is_known(tmp_path: Path) -> None:
     assert (config.training_episodes, config.testing_episodes, config.pre_novel_episodes) == (1, 4, 2)
     assert (config.normal_timeout_seconds, config.training_timeout_multiplier) == (60, 5)
     assert (config.training_novelty_p1, config.testing_novelty_p2, config.shortdemo) == (0.2, 0.5, True)
+    assert config.use_image
+    assert make_experiment(config, 0)[-1].settings["use_image"]
 
 
 def test_a_client_of_another_domain_is_refused(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.core import Ask, Reply, Spec, Turn
+from openfield.domains.doom.pictures import unpack_image
 from openfield.domains.doom.wire.messages import FIELDS, decode_request, encode
 from openfield.domains.doom.wire.server import PrivateQueue
 from openfield.domains.doom.wire.session import FULL, ONE_TRIAL, REMAINING, TRAINING, AgentSession
@@ -277,7 +279,7 @@ def test_without_the_secret_nothing_is_told_or_done(kind: str, secret: str | Non
     assert session.remote.rollout.turn.first
 
 
-@pytest.mark.parametrize("novelty", [-1, 0, 8, 208, 2**63 - 1, None])
+@pytest.mark.parametrize("novelty", [-1, 0, 8, 10, None])
 def test_opinions_are_put_on_record_as_they_are_given(novelty: int | None) -> None:
     """An agent that says -1 for unknown is an agent like any other."""
     session = in_training()
@@ -294,13 +296,26 @@ def test_opinions_are_put_on_record_as_they_are_given(novelty: int | None) -> No
     assert belief.detail == {"threshold": 0.5, "characterization": words}
 
 
-@pytest.mark.parametrize("wrong", [{"novelty": 2**63}, {"novelty": -(2**70)}, {"novelty_probability": 1.01}])
+@pytest.mark.parametrize(
+    "wrong", [{"novelty": 11}, {"novelty": 208}, {"novelty": -(2**70)}, {"novelty_probability": 1.01}]
+)
 def test_opinions_nobody_can_keep_are_refused_and_may_be_given_again(wrong: dict[str, Any]) -> None:
     session = in_training()
     while ask(session, request("training_data_prediction"))["obj_type"] != "training_episode_end":
         pass
     assert ask(session, {**request("training_episode_novelty"), **wrong})["obj_type"] == "error"
     assert ask(session, request("training_episode_novelty"))["obj_type"] == "training_episode_novelty_ack"
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_an_image_is_packed_and_a_vector_that_is_nothing_else_has_only_that(beside: bool) -> None:
+    session, image = in_training(), np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    assert session.remote is not None
+    shown = {"player": 1, "image": image} if beside else image
+    session.remote.rollout.turn = Turn(observation=shown)
+    vector = ask(session, request("request_training_data"))["feature_vector"]
+    assert unpack_image(vector.pop("image")).tolist() == image.tolist()
+    assert vector == ({"player": 1} if beside else {})
 
 
 class FakeChannel:

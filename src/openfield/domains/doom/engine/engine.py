@@ -35,10 +35,10 @@ Source = TypeVar("Source", StateSource, StateSource | None)
 class Engine:
     """An engine with a WAD loaded: begins episodes, takes actions, shows states."""
 
-    def __init__(self, wad: Path, large: bool = False) -> None:
-        """Start the engine; if `large`, its pictures are for people: 320 x 240 in colours instead of the smallest."""
+    def __init__(self, wad: Path, size: str = "") -> None:
+        """Start the engine; with a size, such as 320x240, its pictures are worth looking at, otherwise the smallest."""
         self.wad = wad
-        self.large = large
+        self.size = size
         self._game: Any = None
         self._memory: MemorySource | None = None
         self._agrees = False
@@ -80,9 +80,10 @@ class Engine:
         return source
 
     def picture(self) -> Any:
-        """Return the picture of the last state as an array, rows by columns by colours."""
-        state = self._game.get_state()
-        return None if state is None else state.screen_buffer
+        """Return the picture of the last state as an array of its own, rows by columns by colours; None without one."""
+        with self._heartbeat:
+            state = self._game.get_state()
+        return None if state is None else state.screen_buffer.copy()
 
     def close(self) -> None:
         """End the engine's process."""
@@ -139,7 +140,7 @@ class Engine:
 
     def _start(self) -> None:
         settings = watchdog.settings_name(self._heartbeat.number)
-        self._game = launch.start_game(self.wad, settings, self.large)
+        self._game = launch.start_game(self.wad, settings, self.size)
         found = watchdog.find_shared(self.wad.parent / settings)
         self._memory = state_source.open_memory(found[0]) if found else None
 
@@ -153,14 +154,14 @@ _idle_lock = threading.Lock()
 """Worlds are opened and closed in several threads at once."""
 
 
-def take_engine(wad: Path, large: bool = False) -> Engine:
-    """Return an engine for a WAD: an idle one that has it loaded, or a new one."""
+def take_engine(wad: Path, size: str = "") -> Engine:
+    """Return an engine for a WAD and a size of pictures: an idle one that has it loaded, or a new one."""
     with _idle_lock:
         for engine in _idle:
-            if engine.wad == wad and engine.large == large:
+            if engine.wad == wad and engine.size == size:
                 _idle.remove(engine)
                 return engine
-    return Engine(wad, large)
+    return Engine(wad, size)
 
 
 def release_engine(engine: Engine) -> None:

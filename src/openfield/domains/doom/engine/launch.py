@@ -27,6 +27,8 @@ from openfield.extras import import_extra
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
 """The buttons of the player. The last two turn it, see `data/scripts.asm`."""
+SMALLEST = "160x120"
+"""The size of pictures that are not looked at. The engine always draws."""
 MAX_STARTS = 3
 """Starts of an engine that dies before it is ready."""
 START_SECONDS = 60.0
@@ -58,7 +60,7 @@ def engine_errors() -> tuple[type[Exception], ...]:
     return tuple(getattr(vizdoom, f"{name}Exception") for name in names)
 
 
-def start_game(wad: Path, settings: str, large: bool) -> Any:
+def start_game(wad: Path, settings: str, size: str) -> Any:
     """Start a `DoomGame` on a WAD; start the engine again if it dies at its start.
 
     Raises:
@@ -70,7 +72,7 @@ def start_game(wad: Path, settings: str, large: bool) -> Any:
         _check_memory()
         folder = Path(tempfile.mkdtemp(prefix=f"{settings}-", dir=wad.parent))
         try:
-            game = _start_once(make_game(wad, settings, large), folder)
+            game = _start_once(make_game(wad, settings, size), folder)
         except EarlyDeath as error:
             fault = error
             workdir.sweep_shared_memory()
@@ -80,19 +82,18 @@ def start_game(wad: Path, settings: str, large: bool) -> Any:
     raise fault
 
 
-def make_game(wad: Path, settings: str, large: bool = False, console: bool = False) -> Any:
+def make_game(wad: Path, settings: str, size: str = "", console: bool = False) -> Any:
     """Make a `DoomGame` on a WAD, without window and sound; it is not started yet."""
     vizdoom = load_vizdoom()
     game = vizdoom.DoomGame()
-    size, colours = ("RES_320X240", "RGB24") if large else ("RES_160X120", "DOOM_256_COLORS8")
     game.load_config(str(DATA / "engine.cfg"))
     game.set_doom_scenario_path(str(wad))
     game.set_doom_config_path(str(wad.parent / settings))
     game.set_doom_map(FIRST_MAP)
     game.set_console_enabled(console)
-    game.set_screen_resolution(getattr(vizdoom.ScreenResolution, size))
-    game.set_screen_format(getattr(vizdoom.ScreenFormat, colours))
-    game.set_render_hud(large)
+    game.set_screen_resolution(getattr(vizdoom.ScreenResolution, f"RES_{(size or SMALLEST).upper()}"))
+    game.set_screen_format(vizdoom.ScreenFormat.RGB24 if size else vizdoom.ScreenFormat.DOOM_256_COLORS8)
+    game.set_render_hud(bool(size))
     game.set_available_buttons([getattr(vizdoom.Button, name) for name in BUTTONS])
     return game
 

@@ -27,6 +27,7 @@ _ENTRY = struct.Struct("<ii8s")
 Point = tuple[float, float]
 Value = bool | int | float | str
 _PLACED = "skill1=true;skill2=true;skill3=true;skill4=true;skill5=true;single=true;coop=true;dm=true;class1=true;"
+CEILING = 150.0
 _SECTOR = 'sector{heightceiling=150;lightlevel=210;gravity=1.0000;texturefloor="FLOOR0_1";textureceiling="CEIL1_1";}'
 PLAYER, HEALTH, AMMO, TRAP, OBSTACLE = 1, 20011, 20012, 20013, 20014
 """The numbers of actors in maps. Enemies begin at `FIRST_ENEMY`, with one number per variant."""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Belief, Reply, Turn
+from openfield.domains.doom.pictures import unpack_image
 from openfield.domains.doom.wire.ini import MODELS, read_client, write_client
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, Message
 from openfield.domains.doom.wire.rpc import Rpc
@@ -223,12 +224,19 @@ def _turn(data: Message, kind: str, feedback: Message | None, first: bool) -> Tu
     """Make the turn of a message; the label is a part of the feedback."""
     label = data.get("feature_label")
     return Turn(
-        observation=data["feature_vector"],
+        observation=_unpack(data["feature_vector"]),
         feedback={**(feedback or {}), **({"label": label} if label else {})} or None,
         phase="training" if kind == "training" else "test",
         first=first,
         red_light=data.get("novelty_indicator"),
     )
+
+
+def _unpack(vector: Any) -> Any:
+    """Return a feature vector with its image as an array, if it has one."""
+    if isinstance(vector, dict) and isinstance(vector.get("image"), str):
+        return {**vector, "image": unpack_image(vector["image"])}
+    return vector
 
 
 def _prediction(kind: str, secret: str, action: Any, received: float) -> Message:

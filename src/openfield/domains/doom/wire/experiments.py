@@ -200,6 +200,7 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
         "share": config.testing_novelty_p2,
         "light_stays": True,
         "episode_seed": episode_seed,
+        "use_image": config.use_image,
     }
     published = {"death_counts": False} if domain_of(config).name == "doom" else {}
     return values | published | ({"limit": SHORT_LIMIT} if config.shortdemo else {})

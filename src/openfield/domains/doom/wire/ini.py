@@ -56,6 +56,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     training_episodes: Annotated[int, Meta(ge=0)] = 100
     testing_episodes: Annotated[int, Meta(ge=1)] = 200
     pre_novel_episodes: Annotated[int, Meta(ge=0)] = 0
+    use_image: bool = False
     shortdemo: bool = False
 
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
+import numpy as np
 
-from openfield.core import Ask, Belief, Reply
+from openfield.core import Ask, Belief, Reply, World
+from openfield.domains.doom.novelty import MAX_LEVEL
+from openfield.domains.doom.pictures import pack_image
 from openfield.domains.doom.wire import messages
 from openfield.domains.doom.wire.experiments import TrialSource
 from openfield.domains.doom.wire.messages import Message, message
@@ -21,7 +25,7 @@ from openfield.serving.remote import RemoteRollout
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
 """The modes an agent may register for."""
 INT64_LIMIT = 1 << 63
-"""An agent may name a novelty by any whole number the record can hold: a level, an id, or -1 for unknown."""
+"""Below zero an agent may name any whole number the record can hold; -1 means unknown."""
 TRAINING_OVER = "Training is over. Save the model."
 
 
@@ -133,11 +137,11 @@ class AgentSession:
     def _show(self, request: messages.RequestData) -> Message:
         kind = "testing" if isinstance(request, messages.RequestTesting) else "training"
         self._identify(request)
-        turn = self._remote_in(kind).rollout.turn
-        now = self._clock()
+        rollout = self._remote_in(kind).rollout
+        turn, now = rollout.turn, self._clock()
         shown = {
             "secret": self._secret,
-            "feature_vector": turn.observation,
+            "feature_vector": _feature_vector(turn.observation, rollout.world),
             "utc_remote_epoch_received": now,
             "utc_remote_epoch_sent": now,
         }
@@ -218,14 +222,23 @@ class AgentSession:
         return self.remote
 
 
+def _feature_vector(observation: Any, world: World) -> Any:
+    """Return an observation as this protocol has it: the image packed, in a vector of its own if it is all there is."""
+    image = observation.get("image") if isinstance(observation, dict) else observation
+    if not isinstance(image, np.ndarray) or image.ndim < 2:
+        return observation
+    packed = {"image": pack_image(image, getattr(world, "image_colour", "bgr"))}
+    return {**observation, **packed} if isinstance(observation, dict) else packed
+
+
 def _belief(request: messages.EpisodeNovelty) -> Belief | None:
     probability = request.novelty_probability
     if probability is None:
         return None
     if not 0 <= probability <= 1:
         raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
-    if request.novelty is not None and not -INT64_LIMIT <= request.novelty < INT64_LIMIT:
-        raise AgentProtocol(f"novelty is {request.novelty}, not a number of 64 bits")
+    if request.novelty is not None and not -INT64_LIMIT <= request.novelty <= MAX_LEVEL:
+        raise AgentProtocol(f"novelty is {request.novelty}; it is a level up to {MAX_LEVEL}")
     detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
     belief = Belief(float(probability), request.novelty, detail)
     try:
