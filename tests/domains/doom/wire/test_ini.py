@@ -10,7 +10,6 @@ from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
 from openfield.domains.doom.wire.amqp import AmqpWire, redirect
 from openfield.domains.doom.wire.experiments import domain_of, list_groups, make_experiment, unhurried
-from openfield.domains.doom.wire.experiments import make_experiment
 from openfield.domains.doom.wire.ini import ServerConfig, read_client, read_server, write_client
 from openfield.errors import InvalidInput, UnknownName
 
