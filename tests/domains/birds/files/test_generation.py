@@ -15,6 +15,7 @@ from openfield.domains.birds.files.generation import (
     write_config,
 )
 from openfield.domains.birds.files.pool import LevelPool, is_novel
+from openfield.domains.birds.files.templates import count_for
 from openfield.errors import InvalidInput
 from support.birds.configurations import VALUES, meta
 
@@ -89,11 +90,31 @@ def test_the_largest_number_is_allowed(tmp_path):
         read_meta(meta(tmp_path, step=10**9 + 1))
 
 
+FILL = "openfield generate birds --pool DIR --count {}"
+
+
+@pytest.mark.parametrize(
+    ("level", "type_", "variations"),
+    [
+        ("0", "1", 5),
+        ("1", "1", 5),
+        ("0", "2", 21),
+        ("3", "7", 21),
+        ("0", "010203", 21),
+        ("2", "010203", 21),
+        ("2", "1", 0),
+    ],
+)
+def test_a_pool_with_so_many_variations_has_levels_enough(level, type_, variations):
+    assert count_for(level, type_, 21) == variations
+
+
 def test_a_pool_too_small_for_the_test_sets_is_refused_with_the_command_that_fills_it(tmp_path, pool):
     path = meta(tmp_path, cp_count=0, cp_time=1, count=1)  # 100 sets of 4 levels, and 50 of 2
     with pytest.raises(InvalidInput, match=r"100 levels of novelty level 0, type 1 .* --pool DIR --count") as caught:
         generate(read_meta(path), pool)
     assert "test set 26 of 150 needs 4, 0 are left" in str(caught.value)
+    assert str(caught.value).endswith("make 400 levels and name their folder with --levels: " + FILL.format(80))
     with pytest.raises(InvalidInput, match="too few for the test sets"):
         DOMAIN.trials(config=str(path), unchanged=0)
 

@@ -111,19 +111,30 @@ def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Ran
         wanted = rng.randrange(*part.amount)
         drawn = _draw(part, wanted, pool, rng, used)
         if len(drawn) < wanted:
-            raise _too_small(part, pool, f"test set {number} of {len(parts)} needs {wanted}, {len(drawn)} are left")
+            same = [each for each in parts if _kind(each) == _kind(part)]
+            needed = sum(each.amount[1] - 1 for each in same)
+            short = f"test set {number} of {len(parts)} needs {wanted}, {len(drawn)} are left"
+            raise _too_small(part, pool, short, needed)
         used.update(drawn)
         yield msgspec.structs.replace(part.limits, levels=tuple(drawn))
 
 
-def _too_small(part: MetaSet, pool: LevelPool, short: str) -> InvalidInput:
+def _kind(part: MetaSet) -> tuple[str, str]:
+    return part.novelty_level, part.novelty_type
+
+
+def _too_small(part: MetaSet, pool: LevelPool, short: str, needed: int) -> InvalidInput:
     """Return what to do about a pool that has too few levels of a kind for the test sets of a trial."""
+    from openfield.domains.birds.files.templates import count_for  # it loads the game, which only this message needs
+
     kind = f"novelty level {part.novelty_level}, type {part.novelty_type}"
+    variations = count_for(part.novelty_level, part.novelty_type, needed)
+    command = f"openfield generate birds --pool DIR --count {variations}"
+    more = f", or make {needed:,} levels and name their folder with --levels: {command}" if variations else "."
     count = len(pool.names(part.novelty_level, part.novelty_type))
     return InvalidInput(
         f"{part.where}: there are {count} levels of {kind} in {pool.folder}, too few for the test sets of a trial, "
-        f"in which no level comes twice: {short}. Lower 'amount', or make more levels and name their folder with "
-        "--levels: openfield generate birds --pool DIR --count 20"
+        f"in which no level comes twice: {short}. Lower 'amount'{more}"
     )
 
 

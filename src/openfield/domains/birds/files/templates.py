@@ -122,6 +122,15 @@ def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, .
         yield from write_early(folder, variations, seed)
 
 
+def count_for(level: str, type_: str, levels: int) -> int:
+    """Return with how many variations a pool has so many levels of a kind; 0 if no template makes that kind."""
+    if type_ == MIXED_TYPE and level in ("0", "1"):
+        return math.ceil(levels / len(SCENARIOS))
+    normal = level == "0" and type_ in (EARLY_TYPE, *load_templates())
+    novel = f"{level}.{type_}" in load_registry() or (type_ in load_templates() and level == str(int(type_[2:4])))
+    return levels if normal or novel else 0
+
+
 def write_early(folder: Path, variations: int, seed: int = 0) -> Iterator[Path]:
     """Write some levels of each early novelty and the normal levels they are made from, and yield each file."""
     for number in range(1, variations + 1):
