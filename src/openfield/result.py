@@ -6,7 +6,7 @@ The end of plan -> rollout -> journal -> metrics -> report. Several run files ma
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -23,14 +23,13 @@ from openfield.journal.rules import DomainRules, find_false_rules, own_rule, rea
 from openfield.journal.trust import SIGNATURE
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import known_domain
-from openfield.runner.provenance import FACT, Provenance, latest_versions, read_provenance
+from openfield.runner.provenance import FACT, Provenance, latest_versions, mark_versions, read_provenance
 from openfield.runner.sealing import SEED_FACT
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from openfield.journal.versions import CodeVersion
     from openfield.metrics.failures import Policy
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
@@ -285,22 +284,6 @@ def read_record(path: Path) -> RunRecord:
     """Return what a run file says of itself as a whole."""
     with Run(path) as run:
         return RunRecord(path.name, run.fingerprint(), fingerprint_plan(run.planned().values()), *run.counts())
-
-
-def mark_versions(
-    cells: Iterable[CellRecord], latest: Mapping[tuple[str, str], CodeVersion], agents: Mapping[str, str | None]
-) -> Iterator[CellRecord]:
-    """Yield cells that say whether the latest known version of their agent played them.
-
-    Agents without a source were not started by openfield, which knows no version of them.
-    """
-    for cell in cells:
-        known = latest.get((cell.trial.domain, cell.agent))
-        if cell.player is None:
-            mark = "unknown" if cell.attempt and agents.get(cell.agent) is not None else ""
-        else:
-            mark = "" if known is None or known.fingerprint == cell.player else "earlier"
-        yield msgspec.structs.replace(cell, version=mark) if mark else cell
 
 
 def _find_domain(run: Run, name: str) -> Domain[Any] | DomainRules:

@@ -24,6 +24,7 @@ from openfield.capabilities import NeedsExtra
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.installation import list_extras
+from openfield.journal.reader import CellRecord
 from openfield.journal.schema import SourceText
 from openfield.journal.versions import Code, CodeVersion, find_versions, identify_file, identify_object
 
@@ -149,6 +150,22 @@ def latest_versions(told: Iterable[Provenance]) -> dict[tuple[str, str], CodeVer
         for domain, agents in each.agents.items()
         for name, version in agents.items()
     }
+
+
+def mark_versions(
+    cells: Iterable[CellRecord], latest: Mapping[tuple[str, str], CodeVersion], agents: Mapping[str, str | None]
+) -> Iterator[CellRecord]:
+    """Yield cells that say whether the latest known version of their agent played them.
+
+    Agents without a source were not started by openfield, which knows no version of them.
+    """
+    for cell in cells:
+        known = latest.get((cell.trial.domain, cell.agent))
+        if cell.player is None:
+            mark = "unknown" if cell.attempt and agents.get(cell.agent) is not None else ""
+        else:
+            mark = "" if known is None or known.fingerprint == cell.player else "earlier"
+        yield msgspec.structs.replace(cell, version=mark) if mark else cell
 
 
 def read_revision(folder: Path) -> tuple[str, bool]:

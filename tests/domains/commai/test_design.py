@@ -1,5 +1,7 @@
 """The gradual design: a curriculum and its tasks alone, paired by seed, and tasks with budgets of their own."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -8,6 +10,7 @@ from openfield.cli import run_command
 from openfield.domains.commai import DOMAIN
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
+from openfield.metrics.curricula.gradual import measure_gradual
 from openfield.trial import with_limits
 
 TASKS = "micro1,micro4,micro5.1"
@@ -46,6 +49,24 @@ def test_what_is_given_wins_over_the_design():
     assert (first.settings["max_steps"], "retest" in first.settings) == (900, False)
     assert DOMAIN.curriculum(first).task_steps is None  # 900 steps are not enough for three tasks of 400
     assert DOMAIN.curriculum(alone[0]).task_steps == 400
+
+
+def test_tasks_have_no_budget_of_their_own_where_they_come_again_and_again():
+    (trial,) = of.trials("commai", 1, tasks=TASKS, cyclic=True, task_budget=100)
+    assert (DOMAIN.curriculum(trial).task_steps, DOMAIN.curriculum(trial).steps) == (None, 100_000)
+
+
+def test_a_python_configuration_tells_whether_it_is_tested_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "from openfield.domains.commai.environment.schedulers import ConsecutiveScheduler\n"
+        "from openfield.domains.commai.tasks.catalogue import make_task\n"
+        "def create_tasks():\n    return ConsecutiveScheduler([make_task('micro4'), make_task('micro2')], 5)\n"
+    )
+    (trial,) = of.trials("commai", 1, module="mine.py", retest=True, max_steps=200)
+    assert DOMAIN.curriculum(trial) == ((), 200, None, True, True)
+    (cell,) = play(tmp_path, "echo", trial)
+    assert measure_gradual(cell)["tasks_solved"] == 0.5  # of two tasks, not of four
 
 
 def test_the_trials_of_single_tasks_follow_their_curriculum_to_its_new_id():
@@ -126,6 +147,11 @@ def test_one_command_and_an_experiment_file_play_it(tmp_path, monkeypatch, capsy
     )
     assert run_command(["run", "two.toml"]) == 0
     capsys.readouterr()
+    assert run_command(["report", "one.sqlite", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["curricula"]
+    assert [(each["task"], each["transfer"]["n"]) for each in found["tasks"]] == [
+        (name, 1) for name in TASKS.split(",")
+    ]
     with Run("one.sqlite") as one, Run("two.sqlite") as two:
         assert [cell.id for cell in one.cells()] == [cell.id for cell in two.cells()]
         assert len(one.cells()) == 4

@@ -17,6 +17,7 @@ from openfield.metrics.curricula.gradual import (
     solved_within,
     task_efforts,
 )
+from openfield.metrics.failures import apply_policy
 from openfield.metrics.stats import Estimate
 from openfield.trial import Phase, Trial
 from support.records import make_cell
@@ -115,6 +116,17 @@ def test_the_median_is_beyond_the_budget_if_fewer_than_half_are_solved():
     assert pool_gradual([*half, *half, more])["steps_median"].n == 5
 
 
+def test_quitting_never_improves_the_median():
+    cells = [make_curriculum(*play("a", *[WON] * 5), *play("b", *[WON] * 5), seed=seed) for seed in range(4)]
+    quitter = msgspec.structs.replace(cells[0], outcome="agent_error", note="it broke", episodes=cells[0].episodes[:6])
+    middles = [
+        pool_gradual(apply_policy(each, "count"))["steps_median"].mean for each in (cells, [quitter, *cells[1:]])
+    ]
+    assert middles == [100, 200]
+    both = [msgspec.structs.replace(cell, outcome="agent_error", note="it broke") for cell in cells[:3]]
+    assert pool_gradual(apply_policy([*both, cells[3]], "count"))["steps_median"].beyond == 1000
+
+
 @pytest.mark.parametrize("again", [[], play("a", *[WON] * 5) + play("b", *[WON] * 5), play("a", *[LOST] * 9)])
 def test_a_retest_never_lowers_the_share_solved(again):
     first = play("a", *[WON] * 5) + play("b", LOST, WON, WON, WON, WON)
@@ -161,4 +173,5 @@ def test_a_table_is_written(tmp_path, monkeypatch, capsys):
     assert run_command([*words, "--table", "tables/tasks.json"]) == 0
     (row,) = json.loads((tmp_path / "tables" / "tasks.json").read_text())
     assert row["tasks"][0]["instances"] == 5
+    assert row["agent_version"] == ""
     assert row["solved_within"] == {"1000": 1.0, "10000": 1.0, "100000": 1.0}

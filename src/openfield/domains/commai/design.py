@@ -1,6 +1,6 @@
 """The gradual design: a curriculum, and with the same seed each of its tasks alone.
 
-`CommaiDomain.trials` makes these trials, and `metrics.gradual` compares them. What a task costs in the curriculum,
+`CommaiDomain.trials` makes these trials, and `metrics.curricula` compares them. What a task costs in the curriculum,
 divided into what it costs alone, says what the tasks before it were worth.
 """
 
@@ -49,14 +49,18 @@ def add_scratch(trials: Iterable[Trial]) -> Iterator[Trial]:
 def describe_curriculum(trial: Trial, settings: CommaiSettings) -> Curriculum:
     """Return what is known of a trial's curriculum before it is played."""
     tasks, budget = list_tasks(settings), settings.task_budget
-    repeats = _is_cyclic(settings) or trial.window is not None or _scheduler_of(settings) != "consecutive"
-    own = budget if 0 < len(tasks) * (1 + settings.retest) * budget <= settings.max_steps else None
+    known = (
+        "consecutive" if settings.module else _scheduler_of(settings)
+    )  # the only one that a retest or budget changes
+    repeats = _is_cyclic(settings) or trial.window is not None or known != "consecutive"
+    own = budget if not repeats and 0 < len(tasks) * (1 + settings.retest) * budget <= settings.max_steps else None
+    strict = settings.strict or repeats or bool(settings.module)
     return Curriculum(
         tasks=tuple(dict.fromkeys(tasks)),
         steps=len(tasks) * own if own else settings.max_steps,
         task_steps=own,
         retested=settings.retest and not repeats,
-        strict=settings.strict or repeats or _threshold_of(settings) >= STRICT_MINI_THRESHOLD,
+        strict=strict or _threshold_of(settings) >= STRICT_MINI_THRESHOLD,
     )
 
 

@@ -18,6 +18,7 @@ from openfield.metrics.curricula import gradual
 from openfield.metrics.curricula.tasks import CurriculumResults, summarise_tasks
 from openfield.metrics.failures import apply_policy
 from openfield.metrics.scenario import Key, group_cells, scenario_of
+from openfield.runner.provenance import latest_versions, mark_versions, read_provenance
 
 
 def export_results(path: Path, target: Path, cell: str | None) -> str:
@@ -69,7 +70,8 @@ def _ratio(reward: int, steps: int) -> float:
 def export_table(path: Path, target: Path, cell: str | None) -> str:
     """Write the table of a run file."""
     with Run(path) as run:
-        cells = apply_policy(_played(run), "count")
+        latest = latest_versions(read_provenance(run.facts, path))
+        cells = apply_policy(mark_versions(_played(run), latest, run.agents), "count")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(msgspec.json.format(msgspec.json.encode(list(describe_cells(cells)))))
     return f"What each task took, in {target}"
@@ -94,6 +96,7 @@ def _describe_cell(cell: CellRecord, known: Mapping[Key, CurriculumResults | Non
         "trial": cell.trial.id,
         "alone": cell.trial.reference_for is not None,
         "outcome": cell.outcome,
+        "agent_version": cell.version,
         "steps": cell.steps,
         "seconds": cell.seconds,
         "tasks": gradual.task_efforts(cell),

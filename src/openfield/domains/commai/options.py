@@ -135,7 +135,7 @@ class CommaiRemoteOptions(CommaiOptions):
     """The address to listen on [127.0.0.1, this machine only]; * is everywhere."""
     evaluate: bool = False
     """Play as the challenge did: a million steps, one day at most."""
-    design: Annotated[Literal["", "gradual"], Parameter(metavar="DESIGN")] = ""
+    design: Annotated[Literal["gradual"] | None, Parameter(metavar="DESIGN")] = None
     """`gradual` plays the curriculum, and with the same seed each of its tasks alone."""
 
     def change_experiment(self, evaluates: bool = False) -> dict[str, Any]:
