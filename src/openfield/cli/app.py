@@ -28,6 +28,7 @@ GROUPS = {
         "play": "Play a domain yourself.",
     },
     "Look at results": {
+        "watch": "Follow a run from another terminal.",
         "show": "Look into a run, turn by turn.",
         "report": "Print the numbers of runs and write the report page.",
         "objectives": "Measure what agents did, without asking for their reward.",
@@ -37,7 +38,7 @@ GROUPS = {
         "merge": "Join run files into one.",
     },
     "Find out and prepare": {
-        "list": "List domains, agents, novelties, metrics, settings or options.",
+        "list": "List domains, agents, novelties, metrics, settings, options or runs.",
         "doctor": "Say which optional parts are installed, and how to add others.",
         "check": "Check that a domain keeps the rules every domain must keep.",
         "generate": "Draw trials from a description of the domain, or make more levels.",

@@ -18,6 +18,7 @@ from openfield.cell import Cell, CellStatus, cell_id
 from openfield.core import Belief, PhaseName
 from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
+from openfield.journal import queries
 from openfield.journal.fingerprint import ADDED_TABLES, TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
 from openfield.journal.rules import read_rules
@@ -130,6 +131,20 @@ class RunCounts(NamedTuple):
     """Attempts that a new one replaced for any other reason."""
 
 
+class AgentProgress(NamedTuple):
+    """How far an agent is."""
+
+    planned: int
+    """Its cells."""
+    played: int
+    """Those that are over."""
+    failed: int
+    """Those of them that it failed."""
+    episodes: int
+    performance: float | None
+    """The mean over its episodes so far; None if there is none."""
+
+
 class Run:
     """A run file, read only."""
 
@@ -186,7 +201,7 @@ class Run:
         """
         if self._version < 2:
             return {}
-        query = _VERDICTS.format(only=_only("cell", only))
+        query = queries.VERDICTS.format(only=_only("cell", only))
         rows = self._rows(query, tuple[str, int, int, int], () if only is None else (only,))
         return {(cell, attempt, number): bool(detected) for cell, attempt, number, detected in rows}
 
@@ -198,7 +213,9 @@ class Run:
         """Return all cells, or only one, in the order they were entered, each with its latest attempt."""
         trials, agents = dict(self._keyed_trials(only)), self.agents
         episodes = self._episodes(only) if with_episodes else {}
-        query = _LATEST_ATTEMPTS.format(player=_PLAYER if self._version > 1 else "NULL", only=_only("cells.id", only))
+        query = queries.LATEST_ATTEMPTS.format(
+            player=queries.PLAYER if self._version > 1 else "NULL", only=_only("cells.id", only)
+        )
         rows = self._rows(query, _LatestAttempt, () if only is None else (only,))
         return [
             CellRecord(
@@ -220,9 +237,23 @@ class Run:
 
     def statuses(self) -> dict[str, CellStatus]:
         """Return how far every cell is that was begun, by its id. Nothing else is read."""
-        query = _STATUSES.format(player=_PLAYER if self._version > 1 else "NULL")
+        query = queries.STATUSES.format(player=queries.PLAYER if self._version > 1 else "NULL")
         rows = self._rows(query, tuple[str, int, str | None, str | None], (), 4096)
         return {cell: CellStatus(*status) for cell, *status in rows}
+
+    def scenarios(self) -> set[tuple[str, tuple[str, ...]]]:
+        """Return the domains and novelties of its trials."""
+        return {(trial.domain, trial.novelty) for trial in self.trials()}
+
+    def is_held(self, now: float) -> bool:
+        """Return whether a process says that it plays a cell at this moment, in seconds since 1970."""
+        query = "SELECT id FROM cells WHERE holder IS NOT NULL AND held_until > ? LIMIT 1"
+        return any(True for _ in self._rows(query, tuple[str], (now,)))
+
+    def progress(self) -> dict[str, AgentProgress]:
+        """Return how far every agent is, in the order in which they were entered."""
+        rows = self._rows(queries.PROGRESS, tuple[str, int, int, int, int, float | None], ("superseded", "cancelled"))
+        return {agent: AgentProgress(*counts) for agent, *counts in rows}
 
     def count_episodes(self) -> dict[tuple[str, int], int]:
         """Return how many finished episodes every attempt has, by cell and attempt."""
@@ -309,7 +340,7 @@ class Run:
 
     def counts(self) -> RunCounts:
         """Return how many cells are planned and played, and how many attempts were replaced."""
-        (row,) = self._rows(_COUNTS, tuple[int, int, int, int], (*OUR_FAILURES, "superseded", "cancelled"))
+        (row,) = self._rows(queries.COUNTS, tuple[int, int, int, int], (*OUR_FAILURES, "superseded", "cancelled"))
         return RunCounts(*row)
 
     def _false_rows(self) -> Iterator[str]:
@@ -335,10 +366,12 @@ class Run:
         gaps = "SELECT cell FROM attempts GROUP BY cell HAVING min(number) != 1 OR max(number) != count(*)"
         for (cell,) in self._rows(gaps, tuple[str]):
             yield f"Cell {cell}: an attempt is missing."
-        for cell, number, outcome in self._rows(_REPLACED, tuple[str, int, str | None], (*OUR_FAILURES, "superseded")):
+        for cell, number, outcome in self._rows(
+            queries.REPLACED, tuple[str, int, str | None], (*OUR_FAILURES, "superseded")
+        ):
             yield f"Cell {cell}, attempt {number}: a later one replaced it, but its outcome is recorded as {outcome}."
         for table in ("episodes", "chunks", "states", *(("players", "verdicts") if self._version > 1 else ())):
-            for cell, number in self._rows(_ORPHANS.format(table), tuple[str, int]):
+            for cell, number in self._rows(queries.ORPHANS.format(table), tuple[str, int]):
                 yield f"Cell {cell}, attempt {number} is not entered, but has {table}."
 
     def attempts(self) -> Iterator[Attempt]:
@@ -358,7 +391,7 @@ class Run:
     def _episodes(self, only: str | None = None) -> dict[tuple[str, int], list[Episode]]:
         """Return the episodes of all cells, or only of one, by cell and attempt."""
         episodes: dict[tuple[str, int], list[Episode]] = {}
-        query, verdicts = _EPISODES.format(only=_only("cell", only)), self.verdicts(only)
+        query, verdicts = queries.EPISODES.format(only=_only("cell", only)), self.verdicts(only)
         rows = self._rows(query, _Episode, () if only is None else (only,))
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in rows:
             try:
@@ -382,7 +415,7 @@ class Run:
 
     def _keyed_trials(self, cell: str | None = None) -> Iterator[tuple[str, Trial]]:
         """Yield all trials with their ids, or only the trial of a cell."""
-        query = _TRIALS if cell is None else _TRIAL
+        query = queries.TRIALS if cell is None else queries.TRIAL
         for key, content in self._rows(query, tuple[str, str], () if cell is None else (cell,)):
             try:
                 yield key, msgspec.json.decode(content, type=Trial)
@@ -434,32 +467,3 @@ _Chunk = tuple[str, int, int, int, int, bytes]
 _ChainedChunk = tuple[str, int, int, int, int, bytes, bytes | None]
 _PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 _BELIEF = msgspec.msgpack.Decoder(Belief)
-_TRIALS = "SELECT id, content FROM trials ORDER BY rowid"
-_TRIAL = "SELECT id, content FROM trials WHERE id = (SELECT trial FROM cells WHERE id = ?)"
-_VERDICTS = "SELECT cell, attempt, number, detected FROM verdicts {only}"
-_EPISODES = "SELECT * FROM episodes {only} ORDER BY cell, attempt, number"
-_REPLACED = """
-    SELECT cell, number, outcome FROM attempts AS earlier
-    WHERE number < (SELECT max(number) FROM attempts WHERE cell = earlier.cell)
-      AND coalesce(outcome, '') NOT IN (?, ?, ?)
-"""
-_COUNTS = """
-    SELECT (SELECT count(*) FROM cells),
-      count(*) FILTER (WHERE is_latest AND coalesce(outcome, 'cancelled') NOT IN (?4, ?3)),
-      count(*) FILTER (WHERE NOT is_latest AND outcome IN (?1, ?2)),
-      count(*) FILTER (WHERE outcome = ?3)
-    FROM (SELECT outcome, number = max(number) OVER (PARTITION BY cell) AS is_latest FROM attempts)
-"""
-_ORPHANS = "SELECT cell, attempt FROM {} EXCEPT SELECT cell, number FROM attempts"
-_PLAYER = "(SELECT fingerprint FROM players WHERE players.cell = id AND attempt = number)"
-_LATEST_ATTEMPTS = """
-    SELECT id, agent, trial, repeat, number, outcome, note,
-      (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds, {player}
-    FROM cells LEFT JOIN attempts ON cell = id AND number = (SELECT max(number) FROM attempts WHERE cell = id)
-    {only} ORDER BY cells.rowid
-"""
-_STATUSES = """
-    SELECT id, number, outcome, {player}
-    FROM (SELECT cell AS id, max(number) AS number, outcome FROM attempts GROUP BY cell)
-"""
-"""With a maximum, SQLite gives the other columns of the row that has it."""

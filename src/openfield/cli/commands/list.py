@@ -4,28 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from openfield.console import print_rows
+from openfield.console import print_json, print_rows
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
 
-Things = Literal["domains", "agents", "novelties", "metrics", "settings", "options", "flags"]
+Things = Literal["domains", "agents", "novelties", "metrics", "settings", "options", "runs", "flags"]
 """`flags` is the old name of `options`."""
 Rows = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
 
 def list_things(what: Things = "domains", domain: str | None = None, /, *, json: bool = False) -> None:
-    """List domains, agents, novelties, metrics, or a domain's settings and options.
+    """List domains, agents, novelties, metrics, a domain's settings and options, or the runs in a folder.
 
     Args:
         what: What to list [domains].
-        domain: List only what belongs to this domain. Settings and options need one.
+        domain: List only what belongs to this domain. Settings and options need one. For runs it is a folder [runs].
         json: Print as JSON.
 
     Example:
         openfield list novelties birds
     """
-    print_rows(*_rows(what, domain), json)
+    if what == "runs":
+        _list_runs(domain or "runs", json)
+    else:
+        print_rows(*_rows(what, domain), json)
+
+
+def _list_runs(folder: str, as_json: bool) -> None:
+    from openfield.report.run_list import describe_runs, list_runs
+
+    runs = list_runs([folder])
+    if as_json:
+        print_json(runs)
+    elif runs:
+        print_rows(*describe_runs(runs), as_json)
+    else:
+        print(f"There is no run in {folder}. Runs are SQLite files; openfield run makes one.")
 
 
 def _rows(what: Things, name: str | None) -> Rows:

@@ -1,0 +1,106 @@
+"""List run files: what is in each, how far it is, and what was noted about it.
+
+For the command line and the viewer. A file that cannot be read is listed with the reason. Nothing a file names is run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from openfield.errors import InvalidInput, JournalError, NotARun
+from openfield.journal.reader import Run
+from openfield.runner.provenance import read_provenance
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A run file at a glance."""
+
+    run: str
+    domains: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    novelties: tuple[str, ...] = ()
+    planned: int = 0
+    """How many cells it has."""
+    played: int = 0
+    """How many of them are over."""
+    is_live: bool = False
+    """Whether a process plays some of them now."""
+    started: str = ""
+    changed: str = ""
+    """When the file was written to last."""
+    tags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+    """Why it cannot be read; empty if it can."""
+
+
+def list_runs(places: Iterable[str | Path]) -> list[RunSummary]:
+    """Return what is in run files and in folders of run files, those that are being played first, then the latest.
+
+    Raises:
+        InvalidInput: A place does not exist.
+    """
+    found = [summary for path in _find_files(places) if (summary := summarise_run(path)) is not None]
+    return sorted(sorted(found, key=lambda each: each.changed, reverse=True), key=lambda each: not each.is_live)
+
+
+def summarise_run(path: Path) -> RunSummary | None:
+    """Return what is in a run file; None if it is another kind of file."""
+    try:
+        changed = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        with Run(path) as run:
+            facts, counts = run.facts, run.counts()
+            told = read_provenance(facts, path)
+            scenarios = run.scenarios()
+            return RunSummary(
+                run=str(path),
+                domains=tuple(sorted({domain for domain, _ in scenarios})),
+                agents=tuple(run.agents),
+                novelties=tuple(sorted({"+".join(novelty) or "none" for _, novelty in scenarios})),
+                planned=counts.planned,
+                played=counts.played,
+                is_live=run.is_held(time.time()),
+                started=facts.get("started", ""),
+                changed=changed,
+                tags=tuple(dict.fromkeys(tag for each in told for tag in each.tags)),
+                notes=tuple(each.note for each in told if each.note),
+            )
+    except NotARun:
+        return None
+    except (JournalError, OSError) as error:
+        return RunSummary(run=str(path), problem=str(error))
+
+
+def _find_files(places: Iterable[str | Path]) -> Iterator[Path]:
+    for place in map(Path, places):
+        if place.is_dir():
+            yield from sorted(_walk(place))
+        elif place.is_file():
+            yield place
+        else:
+            raise InvalidInput(f"There is no run file or folder {place}.")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield the SQLite files below a folder, but none in hidden folders."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(place) / name for name in names if name.endswith(".sqlite") and not name.startswith("."))
+
+
+def describe_runs(runs: Sequence[RunSummary]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Return the titles and rows of a table of runs."""
+    titles = ("run", "domain", "agents", "novelties", "cells", "started", "tags", "note")
+    return titles, [_describe(each) for each in runs]
+
+
+def _describe(run: RunSummary) -> tuple[object, ...]:
+    cells = f"{run.played}/{run.planned}{' (playing)' if run.is_live else ''}"
+    words = (", ".join(each) for each in (run.domains, run.agents, run.novelties))
+    return run.run, *words, cells, run.started, " ".join(run.tags), run.problem or "; ".join(run.notes)
