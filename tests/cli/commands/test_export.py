@@ -25,7 +25,7 @@ def test_export_writes_the_same_episodes_in_three_formats(openfield: Any, run: P
 
 def test_export_of_several_runs_goes_where_it_is_told(openfield: Any, run: Path, tmp_path: Path) -> None:
     copy = shutil.copy(run, tmp_path / "copy.sqlite")
-    assert openfield("export", run, copy, "-f", "jsonl", "-o", "all/x.jsonl").out == "100 episodes in all/x.jsonl\n"
+    assert openfield("export", run, copy, "-f", "jsonl", "-o", "all/x.jsonl").out == "50 episodes in all/x.jsonl\n"
 
 
 def test_export_of_estimates_has_one_row_for_each_number_and_agent(openfield: Any, run: Path, tmp_path: Path) -> None:
