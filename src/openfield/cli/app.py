@@ -46,6 +46,8 @@ GROUPS = {
 }
 """The commands by group, each with what help says about it; its function is in the module of its name."""
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+PLACES = {"Look at results": "openfield.cli.results"}
+"""The package of a group's commands where it is not `openfield.cli.commands`."""
 ELSEWHERE = {"objectives": "openfield.cli.objectives:app", "list": "openfield.cli.commands.list:list_things"}
 HELP = {"--help", "-h"}
 HELP_ALL = "--help-all"
@@ -62,9 +64,9 @@ def make_app(words: list[str], help_all: bool = False) -> cyclopts.App:
         "Options of a domain: openfield run DOMAIN --help. Its commands: openfield DOMAIN\nExample: openfield demo"
     )
     for order, (title, commands) in enumerate(GROUPS.items()):
-        group = Group(title, sort_key=order)
+        group, package = Group(title, sort_key=order), PLACES.get(title, "openfield.cli.commands")
         for name, text in commands.items():
-            place = ELSEWHERE.get(name, f"openfield.cli.commands.{name}:{name}")
+            place = ELSEWHERE.get(name, f"{package}.{name}:{name}")
             app.command(place, name=name, help=text, group=group, sort_key=list(COMMANDS).index(name))
     if words and words[0] in EXTENDED:
         _extend(app, words, help_all)

@@ -1,1 +1,4 @@
-"""One file per command, named like it; `cli/app.py` lists them. Imports of the package wait until a command runs."""
+"""The commands that play and prepare, one file each, named like it; `cli/app.py` lists them.
+
+Imports of the package wait until a command runs.
+"""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import openfield as of
-from openfield.cli.commands import watch
+from openfield.cli.results import watch
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd
 from openfield.runner.plan import make_cells
