@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from openfield.core import AgentFactory, Belief, Reply, World
+from openfield.core import AgentFactory, Belief, PhaseName, Reply, World
 from openfield.domain import Domain, check_version
 from openfield.errors import InvalidInput
 from openfield.parameters import strip_parameters
@@ -48,6 +48,9 @@ __all__ = [
     "HasOracles",
     "HasScriptedPeer",
     "HasWire",
+    "ImportedEpisode",
+    "ImportedTrial",
+    "ImportsResults",
     "ListsTrials",
     "NeedsExtra",
     "PreparesTrials",
@@ -330,6 +333,34 @@ class HasExports(Protocol):
     """
 
     exports: Mapping[str, str]
+
+
+class ImportedEpisode(NamedTuple):
+    """The result of an episode that was played elsewhere."""
+
+    phase: PhaseName
+    novel: bool
+    performance: float
+    belief: Belief | None = None
+    detail: Any = None
+    """What the domain's own worlds tell of an episode in `Truth.detail`, as far as it is known."""
+
+
+class ImportedTrial(NamedTuple):
+    """The results of an agent in a trial that was played elsewhere; `trial.imported` names their file."""
+
+    agent: str
+    trial: Trial
+    episodes: Sequence[ImportedEpisode]
+
+
+@runtime_checkable
+class ImportsResults(Protocol):
+    """Reads results of the original system: `openfield import birds EvaluationData.csv`."""
+
+    def import_results(self, sources: Sequence[Path], agent: str | None = None) -> Iterable[ImportedTrial]:
+        """Return the results in some files, all under one agent's name or under the names that the files have."""
+        ...
 
 
 # How it is shown and checked.

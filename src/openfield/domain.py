@@ -146,7 +146,11 @@ def make_world(domain: Domain[Any], trial: Trial) -> World:
 
 
 def check_version(domain: Domain[Any], trial: Trial) -> None:
-    """Refuse a trial that another version of its domain made, unless both play it the same."""
+    """Refuse a trial that was imported, or that another version of its domain made unless both play it the same."""
+    if trial.imported is not None:
+        raise InvalidInput(
+            f"Trial {trial.id} was imported from {trial.imported}: it has results, but nothing to replay or resume."
+        )
     if trial.version != domain.version and trial.version not in domain.older_versions:
         raise InvalidInput(
             f"Version {trial.version} of {domain.name} made trial {trial.id}, and this is version {domain.version}, "

@@ -74,6 +74,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Where the place of the change was drawn; None if it is fixed or published."""
     reference_for: str | None = None
     """The id of the trial that is compared with this one. It is in no table of its own then."""
+    imported: str | None = None
+    """The file that its results were read from: it was played elsewhere, and cannot be played again here."""
 
     @cached_property
     def id(self) -> str:
@@ -119,7 +121,7 @@ def measure_test(phases: Iterable[Phase]) -> int:
 def hash_trial(content: Trial | dict[str, Any]) -> str:
     """Return the id of a trial, or of its recorded content. Fields that came later count only where they are used."""
     plain: dict[str, Any] = {**msgspec.to_builtins(content)}
-    for name in ("scenario", "window", "reference_for"):
+    for name in ("scenario", "window", "reference_for", "imported"):
         if plain.get(name) is None:
             plain.pop(name, None)
     plain["phases"] = [

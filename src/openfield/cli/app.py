@@ -41,6 +41,7 @@ GROUPS = {
         "list": "List domains, agents, novelties, metrics, settings, options or runs.",
         "doctor": "Say which optional parts are installed, and how to add others.",
         "check": "Check that a domain keeps the rules every domain must keep.",
+        "import": "Read results that were played elsewhere into a run file.",
         "generate": "Draw trials from a description of the domain, or make more levels.",
     },
 }
@@ -48,7 +49,11 @@ GROUPS = {
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 PLACES = {"Look at results": "openfield.cli.results"}
 """The package of a group's commands where it is not `openfield.cli.commands`."""
-ELSEWHERE = {"objectives": "openfield.cli.objectives:app", "list": "openfield.cli.commands.list:list_things"}
+ELSEWHERE = {
+    "objectives": "openfield.cli.objectives:app",
+    "list": "openfield.cli.commands.list:list_things",
+    "import": "openfield.cli.commands.import_results:import_results",
+}
 HELP = {"--help", "-h"}
 HELP_ALL = "--help-all"
 ALWAYS_THERE = {"--help", "--version"}

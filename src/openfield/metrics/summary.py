@@ -187,8 +187,8 @@ def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | N
     return found if intervals == "usual" else without_interval(found)
 
 
-def remark_trials(cells: Iterable[CellRecord]) -> str:
-    """Return what the domain of these cells says of their trials; nothing if it is not known here."""
+def remark_trials(cells: Sequence[CellRecord]) -> str:
+    """Return what a reader must know of these trials: what their domain says, and whether they are imported."""
     trials = {cell.trial.id: cell.trial for cell in cells}
     domains: dict[str, RemarksTrials] = {}
     for name in {trial.domain for trial in trials.values()}:
@@ -198,7 +198,10 @@ def remark_trials(cells: Iterable[CellRecord]) -> str:
     said = {domains[trial.domain].remark(trial): None for trial in trials.values() if trial.domain in domains}
     versions = sorted({trial.version for trial in trials.values()})
     mixed = f"trials of versions {', '.join(map(str, versions))} are taken together, whose rules differ"
-    return "; ".join(filter(None, (*said, mixed if len(versions) > 1 else "")))
+    files = sorted({trial.imported for trial in trials.values() if trial.imported is not None})
+    agents = sorted({cell.agent for cell in cells if cell.trial.imported is not None})
+    imported = f"{', '.join(agents)} played elsewhere: imported from {', '.join(files)}" if files else ""
+    return "; ".join(filter(None, (*said, mixed if len(versions) > 1 else "", imported)))
 
 
 def is_countable(cells: Iterable[CellRecord]) -> bool:

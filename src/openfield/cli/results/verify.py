@@ -47,9 +47,18 @@ def verify(
         print_json({"run": str(run), "faults": faults, "record": record})
     elif record is not None and not faults:
         print(f"{run} is as it was written{', and its worlds show the same turns' if replay else ''}.")
+        if imported := _count_imported(run):
+            print(f"{imported} of its cells were imported: their results were played elsewhere and are taken as given.")
         print_record(record)
     if faults:
         raise DamagedRun("; ".join(faults))
+
+
+def _count_imported(path: Path) -> int:
+    from openfield.journal.reader import Run
+
+    with Run(path) as run:
+        return sum(cell.trial.imported is not None for cell in run.cells(with_episodes=False))
 
 
 def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:

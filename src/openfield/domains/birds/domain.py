@@ -27,7 +27,7 @@ from openfield.spaces import Box
 from openfield.trial import Limits, Phase, Trial
 
 if TYPE_CHECKING:
-    from openfield.capabilities import Film
+    from openfield.capabilities import Film, ImportedTrial
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -145,6 +145,12 @@ class BirdsDomain(Domain[BirdsSettings]):
         from openfield.domains.birds.world import film_world
 
         return film_world(self.world(trial))
+
+    def import_results(self, sources: Sequence[Path], agent: str | None = None) -> list[ImportedTrial]:
+        """Return the results in CSV logs of the original game and in published tables."""
+        from openfield.domains.birds.files.results import read_results
+
+        return read_results(sources, agent, self.version)
 
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
         """Return a `config.xml` drawn from a `configMeta.xml`."""
