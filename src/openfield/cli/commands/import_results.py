@@ -27,7 +27,7 @@ def import_results(
         agent_name: The name of the agent that played [the one in the file, else the name of its folder or file].
 
     Example:
-        openfield import birds EvaluationData.csv NoveltyLikelihoodData.csv --agent-name datalab
+        openfield import birds EvaluationData.csv --agent-name datalab
     """
     from openfield.capabilities import ImportsResults
     from openfield.errors import InvalidInput

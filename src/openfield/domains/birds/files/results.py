@@ -60,10 +60,10 @@ NAMED = re.compile(r"01(\d\d)(\d\d)")
 """The type of a published level: the novelty whose template it is, and the scenario."""
 
 
-class ResultRow(msgspec.Struct, frozen=True):
+class ResultsRow(msgspec.Struct, frozen=True):
     """A row of a table and where it is."""
 
-    table: ResultTable
+    table: ResultsTable
     line: int
     values: dict[str, str]
 
@@ -84,13 +84,13 @@ class ResultRow(msgspec.Struct, frozen=True):
         return InvalidInput(f"{self.table.path}, line {self.line}: {said}.")
 
 
-class ResultTable(msgspec.Struct, frozen=True):
+class ResultsTable(msgspec.Struct, frozen=True):
     """A table of results."""
 
     path: Path
     digest: str
     columns: frozenset[str]
-    rows: list[ResultRow]
+    rows: list[ResultsRow]
 
     @property
     def agent(self) -> str:
@@ -108,8 +108,8 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
         version: That of the domain.
     """
     tables = [_read_table(path) for path in _list_files(sources)]
-    levels: dict[tuple[str, str], list[ResultRow]] = {}
-    reports: dict[tuple[str, str], list[ResultRow]] = {}
+    levels: dict[tuple[str, str], list[ResultsRow]] = {}
+    reports: dict[tuple[str, str], list[ResultsRow]] = {}
     found: list[ImportedTrial] = []
     for table in tables:
         if table.columns & {"rate", "fail_rate"}:
@@ -140,7 +140,7 @@ def _list_files(sources: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _read_table(path: Path) -> ResultTable:
+def _read_table(path: Path) -> ResultsTable:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -155,7 +155,7 @@ def _read_table(path: Path) -> ResultTable:
     except csv.Error as error:
         raise InvalidInput(f"{path}, line {lines.line_num}: {error}.") from None
     columns = frozenset(name for name in names.values() if name)
-    table = ResultTable(path, file_digest(content), columns, [])
+    table = ResultsTable(path, file_digest(content), columns, [])
     if not columns & {"status", "likelihood", "rate", "fail_rate"}:
         raise InvalidInput(
             f"{path} is no table of results: it has no column LevelStatus (the evaluation log), "
@@ -165,7 +165,7 @@ def _read_table(path: Path) -> ResultTable:
         raise InvalidInput(f"{path} has {len(rows):,} rows; at most {MAX_ROWS:,} are read.")
     for line, row in rows:
         values = {name: value for at, value in enumerate(row) if (name := names.get(at, ""))}
-        table.rows.append(ResultRow(table, line, values))
+        table.rows.append(ResultsRow(table, line, values))
     return table
 
 
@@ -175,7 +175,7 @@ def _known(name: str) -> str:
     return next((kind for kind, names in COLUMNS.items() if plain in names), "")
 
 
-def _split_executions(rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
+def _split_executions(rows: list[ResultsRow]) -> Iterator[list[ResultsRow]]:
     """Yield the rows of each execution of a trial: in the next one the index of the evaluation begins anew."""
     start = 0
     for at in range(1, len(rows) + 1):
@@ -184,7 +184,7 @@ def _split_executions(rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
             start = at
 
 
-def _make_trial(agent: str, trial: str, rows: list[ResultRow], reports: list[ResultRow], version: int) -> ImportedTrial:
+def _make_trial(agent: str, trial: str, rows: list[ResultsRow], reports: list[ResultsRow], version: int) -> ImportedTrial:
     tested = any(row.text("phase").lower().startswith("test") for row in rows)
     beliefs = _assign_reports(rows, reports)
     episodes = [_make_episode(row, tested, beliefs.get(at)) for at, row in enumerate(rows)]
@@ -207,7 +207,7 @@ def _make_trial(agent: str, trial: str, rows: list[ResultRow], reports: list[Res
     return ImportedTrial(agent, made, episodes)
 
 
-def _make_episode(row: ResultRow, tested: bool, report: ResultRow | None) -> ImportedEpisode:
+def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None) -> ImportedEpisode:
     """Return the result of a level. A trial that is one training set is its own test, as in the published trials."""
     status = row.text("status").lower()
     if status not in PASSED | FAILED:
@@ -225,13 +225,13 @@ def _make_episode(row: ResultRow, tested: bool, report: ResultRow | None) -> Imp
     return ImportedEpisode(phase, _is_novel(row), float(status in PASSED), _belief(row, report), detail)
 
 
-def _is_novel(row: ResultRow) -> bool:
+def _is_novel(row: ResultsRow) -> bool:
     told = row.text("novelty").lower()
     name = row.text("level")
     return told not in NORMAL if told else "#" in name or is_novel(name)
 
 
-def _belief(row: ResultRow, report: ResultRow | None) -> Belief | None:
+def _belief(row: ResultsRow, report: ResultsRow | None) -> Belief | None:
     if report is None:
         told = row.text("detected").lower()
         return Belief(float(told in PASSED)) if told else None
@@ -244,10 +244,10 @@ def _belief(row: ResultRow, report: ResultRow | None) -> Belief | None:
     return Belief(novel, int(report.number("novelty_level")) or None, detail | ({"text": text} if text else {}))
 
 
-def _assign_reports(rows: list[ResultRow], reports: list[ResultRow]) -> dict[int, ResultRow]:
+def _assign_reports(rows: list[ResultsRow], reports: list[ResultsRow]) -> dict[int, ResultsRow]:
     """Return the last report about each row: reports go in order to the attempts at their level, one for each shot."""
     room = [max(1, int(row.number("birds_at_start") - row.number("birds"))) for row in rows]
-    found: dict[int, ResultRow] = {}
+    found: dict[int, ResultsRow] = {}
     at = 0
     for report in reports:
         place = report.text("level"), report.text("index")
@@ -261,11 +261,11 @@ def _assign_reports(rows: list[ResultRow], reports: list[ResultRow]) -> dict[int
     return found
 
 
-def _place(row: ResultRow) -> tuple[str, str]:
+def _place(row: ResultsRow) -> tuple[str, str]:
     return row.text("level"), row.text("index")
 
 
-def _novelty(row: ResultRow) -> tuple[str, ...]:
+def _novelty(row: ResultsRow) -> tuple[str, ...]:
     """Return the novelties of a level: one of ours if its name is that of a published level, else its folder."""
     name, _, changes = row.text("level").partition("#")
     if changes:  # a level of ours that a novelty changed
@@ -282,7 +282,7 @@ def _type(name: str) -> re.Match[str] | None:
     return NAMED.fullmatch(folder[1] if folder else parts[-3] if len(parts) >= 6 else "")
 
 
-def _settings(rows: list[ResultRow]) -> dict[str, Any]:
+def _settings(rows: list[ResultsRow]) -> dict[str, Any]:
     """Return the settings of a trial of ours with such levels: the family of templates, and the scenario."""
     types = [found for row in rows if (found := _type(row.text("level")))]
     families, scenarios = {int(found[1]) for found in types}, {int(found[2]) for found in types}
@@ -293,7 +293,7 @@ def _settings(rows: list[ResultRow]) -> dict[str, Any]:
     return settings
 
 
-def _read_rate(row: ResultRow, agent: str | None, version: int) -> ImportedTrial:
+def _read_rate(row: ResultsRow, agent: str | None, version: int) -> ImportedTrial:
     """Return a published pass rate as a trial with one episode, whose performance it is."""
     rate = row.number("rate") if "rate" in row.table.columns else 1 - row.number("fail_rate")
     if not 0 <= rate <= 1:
