@@ -184,7 +184,9 @@ def _split_executions(rows: list[ResultsRow]) -> Iterator[list[ResultsRow]]:
             start = at
 
 
-def _make_trial(agent: str, trial: str, rows: list[ResultsRow], reports: list[ResultsRow], version: int) -> ImportedTrial:
+def _make_trial(
+    agent: str, trial: str, rows: list[ResultsRow], reports: list[ResultsRow], version: int
+) -> ImportedTrial:
     tested = any(row.text("phase").lower().startswith("test") for row in rows)
     beliefs = _assign_reports(rows, reports)
     episodes = [_make_episode(row, tested, beliefs.get(at)) for at, row in enumerate(rows)]
