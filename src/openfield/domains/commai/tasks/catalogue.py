@@ -13,10 +13,10 @@ import msgspec
 
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks import mapping, phrases
-from openfield.domains.commai.tasks.draws import load_phrasebook, pick, sample
+from openfield.domains.commai.tasks.draws import load_phrasebook
 from openfield.domains.commai.tasks.legacy import LEGACY
-from openfield.domains.commai.tasks.mapping import LETTERS, DigitsTask, LettersTask, Shape
-from openfield.domains.commai.tasks.micro import know_after, know_at_once, know_by_elimination
+from openfield.domains.commai.tasks.mapping import LETTERS, DigitsTask, LettersTask, Relation, Shape
+from openfield.domains.commai.tasks.micro import KnowAfter, KnowAtOnce, KnowByElimination
 from openfield.domains.commai.tasks.mini import MINI
 from openfield.domains.commai.tasks.phrases import MixedTask, PhraseTask, ReworkedTask, RoundMaker
 from openfield.errors import UnknownName
@@ -45,24 +45,16 @@ _REWORDED = (phrases.say_several, phrases.combine_pairs, phrases.combine_sets, p
 
 MICRO: dict[str, Factory] = {
     "micro1": mapping.ConstantTask,
-    "micro2": partial(
-        LettersTask,
-        answers=lambda rng, letters: [pick(rng, letters)] * len(letters),
-        knows=lambda deal: know_after(len(LETTERS), lambda key: key in LETTERS),
-    ),
-    "micro3": partial(
-        LettersTask,
-        answers=lambda rng, letters: sample(rng, letters, len(letters)),
-        knows=lambda deal: know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in deal.keys}),
-    ),
-    "micro4": partial(LettersTask, answers=lambda rng, letters: letters, knows=lambda deal: know_at_once),
+    "micro2": partial(LettersTask, answers=Relation.ONE, rule=KnowAfter(len(LETTERS), LETTERS)),
+    "micro3": partial(LettersTask, answers=Relation.OTHERS, rule=KnowByElimination(len(LETTERS), LETTERS)),
+    "micro4": partial(LettersTask, answers=Relation.SAME, rule=KnowAtOnce()),
     **{name: partial(DigitsTask, shape=shape) for name, shape in _SHAPES.items()},
     "micro6": mapping.WordMapTask,
     **{name: partial(PhraseTask, make=make) for name, make in _PHRASES.items()},
     "micro15": mapping.SequenceTask,
     "micro16": partial(MixedTask, makers=_MIXED),
     "micro19": partial(ReworkedTask, makers=_REWORDED, rework=phrases.use_synonyms),
-    "micro20": partial(ReworkedTask, makers=_REWORDED, rework=phrases.use_code_words),
+    "micro20": partial(ReworkedTask, makers=_REWORDED, rework=phrases.use_code_word, coded=True),
 }
 _LEGACY = {f"{group}.{name}": make for group, tasks in LEGACY.items() for name, make in tasks.items()}
 CATALOGUE: dict[str, Factory] = {**MICRO, **MINI, **_LEGACY}

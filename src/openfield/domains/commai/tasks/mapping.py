@@ -9,11 +9,13 @@ import functools
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from random import Random
+from typing import NamedTuple
 
 from openfield.domains.commai.environment.task import Round, RoundSource, Stage, draw_shuffled, draw_uniformly
 from openfield.domains.commai.tasks.draws import between, load_phrasebook, load_words, pick, sample
-from openfield.domains.commai.tasks.micro import Knows, MicroTask, know_after, know_when_seen
+from openfield.domains.commai.tasks.micro import KnowAfter, KnowWhenSeen, MicroTask, Rule
 
 LETTERS = string.ascii_lowercase
 MARKS = ' !":?.,;'
@@ -25,56 +27,160 @@ MAPPING_WORDS = 200
 SEQUENCES = load_phrasebook().sequences
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """Some of the options, all different, in random order."""
+
+    options: Sequence[str]
+    count: int
+
+    def draw(self, rng: Random) -> list[str]:
+        """Return the drawn options."""
+        return sample(rng, self.options, self.count)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Texts that are not drawn."""
+
+    texts: Sequence[str]
+
+    def draw(self, rng: Random) -> Sequence[str]:
+        """Return the texts as they are."""
+        return self.texts
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Random digits. Equal ones collapse, so there may be fewer than `count` unless they must be distinct."""
+
+    lengths: tuple[int, int]
+    count: int
+    distinct: bool = False
+
+    def draw(self, rng: Random) -> list[str]:
+        """Return the numbers that were drawn, each once."""
+        drawn: dict[str, None] = {}
+        if self.distinct:
+            while len(drawn) < min(self.count, 10 ** self.lengths[0]):
+                drawn[draw_digits(rng, self.lengths)] = None
+            return list(drawn)
+        return list(dict.fromkeys(draw_digits(rng, self.lengths) for _ in range(self.count)))
+
+
+@dataclass(frozen=True)
+class Anew:
+    """Answers that have nothing to do with the keys: some of the options, or random digits of these lengths."""
+
+    options: Sequence[str] = ()
+    lengths: tuple[int, int] = (0, 0)
+
+    def draw(self, rng: Random, keys: Sequence[str]) -> Sequence[str]:
+        """Return an answer to each key; equal numbers do not collapse here."""
+        if self.options:
+            return sample(rng, self.options, len(keys))
+        return [draw_digits(rng, self.lengths) for _ in keys]
+
+
+class Relation(Enum):
+    """Answers that are keys themselves."""
+
+    SAME = "the key itself"
+    ONE = "one of the keys, for all of them"
+    OTHERS = "the keys in another order"
+
+    def draw(self, rng: Random, keys: Sequence[str]) -> Sequence[str]:
+        """Return an answer to each key."""
+        if self is Relation.SAME:
+            return keys
+        return [pick(rng, keys)] * len(keys) if self is Relation.ONE else sample(rng, keys, len(keys))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Random digits before the feedback, with a chance."""
+
+    lengths: tuple[int, int]
+    chance: float = 1.0
+
+    def add(self, drawn: Round, rng: Random) -> Round:
+        """Draw fresh digits, or leave the round as it is."""
+        if self.chance < 1 and rng.random() >= self.chance:
+            return drawn
+        return add_noise(drawn, draw_digits(rng, self.lengths))
+
+
+_symbols, _numbers, _DIGITS = (
+    functools.cache(functools.partial(Sampled, SYMBOLS)),
+    functools.cache(Numbers),
+    Listed(string.digits),
+)
+
+
+class MappingPlan(NamedTuple):
+    """How the rounds of an instance are drawn. It is data, so that another engine can draw them as well."""
+
+    keys: Sampled | Listed | Numbers
+    answers: Anew | Listed | Relation
+    make: Callable[[str, str], Round]
+    """Makes the round of a key and its answer."""
+    fixed: Sequence[Round] = ()
+    """Rounds of every instance."""
+    shuffled: bool = False
+    """Whether each of n rounds is asked n times before any is asked again; if not, each is drawn alone."""
+    noise: Noise | None = None
+
+
 class MappingTask(MicroTask):
-    """A task with a fixed set of questions."""
+    """A task with a fixed set of questions. Subclasses write `plan`."""
 
-    def knowledge(self, deal: RoundSource) -> Knows:
-        """Expect knowledge once every key has been asked."""
-        return know_when_seen(deal.keys)
+    rule: Rule = KnowWhenSeen()
+
+    def plan(self, stage: Stage) -> MappingPlan:
+        """Return how the instance is drawn. Choices between plans are drawn here."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method `plan`.")
+
+    def deal(self, stage: Stage) -> RoundSource:
+        """Draw keys and answers."""
+        plan, rng = self.plan(stage), stage.rng
+        keys = plan.keys.draw(rng)
+        answers = plan.answers.texts if isinstance(plan.answers, Listed) else plan.answers.draw(rng, keys)
+        rounds = [*map(plan.make, keys, answers), *plan.fixed]
+        source = (draw_shuffled if plan.shuffled else draw_uniformly)(rounds, rng)
+        noise = plan.noise
+        return source if noise is None else RoundSource(lambda: noise.add(source.draw(), rng), source.keys)
 
 
-class ConstantTask(MicroTask):
+class ConstantTask(MappingTask):
     """micro1: the answer to every question is one fixed symbol."""
 
     dotted, single = False, True
+    rule = KnowAfter(len(SYMBOLS))
 
-    def deal(self, stage: Stage) -> RoundSource:
+    def plan(self, stage: Stage) -> MappingPlan:
         """Draw ten symbols, one of which is the answer."""
-        alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
-        answer = pick(stage.rng, alphabet)
-        return draw_uniformly([Round(symbol, answer) for symbol in alphabet], stage.rng)
-
-    def knowledge(self, deal: RoundSource) -> Knows:
-        """Expect knowledge after the first right answer, or when all other symbols have been tried."""
-        return know_after(len(SYMBOLS), lambda key: True)
+        return MappingPlan(_symbols(stage.settings.alphabet_size or 10), Relation.ONE, _pair)
 
 
-class LettersTask(MicroTask):
+class LettersTask(MappingTask):
     """micro2 to micro4: marks answer themselves, and the answers to letters depend on the task.
 
     Args:
         name: The task's id.
-        answers: Draws the answers to the letters of an instance.
-        knows: Makes the rule from when on the learner should know them.
+        answers: How the answers to the letters depend on them.
+        rule: From when on the learner should know them.
     """
 
     dotted, single = False, True
 
-    def __init__(
-        self, name: str, answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[RoundSource], Knows]
-    ) -> None:
+    def __init__(self, name: str, answers: Relation, rule: Rule) -> None:
         super().__init__(name)
-        self._answers, self._knows = answers, knows
+        self.rule = rule
+        self._plans = {size: MappingPlan(Sampled(LETTERS, size), answers, _pair, _MARKS, True) for size in range(1, 27)}
 
-    def deal(self, stage: Stage) -> RoundSource:
+    def plan(self, stage: Stage) -> MappingPlan:
         """Draw a few letters and add all marks."""
-        letters = sample(stage.rng, LETTERS, stage.settings.alphabet_size or 4)
-        answers = self._answers(stage.rng, letters)
-        return draw_shuffled([*map(_pair, letters, answers), *_MARKS], stage.rng)
-
-    def knowledge(self, deal: RoundSource) -> Knows:
-        """Return the rule of this task."""
-        return self._knows(deal)
+        return self._plans[stage.settings.alphabet_size or 4]
 
 
 @dataclass(frozen=True)
@@ -102,19 +208,19 @@ class DigitsTask(MappingTask):
 
     def __init__(self, name: str, shape: Shape) -> None:
         super().__init__(name)
-        self.shape = shape
-        self.round: Callable[[str, str], Round] = functools.partial(_digit_round, shape)
+        self._shape = shape
+        self._answers = Anew(string.digits) if shape.answer is None else Anew(lengths=shape.answer)
+        self._noise = None if shape.noise is None else Noise(shape.noise, shape.noise_chance)
+        self._round: Callable[[str, str], Round] = functools.partial(_digit_round, shape)
         if shape.question is None and shape.answer in (None, (1, 1)):
-            self.round = functools.cache(self.round)  # a hundred rounds at most
+            self._round = functools.cache(self._round)  # a hundred rounds at most
 
-    def deal(self, stage: Stage) -> RoundSource:
+    def plan(self, stage: Stage) -> MappingPlan:
         """Draw a mapping of up to ten keys."""
-        shape, rng = self.shape, stage.rng
-        size = stage.settings.mapping_size or 10
-        keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
-        answers = _draw_answers(shape, rng, len(keys))
-        deck = draw_shuffled(list(map(self.round, keys, answers)), rng)
-        return deck if shape.noise is None else RoundSource(lambda: _add_noise(deck.draw(), shape, rng), deck.keys)
+        settings, lengths = stage.settings, self._shape.question
+        size = settings.mapping_size or 10
+        keys = _DIGITS if lengths is None else _numbers(lengths, size, settings.distinct)
+        return MappingPlan(keys, self._answers, self._round, (), True, self._noise)
 
 
 class WordMapTask(MappingTask):
@@ -122,11 +228,10 @@ class WordMapTask(MappingTask):
 
     failed_task_tolerance = 2.0
 
-    def deal(self, stage: Stage) -> RoundSource:
+    def plan(self, stage: Stage) -> MappingPlan:
         """Draw eight words and eight answers."""
-        common, size = load_words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
-        words, answers = sample(stage.rng, common, size), sample(stage.rng, common, size)
-        return draw_uniformly(list(map(map_word, words, answers)), stage.rng)
+        common = load_words(stage.settings.vocabulary)[:MAPPING_WORDS]
+        return MappingPlan(Sampled(common, stage.settings.mapping_size or 8), Anew(common), map_word)
 
 
 class SequenceTask(MappingTask):
@@ -134,12 +239,12 @@ class SequenceTask(MappingTask):
 
     failed_task_tolerance = 2.0
 
-    def deal(self, stage: Stage) -> RoundSource:
+    def plan(self, stage: Stage) -> MappingPlan:
         """Draw one of the sequences and its direction."""
         sequence = pick(stage.rng, SEQUENCES).split()
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
-        return draw_uniformly(list(map(follow_word, sequence, sequence[1:])), stage.rng)
+        return MappingPlan(Listed(sequence[:-1]), Listed(sequence[1:]), follow_word)
 
 
 def map_word(word: str, answer: str) -> Round:
@@ -152,11 +257,8 @@ def follow_word(word: str, then: str) -> Round:
     return make_round(f"say next after: {word}.", f"{then}.")
 
 
-def _add_noise(drawn: Round, shape: Shape, rng: Random) -> Round:
-    """Put fresh random digits before the feedback."""
-    if shape.noise is None or (shape.noise_chance < 1 and rng.random() >= shape.noise_chance):
-        return drawn
-    noise = _digits(rng, shape.noise)
+def add_noise(drawn: Round, noise: str) -> Round:
+    """Put digits before the feedback."""
     return Round(drawn.question, drawn.answer, noise + drawn.right, noise + drawn.wrong)
 
 
@@ -173,23 +275,8 @@ def make_round(
     return Round(question, answer, "good job! ;", f"wrong! {answer if told is None else told};", accepts)
 
 
-def _draw_keys(lengths: tuple[int, int], size: int, stage: Stage) -> list[str]:
-    """Draw random keys. Equal ones collapse, so there may be fewer than `size` unless they must be distinct."""
-    keys: dict[str, None] = {}
-    while stage.settings.distinct and len(keys) < min(size, 10 ** lengths[0]):
-        keys[_digits(stage.rng, lengths)] = None
-    if not keys:
-        keys = dict.fromkeys(_digits(stage.rng, lengths) for _ in range(size))
-    return list(keys)
-
-
-def _draw_answers(shape: Shape, rng: Random, count: int) -> list[str]:
-    if shape.answer is None:
-        return sample(rng, string.digits, count)
-    return [_digits(rng, shape.answer) for _ in range(count)]
-
-
-def _digits(rng: Random, lengths: tuple[int, int]) -> str:
+def draw_digits(rng: Random, lengths: tuple[int, int]) -> str:
+    """Draw digits of a random length, both ends included."""
     least, most = lengths
     length = least if least == most else between(rng, least, most)
     if length == 1:

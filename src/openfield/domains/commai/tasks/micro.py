@@ -1,7 +1,7 @@
 """The engine of all micro tasks: ask questions until ten answers in a row are right or a limit is reached.
 
-The catalogue fills it with questions. A new task of this kind needs only `ask`. The functions `know_...` decide from
-when on a learner should know the answers; the limits of an instance begin to count there. The functions at the end put
+The catalogue fills it with questions. A new task of this kind needs only `ask`. The classes `Know...` decide from when
+on a learner should know the answers; the limits of an instance begin to count there. The functions at the end put
 questions and feedback in other words, as novelties do with every task.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 
 from openfield.domains.commai.environment.task import PENALISED, Instance, Round, RoundScript, RoundSource, Stage, Task
@@ -19,6 +20,88 @@ SYNONYMS = load_phrasebook().synonyms
 KEYWORD = re.compile(rf"(?<!\w)({'|'.join(SYNONYMS)})(?=\W)")
 _OTHER_WORDS = load_phrasebook().feedback
 _VERDICT = re.compile("|".join(rf"^{word}(?=[!.])" for word in _OTHER_WORDS))
+
+
+Knows = Callable[[str, bool], bool]
+"""From the key of a question and whether it was answered right to whether the learner should know all answers."""
+
+
+@dataclass(frozen=True)
+class KnowAtOnce:
+    """Expects knowledge from the first question on."""
+
+    def start(self, keys: Sequence[str]) -> Knows:
+        """Return the rule for a new instance."""
+        return _always
+
+
+@dataclass(frozen=True)
+class KnowWhenSeen:
+    """Expects knowledge once every key has been asked."""
+
+    def start(self, keys: Sequence[str]) -> Knows:
+        """Return the rule for a new instance."""
+        unseen = set(keys)
+
+        def knows(key: str, right: bool) -> bool:
+            unseen.discard(key)
+            return not unseen
+
+        return knows
+
+
+@dataclass(frozen=True)
+class KnowAfter:
+    """Expects knowledge after a right answer to a `telling` key (None: to any), or after all wrong `guesses`."""
+
+    guesses: int
+    telling: str | None = None
+
+    def start(self, keys: Sequence[str]) -> Knows:
+        """Return the rule for a new instance."""
+        left = self.guesses
+
+        def knows(key: str, right: bool) -> bool:
+            nonlocal left
+            if left == 0 or (right and self.tells(key)):
+                return True
+            if not right:
+                left -= 1
+            return False
+
+        return knows
+
+    def tells(self, key: str) -> bool:
+        """Return True if a right answer to the key shows knowledge."""
+        return self.telling is None or key in self.telling
+
+
+@dataclass(frozen=True)
+class KnowByElimination:
+    """Expects knowledge once every `guessed` key was answered right or has one of so many options left."""
+
+    options: int
+    guessed: str
+
+    def start(self, keys: Sequence[str]) -> Knows:
+        """Return the rule for a new instance."""
+        left = {key: self.options for key in keys if key in self.guessed}
+
+        def knows(key: str, right: bool) -> bool:
+            if key in left:
+                left[key] = 1 if right else left[key] - 1
+                if left[key] == 1:
+                    del left[key]
+            return not left
+
+        return knows
+
+
+Rule = KnowAtOnce | KnowWhenSeen | KnowAfter | KnowByElimination
+
+
+def _always(key: str, right: bool) -> bool:
+    return True
 
 
 class MicroTask(Task):
@@ -31,6 +114,8 @@ class MicroTask(Task):
     """Whether every answer is a single symbol, so that its length need not be compared."""
     failed_task_tolerance: float = 1.0
     """How much longer than the soft limit an instance goes on, as a factor, unless the settings say it."""
+    rule: Rule = KnowAtOnce()
+    """From when on the learner should know the answers; by default at once."""
     script: RoundScript | None = None
     """Rounds that replace the task's own."""
 
@@ -53,8 +138,8 @@ class MicroTask(Task):
         raise NotImplementedError(f"{type(self).__name__} needs a method `ask` or `deal`.")
 
     def knowledge(self, deal: RoundSource) -> Knows:
-        """Return the rule from when on the learner should know the answers; by default at once."""
-        return know_at_once
+        """Return the rule for a new instance."""
+        return self.rule.start(deal.keys)
 
 
 class MicroInstance(Instance):
@@ -236,60 +321,11 @@ class StrictCriterion:
         return self._limits.decide(asked, long_enough and self._seen >= self._keys, known)
 
 
-Knows = Callable[[str, bool], bool]
-"""From the key of a question and whether it was answered right to whether the learner should know all answers."""
-
-
-def know_at_once(key: str, right: bool) -> bool:
-    """Expect knowledge from the first question on."""
-    return True
-
-
-def know_when_seen(keys: Sequence[str]) -> Knows:
-    """Return a rule that expects knowledge once every key has been asked."""
-    unseen = set(keys)
-
-    def knows(key: str, right: bool) -> bool:
-        unseen.discard(key)
-        return not unseen
-
-    return knows
-
-
-def know_after(guesses: int, telling: Callable[[str], bool]) -> Knows:
-    """Return a rule that expects knowledge after a right answer to a `telling` key, or after all wrong `guesses`."""
-    left = guesses
-
-    def knows(key: str, right: bool) -> bool:
-        nonlocal left
-        if left == 0 or (right and telling(key)):
-            return True
-        if not right:
-            left -= 1
-        return False
-
-    return knows
-
-
-def know_by_elimination(options: dict[str, int]) -> Knows:
-    """Return a rule that expects knowledge once every key was answered right or has one option left."""
-    left = {key: count for key, count in options.items() if count > 1}
-
-    def knows(key: str, right: bool) -> bool:
-        if key in left:
-            left[key] = 1 if right else left[key] - 1
-            if left[key] == 1:
-                del left[key]
-        return not left
-
-    return knows
-
-
 def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:
     """Return a round in the words of the settings; its question changes only if it is `free` to."""
     settings = stage.settings
     if settings.synonyms and free:
-        drawn = ask_otherwise(drawn, with_synonyms(drawn.question, stage.rng))
+        drawn = ask_otherwise(drawn, replace_keywords(drawn.question, draw_synonyms(stage.rng)))
     if not settings.feedback:
         return drawn
     right, wrong = drawn.right, drawn.wrong
@@ -302,10 +338,14 @@ def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:
     return Round(drawn.question, drawn.answer, right, wrong, drawn.accepts)
 
 
-def with_synonyms(question: str, rng: Random) -> str:
-    """Return the question with each keyword replaced by one of its synonyms."""
-    chosen = {keyword: pick(rng, synonyms) for keyword, synonyms in SYNONYMS.items()}
-    return KEYWORD.sub(lambda match: chosen[match[1]], question)
+def draw_synonyms(rng: Random) -> dict[str, str]:
+    """Draw a synonym of every keyword."""
+    return {keyword: pick(rng, synonyms) for keyword, synonyms in SYNONYMS.items()}
+
+
+def replace_keywords(question: str, words: Mapping[str, str]) -> str:
+    """Return the question with other words in the place of its keywords; those without one stay."""
+    return KEYWORD.sub(lambda match: words.get(match[1], match[1]), question)
 
 
 def ask_otherwise(drawn: Round, question: str) -> Round:

@@ -7,7 +7,7 @@ synonyms and micro20 by code words.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -16,7 +16,14 @@ from typing import NamedTuple
 from openfield.domains.commai.environment.task import Round, RoundSource, Stage
 from openfield.domains.commai.tasks.draws import between, load_words, load_words_without, pick, sample
 from openfield.domains.commai.tasks.mapping import make_round
-from openfield.domains.commai.tasks.micro import KEYWORD, SYNONYMS, MicroTask, ask_otherwise, with_synonyms
+from openfield.domains.commai.tasks.micro import (
+    KEYWORD,
+    SYNONYMS,
+    MicroTask,
+    ask_otherwise,
+    draw_synonyms,
+    replace_keywords,
+)
 
 LETTERS = string.ascii_lowercase
 PAIRS = ("ab", "ac", "ad", "bc", "bd", "cd")
@@ -32,6 +39,10 @@ class PhraseContext(NamedTuple):
     """Draws a word of the vocabulary."""
     letters: Callable[[int], str]
     """Draws so many letters that all differ."""
+    synonyms: Callable[[], Mapping[str, str]]
+    """Draws a synonym of every keyword."""
+    codes: Mapping[str, str] = {}
+    """The code words of the keywords, in micro20."""
     lenient: bool = False
     """Whether `and` of micro13.1 accepts every part of its answer, as in the original."""
 
@@ -92,13 +103,14 @@ class PhraseTask(MicroTask):
 
     def deal(self, stage: Stage) -> RoundSource:
         """Return a source that draws each round anew."""
-        return RoundSource(partial(self.make, make_context(stage)))
+        return RoundSource(partial(self.make, make_context(stage, load_words(stage.settings.vocabulary))))
 
 
-def make_context(stage: Stage) -> PhraseContext:
-    """Make a context with the whole vocabulary."""
-    rng, pool = stage.rng, load_words(stage.settings.vocabulary)
-    return PhraseContext(rng, lambda: pick(rng, pool), partial(_draw_letters, rng), stage.settings.compat == "round1")
+def make_context(stage: Stage, pool: Sequence[str]) -> PhraseContext:
+    """Make a context that draws words from a pool."""
+    rng, lenient = stage.rng, stage.settings.compat == "round1"
+    draw_letters, synonyms = partial(_draw_letters, rng), partial(draw_synonyms, rng)
+    return PhraseContext(rng, lambda: pick(rng, pool), draw_letters, synonyms, lenient=lenient)
 
 
 def _draw_letters(rng: Random, count: int) -> str:
@@ -255,61 +267,65 @@ class MixedTask(MicroTask):
 
     def deal(self, stage: Stage) -> RoundSource:
         """Draw one of the tasks for the instance."""
-        make, context = pick(stage.rng, self.makers), make_context(stage)
-        return RoundSource(lambda: make(context))
-
-
-Rework = Callable[[Round], Round]
+        make = pick(stage.rng, self.makers)
+        return RoundSource(partial(make, make_context(stage, load_words(stage.settings.vocabulary))))
 
 
 class ReworkedTask(MicroTask):
-    """micro19 and micro20: every task is played once before any is played again.
+    """micro19 and micro20: every task is played once before any is played again, in other words.
 
     Args:
         name: The task's id.
         makers: Draw the rounds of the tasks.
-        rework: Returns the function that rewords the questions of a new instance, and the words it may use.
+        rework: Puts a round in other words.
+        coded: Whether an instance draws code words.
     """
 
     failed_task_tolerance = 2.0
 
     def __init__(
-        self, name: str, makers: Sequence[RoundMaker], rework: Callable[[Stage], tuple[Rework, PhraseContext]]
+        self,
+        name: str,
+        makers: Sequence[RoundMaker],
+        rework: Callable[[Round, PhraseContext], Round],
+        coded: bool = False,
     ) -> None:
         super().__init__(name)
-        self.makers, self.rework = makers, rework
+        self.makers, self.rework, self.coded = makers, rework, coded
         self._left: list[RoundMaker] = []
 
     def deal(self, stage: Stage) -> RoundSource:
         """Take the next of the tasks and reword its rounds."""
         if not self._left:
             self._left = sample(stage.rng, self.makers, len(self.makers))
-        make = self._left.pop()
-        rework, context = self.rework(stage)
-        return RoundSource(lambda: rework(make(context)))
+        make, rework, pool = self._left.pop(), self.rework, load_plain_words(stage.settings.vocabulary)
+        context = make_context(stage, pool)
+        if self.coded:
+            codes = dict(zip(SYNONYMS, sample(stage.rng, pool[CODE_WORDS], len(SYNONYMS)), strict=True))
+            context = context._replace(word=partial(_draw_without, stage.rng, pool, [*codes.values()]), codes=codes)
+        return RoundSource(lambda: rework(make(context), context))
 
 
-def use_synonyms(stage: Stage) -> tuple[Rework, PhraseContext]:
-    """Replace each keyword of a question by one of its synonyms, for micro19."""
-    rng, pool = stage.rng, load_words_without(ALL_SYNONYMS, stage.settings.vocabulary)
-    context = PhraseContext(rng, lambda: pick(rng, pool), partial(_draw_letters, rng))
-    return lambda drawn: ask_otherwise(drawn, with_synonyms(drawn.question, rng)), context
+def load_plain_words(vocabulary: str) -> tuple[str, ...]:
+    """Return the words that contain no synonym."""
+    return load_words_without(ALL_SYNONYMS, vocabulary)
 
 
-def use_code_words(stage: Stage) -> tuple[Rework, PhraseContext]:
-    """Assign six code words to the keywords, for micro20; a question introduces and uses one of them."""
-    rng, pool = stage.rng, load_words_without(ALL_SYNONYMS, stage.settings.vocabulary)
-    codes = dict(zip(SYNONYMS, sample(rng, pool[CODE_WORDS], len(SYNONYMS)), strict=True))
-
-    def rework(drawn: Round) -> Round:
-        key = pick(rng, sorted(set(KEYWORD.findall(drawn.question))))
-        coded = KEYWORD.sub(lambda match: codes[key] if match[1] == key else match[1], drawn.question)
-        return ask_otherwise(drawn, f"{codes[key]} is as {key} - {coded}")
-
-    def word() -> str:
+def _draw_without(rng: Random, pool: Sequence[str], parts: Sequence[str]) -> str:
+    """Draw a word that contains none of these parts."""
+    drawn = pick(rng, pool)
+    while any(part in drawn for part in parts):
         drawn = pick(rng, pool)
-        while any(code in drawn for code in codes.values()):
-            drawn = pick(rng, pool)
-        return drawn
+    return drawn
 
-    return rework, PhraseContext(rng, word, partial(_draw_letters, rng))
+
+def use_synonyms(drawn: Round, context: PhraseContext) -> Round:
+    """Replace each keyword of a question by one of its synonyms, for micro19."""
+    return ask_otherwise(drawn, replace_keywords(drawn.question, context.synonyms()))
+
+
+def use_code_word(drawn: Round, context: PhraseContext) -> Round:
+    """Let a question introduce and use the code word of one of its keywords, for micro20."""
+    key = pick(context.rng, sorted(set(KEYWORD.findall(drawn.question))))
+    code = context.codes[key]
+    return ask_otherwise(drawn, f"{code} is as {key} - {replace_keywords(drawn.question, {key: code})}")
