@@ -6,6 +6,7 @@ Prints one JSON line per figure; the original reaches 0.0167 with the echo learn
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import sys
 import tempfile
@@ -13,20 +14,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 import openfield
 from calibrate import calls_per_second
 from openfield.domains.commai.agents.learners import EchoLearner
 from openfield.domains.commai.agents.oracle import Oracle
+from openfield.domains.commai.batched.factory import batch
 from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.environment.learner_session import Learner, LearnerSession
 from openfield.domains.commai.settings import CommaiSettings
-from openfield.domains.commai.tasks.catalogue import task_ids
+from openfield.domains.commai.tasks.catalogue import MICRO, task_ids
 from openfield.domains.commai.tasks.curriculum import make_environment
 
 STEPS = 30_000
 REPEATS = 3
 CALIBRATION = 0.04
 """CPU seconds of calibration beside each run."""
+BATCH, BATCH_STEPS = 1024, 200
 TASKS = task_ids(["all"])
 PEER = Path(__file__).with_name("commai_peer.py")
 
@@ -42,6 +47,10 @@ def main() -> None:
     show("echo through openfield.run, recorded", recorded_steps_per_call(), 0.10)
     show("remote peer, microseconds of CPU a step", remote_microseconds(), 42.0, better="lower")
     show("whole curriculum by the oracle, calls", curriculum_calls(), 1.5e5, better="lower")
+    for learner in ("echo", "random"):
+        mean, least, slowest = batch_ratios(learner)
+        show(f"{learner}, 1,024 at once, times the single engine, all micro tasks alike", mean, 20.0)
+        show(f"{learner}, 1,024 at once, times the single engine, least ({slowest})", least, 10.0)
 
 
 def steps_per_call(name: str, learner: Callable[[Environment], Learner]) -> float:
@@ -94,6 +103,15 @@ def remote_microseconds() -> float:
     return statistics.median((run(STEPS, seed) - run(100, seed)) / (STEPS - 100) * 1e6 for seed in range(REPEATS))
 
 
+def batch_ratios(learner: str) -> tuple[float, float, str]:
+    """Return how many times the steps/s of one environment a batch makes: over all tasks, and on the slowest."""
+    runs = [{name: _time_both(name, learner, seed) for name in MICRO} for seed in range(REPEATS)]
+    means = [sum(one for one, _ in run.values()) / sum(many for _, many in run.values()) for run in runs]
+    ratios = {name: statistics.median(run[name][0] / run[name][1] for run in runs) for name in MICRO}
+    slowest = min(ratios, key=lambda name: ratios[name])
+    return statistics.median(means), ratios[slowest], slowest
+
+
 def show(figure: str, value: float, bar: float, better: str = "higher") -> None:
     """Print a figure as one JSON line, with its bar."""
     ok = value >= bar if better == "higher" else value <= bar
@@ -108,6 +126,31 @@ def _measure(name: str, learner: Callable[[Environment], Learner], seed: int) ->
     start = time.process_time()
     session.run(STEPS)
     return STEPS / (time.process_time() - start) / unit
+
+
+def _time_both(name: str, learner: str, seed: int) -> tuple[float, float]:
+    """Return the CPU seconds of a step of a single environment, and of one in a batch; no learner is counted."""
+    settings = CommaiSettings(tasks=(name,), cyclic=True)
+    rng = random.Random(seed)
+    environment, said = make_environment(settings, seed), [chr(rng.randrange(32, 127)) for _ in range(STEPS // 3)]
+    exchange, heard = environment.next, environment.next(None)[0]
+    start = time.process_time()
+    if learner == "echo":
+        for _ in said:
+            heard = exchange(heard)[0]
+    else:
+        for symbol in said:
+            exchange(symbol)
+    one = (time.process_time() - start) / len(said)
+    many = batch([name], BATCH, settings, seed)
+    symbols = many.reset()
+    answers = np.random.default_rng(seed).integers(32, 127, (BATCH_STEPS, BATCH))
+    for _ in range(BATCH_STEPS // 4):  # the first steps also make the memory their own
+        symbols, _ = many.step(symbols)
+    start = time.process_time()
+    for number in range(BATCH_STEPS):
+        symbols, _ = many.step(symbols if learner == "echo" else answers[number])
+    return one, (time.process_time() - start) / BATCH_STEPS / BATCH
 
 
 if __name__ == "__main__":

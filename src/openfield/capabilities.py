@@ -47,6 +47,7 @@ __all__ = [
     "HasOptions",
     "HasOracles",
     "HasScriptedPeer",
+    "HasVectorEnv",
     "HasWire",
     "ImportedEpisode",
     "ImportedTrial",
@@ -381,6 +382,13 @@ class HasGymSettings(Protocol):
 
     gym_name: str
     gym_settings: Mapping[str, Any]
+
+
+@runtime_checkable
+class HasVectorEnv(Protocol):
+    """Steps many environments at once: `gym_vector = "my_domain.vector_env:MyVectorEnv"`, for `gymnasium.make_vec`."""
+
+    gym_vector: str
 
 
 @runtime_checkable

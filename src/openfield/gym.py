@@ -258,7 +258,12 @@ def register_domain(domain: Domain[Any]) -> str | None:
     name = f"{NAMESPACE}/{gym_name(domain)}-v0"
     if name not in gymnasium.registry:
         source = domain_source(domain.name) or domain.name
-        gymnasium.register(name, entry_point=f"{__name__}:DomainEnv", kwargs={"domain": source})
+        gymnasium.register(
+            name,
+            entry_point=f"{__name__}:DomainEnv",
+            vector_entry_point=getattr(domain, "gym_vector", None),
+            kwargs={"domain": source},
+        )
     return name
 
 

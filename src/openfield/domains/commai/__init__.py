@@ -1,7 +1,8 @@
 """CommAI: a teacher and a learner exchange bytes, and tasks follow each other unannounced.
 
 `domain.py` names what the domain offers, and `world.py` is what a rollout steps. Below them, `environment/` is the
-teacher, `tasks/` has the exercises and curricula, `agents/` the learners, `wire/` the protocol of remote learners.
+teacher, `tasks/` has the exercises and curricula, `agents/` the learners, `wire/` the protocol of remote learners, and
+`batched/` steps many environments at once.
 To write a task of your own, start with `MicroTask` and `examples/commai_task.py`.
 """
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
         SilentLearner,
     )
     from openfield.domains.commai.agents.oracle import Oracle
+    from openfield.domains.commai.batched.batch import Batch
+    from openfield.domains.commai.batched.factory import batch
+    from openfield.domains.commai.batched.streams import DrawStream
     from openfield.domains.commai.environment.environment import Environment, Tally
     from openfield.domains.commai.environment.learner_session import Learner, LearnerSession, load_learner
     from openfield.domains.commai.environment.schedulers import (
@@ -37,11 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DOMAIN",
+    "Batch",
     "CommaiSettings",
     "ConsecutiveScheduler",
     "DependenciesScheduler",
     "Dialogue",
     "DialogueTask",
+    "DrawStream",
     "EchoLearner",
     "Environment",
     "IncrementalScheduler",
@@ -61,6 +67,7 @@ __all__ = [
     "Stage",
     "Tally",
     "Task",
+    "batch",
     "load_configuration",
     "load_learner",
     "make_environment",

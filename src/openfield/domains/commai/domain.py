@@ -42,6 +42,7 @@ class CommaiDomain(Domain[CommaiSettings]):
     version = 2
     title = "A teacher and a learner exchange bytes; tasks build on each other"
     gym_name = "CommAI"
+    gym_vector = "openfield.domains.commai.batched.vector_env:CommaiVectorEnv"
     settings = CommaiSettings
     novelties = NOVELTIES
     agents = {

@@ -40,7 +40,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Listed:
+class FixedTexts:
     """Texts that are not drawn."""
 
     texts: Sequence[str]
@@ -97,7 +97,7 @@ class Relation(Enum):
 
 
 @dataclass(frozen=True)
-class Noise:
+class FeedbackNoise:
     """Random digits before the feedback, with a chance."""
 
     lengths: tuple[int, int]
@@ -110,25 +110,24 @@ class Noise:
         return add_noise(drawn, draw_digits(rng, self.lengths))
 
 
-_symbols, _numbers, _DIGITS = (
-    functools.cache(functools.partial(Sampled, SYMBOLS)),
-    functools.cache(Numbers),
-    Listed(string.digits),
-)
+_symbols = functools.cache(functools.partial(Sampled, SYMBOLS))
+_letters = functools.cache(functools.partial(Sampled, LETTERS))
+_numbers = functools.cache(Numbers)
+_DIGITS = FixedTexts(string.digits)
 
 
 class MappingPlan(NamedTuple):
     """How the rounds of an instance are drawn. It is data, so that another engine can draw them as well."""
 
-    keys: Sampled | Listed | Numbers
-    answers: Anew | Listed | Relation
+    keys: Sampled | FixedTexts | Numbers
+    answers: Anew | FixedTexts | Relation
     make: Callable[[str, str], Round]
     """Makes the round of a key and its answer."""
     fixed: Sequence[Round] = ()
     """Rounds of every instance."""
     shuffled: bool = False
     """Whether each of n rounds is asked n times before any is asked again; if not, each is drawn alone."""
-    noise: Noise | None = None
+    noise: FeedbackNoise | None = None
 
 
 class MappingTask(MicroTask):
@@ -144,7 +143,7 @@ class MappingTask(MicroTask):
         """Draw keys and answers."""
         plan, rng = self.plan(stage), stage.rng
         keys = plan.keys.draw(rng)
-        answers = plan.answers.texts if isinstance(plan.answers, Listed) else plan.answers.draw(rng, keys)
+        answers = plan.answers.texts if isinstance(plan.answers, FixedTexts) else plan.answers.draw(rng, keys)
         rounds = [*map(plan.make, keys, answers), *plan.fixed]
         source = (draw_shuffled if plan.shuffled else draw_uniformly)(rounds, rng)
         noise = plan.noise
@@ -176,11 +175,11 @@ class LettersTask(MappingTask):
     def __init__(self, name: str, answers: Relation, rule: Rule) -> None:
         super().__init__(name)
         self.rule = rule
-        self._plans = {size: MappingPlan(Sampled(LETTERS, size), answers, _pair, _MARKS, True) for size in range(1, 27)}
+        self._answers = answers
 
     def plan(self, stage: Stage) -> MappingPlan:
         """Draw a few letters and add all marks."""
-        return self._plans[stage.settings.alphabet_size or 4]
+        return MappingPlan(_letters(stage.settings.alphabet_size or 4), self._answers, _pair, _MARKS, shuffled=True)
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ class DigitsTask(MappingTask):
         super().__init__(name)
         self._shape = shape
         self._answers = Anew(string.digits) if shape.answer is None else Anew(lengths=shape.answer)
-        self._noise = None if shape.noise is None else Noise(shape.noise, shape.noise_chance)
+        self._noise = None if shape.noise is None else FeedbackNoise(shape.noise, shape.noise_chance)
         self._round: Callable[[str, str], Round] = functools.partial(_digit_round, shape)
         if shape.question is None and shape.answer in (None, (1, 1)):
             self._round = functools.cache(self._round)  # a hundred rounds at most
@@ -244,7 +243,7 @@ class SequenceTask(MappingTask):
         sequence = pick(stage.rng, SEQUENCES).split()
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
-        return MappingPlan(Listed(sequence[:-1]), Listed(sequence[1:]), follow_word)
+        return MappingPlan(FixedTexts(sequence[:-1]), FixedTexts(sequence[1:]), follow_word)
 
 
 def map_word(word: str, answer: str) -> Round:
