@@ -240,7 +240,7 @@ def test_words_of_micro20_contain_none_of_the_six_code_words(monkeypatch):
     monkeypatch.setattr(phrases, "load_words_without", lambda parts, vocabulary: pool)
     environment = make_environment(CommaiSettings(tasks=("micro20",)), seed=3)
     environment.next(None)
-    _, context = phrases.use_code_words(environment)
+    context = phrases.make_plain_context(environment, coded=True)
     assert {context.word() for _ in range(300)} == {"fly", "why", "myrrh"}
 
 

@@ -298,12 +298,18 @@ class ReworkedTask(MicroTask):
         """Take the next of the tasks and reword its rounds."""
         if not self._left:
             self._left = sample(stage.rng, self.makers, len(self.makers))
-        make, rework, pool = self._left.pop(), self.rework, load_plain_words(stage.settings.vocabulary)
-        context = make_context(stage, pool)
-        if self.coded:
-            codes = dict(zip(SYNONYMS, sample(stage.rng, pool[CODE_WORDS], len(SYNONYMS)), strict=True))
-            context = context._replace(word=partial(_draw_without, stage.rng, pool, [*codes.values()]), codes=codes)
+        make, rework, context = self._left.pop(), self.rework, make_plain_context(stage, self.coded)
         return RoundSource(lambda: rework(make(context), context))
+
+
+def make_plain_context(stage: Stage, coded: bool) -> PhraseContext:
+    """Make a context whose words contain no synonym and none of the code words, which are drawn here."""
+    rng, pool = stage.rng, load_plain_words(stage.settings.vocabulary)
+    context = make_context(stage, pool)
+    if not coded:
+        return context
+    codes = dict(zip(SYNONYMS, sample(rng, pool[CODE_WORDS], len(SYNONYMS)), strict=True))
+    return context._replace(word=partial(_draw_without, rng, pool, [*codes.values()]), codes=codes)
 
 
 def load_plain_words(vocabulary: str) -> tuple[str, ...]:
