@@ -27,13 +27,11 @@ _SHIFT, _SHIFT2, _SHIFT3, _SHIFT4 = (np.uint64(shift) for shift in SHIFTS)
 
 
 @njit(cache=True)
-def step_all(
-    numbers: Any, fractions: Any, letters: Any, environments: Any, heard: Any, symbols: Any, rewards: Any
-) -> None:
+def step_all(numbers: Any, fractions: Any, letters: Any, envs: Any, heard: Any, symbols: Any, rewards: Any) -> None:
     """Step every environment with the symbol it hears, and write the teacher's symbols and the rewards."""
     memory, texts, factors = point_to(numbers), point_to(letters), point_to(fractions)
     for i in range(len(heard)):
-        env = environments[i]
+        env = envs[i]
         now = memory[env + at.AT]
         memory[env + at.ENDED] = 0
         if now < memory[env + at.SPOKEN]:
@@ -49,11 +47,11 @@ def step_all(
 
 
 @njit(cache=True)
-def start_all(numbers: Any, letters: Any, environments: Any, which: Any, symbols: Any) -> None:
+def start_all(numbers: Any, letters: Any, envs: Any, which: Any, symbols: Any) -> None:
     """Start the curricula of some environments anew and write the teacher's first symbols."""
     memory, texts = point_to(numbers), point_to(letters)
     for i in which:
-        env = environments[i]
+        env = envs[i]
         for field in (at.OVER, at.ENDED, at.FINISHED, at.SOLVED_IN_ROW, at.POSITION):
             memory[env + field] = 0
         memory[env + at.RESULT] = memory[env + at.TASK] = _NONE
@@ -296,12 +294,9 @@ def _draw_mapping(memory: Any, env: int, source: int) -> None:
         for k in range(count):
             memory[slots + behind + k] = memory[slots + memory[memory[at.SPARE] + k]]
             memory[digits + behind + k] = 0
-    memory[env + at.DRAWN_KEYS], memory[env + at.KEY_TOTAL], memory[env + at.DECK_LEFT] = (
-        count,
-        count + memory[source + at.FIXED_COUNT],
-        0,
-    )
-    for key in range(memory[env + at.KEY_TOTAL]):
+    total = count + memory[source + at.FIXED_COUNT]
+    memory[env + at.DRAWN_KEYS], memory[env + at.KEY_TOTAL], memory[env + at.DECK_LEFT] = count, total, 0
+    for key in range(total):
         options = memory[_round_of(memory, env, source, key) + at.OPTION_COUNT]
         memory[memory[env + at.OPTIONS] + key] = options
         memory[env + at.UNKNOWN] += options > 1
@@ -313,8 +308,7 @@ def _draw_keys(memory: Any, env: int, source: int) -> int:
     slots, digits, least = memory[env + at.SLOTS], memory[env + at.DIGITS], memory[source + at.KEY_LEAST]
     distinct = memory[source + at.KEYS] == at.DISTINCT_NUMBERS
     wanted = memory[source + at.KEY_COUNT]
-    if distinct:
-        wanted = min(wanted, int(10.0**least))
+    wanted = min(wanted, int(10.0**least)) if distinct else wanted
     count = tried = 0
     while (count if distinct else tried) < wanted:
         _draw_number(memory, env, least, memory[source + at.KEY_MOST], count)
