@@ -60,7 +60,8 @@ def pixels(scene: Scene, particles: Iterable[Particle] = ()) -> NDArray[np.uint8
 
 def _item(picture: Image, item: SceneItem, view: Viewport, mirrored: bool) -> None:
     at = view.spot(*item.place)
-    if item.rank == "bird":
+    like_a_pig = item.look == "pig_dark"  # a novel bird
+    if item.rank == "bird" and not like_a_pig:
         centre, (radius, _) = _middle(item.shape)
         sprite = bird_sprite(item.look, radius, centre, item.stage > 1)
         sprite.paste(picture, at, view.scale, item.angle, flip=mirrored)
@@ -70,7 +71,7 @@ def _item(picture: Image, item: SceneItem, view: Viewport, mirrored: bool) -> No
         "tnt": lambda: tnt_sprite(item.shape, item.stage),
         "fan": lambda: fan_sprite(item.shape),
         "egg": lambda: pig_sprite("bird_white", *reversed(_middle(item.shape)), 1),
-    }.get(item.rank, lambda: block_sprite(item.look, item.shape, item.hollow, item.stage))()
+    }.get("pig" if like_a_pig else item.rank, lambda: block_sprite(item.look, item.shape, item.hollow, item.stage))()
     sprite.paste(picture, at, view.scale, item.angle)
 
 
