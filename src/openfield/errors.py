@@ -33,6 +33,8 @@ from collections.abc import Iterable
 
 NO_HANDLES = (errno.EMFILE, errno.ENFILE)
 """Errors of the system when too many files are open."""
+MORE_MEMORY = "Allow it more (ulimit -v, or the limit of its container), or read fewer files at once."
+"""What to do when memory does not suffice."""
 MAX_NOTE = 2_000
 """Characters of a text from an agent that are kept in a note."""
 MAX_NAMES = 60

@@ -14,7 +14,7 @@ import cyclopts
 
 from openfield.cli.app import HELP_ALL, make_app, name_command
 from openfield.console import escape_controls
-from openfield.errors import NO_HANDLES, DiskFull, OpenfieldError, UnknownName, too_many_files
+from openfield.errors import MORE_MEMORY, NO_HANDLES, DiskFull, OpenfieldError, UnknownName, too_many_files
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number"}
@@ -58,7 +58,7 @@ def _obey(words: list[str]) -> int:
         if not isinstance(left.__context__, BrokenPipeError):
             raise
     except MemoryError:
-        return _complain("There is not enough memory for this.", 2)
+        return _complain(f"There is not enough memory for this. {MORE_MEMORY}", 2)
     except OSError as error:
         if error.errno in NO_HANDLES:
             return _complain(str(too_many_files()), 2)

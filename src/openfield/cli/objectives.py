@@ -20,6 +20,7 @@ from cyclopts import Parameter
 from openfield.cli.shared.parameters import Trust
 from openfield.console import escape_controls, print_json
 from openfield.errors import InvalidInput, OpenfieldError
+from openfield.files.large import allowing_large
 from openfield.options import MORE, Whole
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from openfield.objectives.runs.recordings import Reading, Recording
     from openfield.objectives.tables.table import Table, TableSummary
 
+AllowLarge = Annotated[bool, Parameter(group=MORE)]
 MAX_SHUFFLED = 1_000_000
 """Transitions of a table up to which the null of empowerment is computed without being asked for: it takes seconds."""
 MAX_THINNED = 1_000_000
@@ -69,6 +71,7 @@ def evaluate(
     thresholds: Annotated[Path | None, Parameter(metavar="FILE", group=MORE)] = None,
     pictures: Annotated[bool, Parameter(group=MORE)] = False,
     trust: Trust = False,
+    allow_large: AllowLarge = False,
 ) -> None:
     """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
 
@@ -88,6 +91,7 @@ def evaluate(
         thresholds: A table made by `frames`, whose thresholds discretise the pictures of runs [their own].
         pictures: Count pictures of the world, drawn anew, instead of what agents were shown.
         trust: Run domains that a run file names even if you did not sign them.
+        allow_large: Read files whose content is more than a hundred times as large as the file.
 
     Example:
         openfield objectives human.pkl agent.pkl --num-obs 65536
@@ -106,8 +110,9 @@ def evaluate(
         raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
     if num_actions is not None and num_actions < 1:
         raise InvalidInput(f"--num-actions is {num_actions}; it must be positive.")
-    records = [_record(path, {**options, "num_actions": num_actions, "inputs": inputs}, asked) for path in tables]
-    _add_equal_numbers(tables, records, asked)
+    with allowing_large(allow_large):
+        records = [_record(path, {**options, "num_actions": num_actions, "inputs": inputs}, asked) for path in tables]
+        _add_equal_numbers(tables, records, asked)
     _print_tables(records, json, compat)
 
 
@@ -147,6 +152,7 @@ def similarity(
     compat: bool = False,
     conditional: bool = False,
     inputs: Literal["sources", "all"] = "sources",
+    allow_large: AllowLarge = False,
 ) -> None:
     """Compare two tables with code books: which images both agents met, and how often.
 
@@ -156,6 +162,7 @@ def similarity(
         compat: Print what the original scripts print, by their rules for index 0.
         conditional: Also compare actions, and next images, given the image.
         inputs: Which inputs are compared: those acted on, or both ends of every transition.
+        allow_large: Read files whose content is more than a hundred times as large as the file.
 
     Example:
         openfield objectives similarity human.pkl agent.pkl
@@ -168,8 +175,9 @@ def similarity(
     if len(tables) != 2:
         raise InvalidInput(f"Similarity compares two tables; {len(tables)} were given.")
     try:
-        found = compare_files(*tables, compat=compat, inputs=inputs)
-        more = compare_conditional_files(*tables) if conditional else None
+        with allowing_large(allow_large):
+            found = compare_files(*tables, compat=compat, inputs=inputs)
+            more = compare_conditional_files(*tables) if conditional else None
         asked = {
             "sha256": [file_hash(path) for path in tables] if json else None,
             "options": {"compat": compat, "inputs": inputs, "conditional": conditional},
@@ -193,7 +201,9 @@ def study(
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"), metavar="DIR")] = None,
     workers: Whole | None = None,
+    compat: bool = False,
     json: bool = False,
+    allow_large: AllowLarge = False,
 ) -> None:
     """Evaluate all tables of a folder or manifest, correlate, and write a page.
 
@@ -201,13 +211,15 @@ def study(
         source: A folder of tables named as published, or a TOML manifest.
         output: The folder for the page, drawings and cached results [`study` beside the tables].
         workers: Processes that evaluate [one per processor]; 0 evaluates in this one.
+        compat: Compare images by the original's rule for index 0, which takes a bucket of many images for one.
         json: Print the study as one JSON object.
+        allow_large: Read files whose content is more than a hundred times as large as the file.
 
     Example:
         openfield objectives study tables/ -o study
     """
     from openfield.objectives.study.manifest import find_entries
-    from openfield.objectives.study.study import run_study
+    from openfield.objectives.study.study import Asked, run_study
     from openfield.report.objectives import study_lines, study_record
     from openfield.report.study import write_study
 
@@ -217,7 +229,11 @@ def study(
     folder = output or (source if source.is_dir() else source.parent) / "study"
     with _progress() as show:
         found = run_study(
-            entries, folder / "cache", workers=(os.cpu_count() or 1) if workers is None else workers, progress=show
+            entries,
+            folder / "cache",
+            Asked(compat=compat, allow_large=allow_large),
+            workers=(os.cpu_count() or 1) if workers is None else workers,
+            progress=show,
         )
     page = write_study(found, folder, f"Objectives of {source.resolve().name}")
     if json:
@@ -225,25 +241,28 @@ def study(
     else:
         _print_lines(study_lines(found))
         places = len({row.environment for row in found.rows})
+        print(f"similarity by {'the original' if compat else 'openfield'}'s rule for index 0")
         print(f"{page}: {len(found.rows)} agents in {places} environments, {len(found.correlations)} correlations")
     problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
     _exit_with([{"error": problem} for problem in problems])
 
 
 @app.command
-def convert(source: Path, target: Path, /) -> None:
+def convert(source: Path, target: Path, /, *, allow_large: AllowLarge = False) -> None:
     """Turn a published pickle into sorted Parquet, or back; works for tables larger than memory.
 
     Args:
         source: A table.
         target: Where to write it; `.parquet` or `.pkl` decides the form.
+        allow_large: Read a file whose content is more than a hundred times as large as the file.
 
     Example:
         openfield objectives convert agent.pkl agent.parquet
     """
     from openfield.objectives.formats.convert import convert as run
 
-    done = run(source, target)
+    with allowing_large(allow_large):
+        done = run(source, target)
     print(f"{target}: {done.rows:,} rows, {target.stat().st_size:,} bytes")
     for note in done.notes:
         print(f"note: {escape_controls(note)}")
@@ -259,6 +278,7 @@ def frames(
     alignment: Annotated[
         Literal["action_leads_to_next", "action_led_here"], Parameter(metavar="WHICH")
     ] = "action_leads_to_next",
+    allow_large: AllowLarge = False,
 ) -> None:
     """Make a table from episodes: NPZ files with frames and actions, or folders of images.
 
@@ -269,6 +289,7 @@ def frames(
         size: The height and width that frames are scaled down to [8, or that of the thresholds].
         levels: Levels per pixel [4, or those of the thresholds].
         alignment: Whether an action was chosen on its frame, or led to it [action_leads_to_next].
+        allow_large: Read files whose content is more than a hundred times as large as the file.
 
     Example:
         openfield objectives frames episodes/*.npz -o agent.parquet
@@ -284,7 +305,8 @@ def frames(
     if bins is not None and (size or high, levels or deep) != (high, deep):
         raise InvalidInput(f"{thresholds}: its thresholds are for size {high} and {deep} levels.")
     recipe = Recipe(size=high if size is None else size, levels=deep if levels is None else levels, alignment=alignment)
-    made = write_episodes(episodes, recipe, output, bins)
+    with allowing_large(allow_large):
+        made = write_episodes(episodes, recipe, output, bins)
     print(f"{output}: {made.rows:,} distinct transitions of {made.transitions:,}, {made.inputs:,} inputs")
 
 
@@ -378,7 +400,7 @@ def _estimate(table: Table | TableSummary, found: Evaluation, asked: _Asked) -> 
     from openfield.report.objectives import estimates_record
 
     if isinstance(table, TableSummary):
-        return {"saturation": describe_saturation(table.counts) or None}
+        return {"empowerment": None, "saturation": describe_saturation(table.counts) or None}
     shuffled = asked.null or table.num_actions == 1 or table.counts.total <= MAX_SHUFFLED
     shuffles = SHUFFLES if shuffled and "empowerment" in found.values else 0
     known = estimate_counts(table, draws=DRAWS if asked.intervals else 0, shuffles=shuffles)

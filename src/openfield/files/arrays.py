@@ -18,13 +18,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.errors import InvalidInput
+from openfield.errors import MORE_MEMORY, InvalidInput
 from openfield.extras import import_extra
+from openfield.files.large import check_size
 
-MAX_UNPACKED = 1 << 29
-"""Bytes that a file may unpack to if it is packed unusually tight; anything larger must earn its size."""
-TIGHTEST = 100
-"""How many times smaller than its content a large file may be; recorded frames reach about 20."""
 ZIP_HEAD = 30
 """Bytes of the head of a member in an archive, before its name."""
 UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, RuntimeError, MemoryError)
@@ -44,6 +41,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(path) as archive:
             check_unpacked(path, archive.infolist())
             return {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in archive.infolist()}
+    except MemoryError:
+        raise InvalidInput(f"{path}: not enough memory to read it. {MORE_MEMORY}") from None
     except UNREADABLE as error:
         raise InvalidInput(f"{path} cannot be read as arrays: {describe_damage(error)}.") from None
 
@@ -72,12 +71,11 @@ def describe_damage(error: BaseException) -> str:
     return (reason.splitlines() or [type(error).__name__])[0][:120].rstrip(".")
 
 
-def check_unpacked(path: Path, members: Iterable[zipfile.ZipInfo]) -> None:
-    """Refuse members that would unpack to far more than their file has."""
+def check_unpacked(path: Path, members: Iterable[zipfile.ZipInfo], advice: str = "") -> None:
+    """Refuse members that would unpack to far more than their file has; the advice says what else to do."""
     sizes = [(info.file_size, info.compress_size) for info in members]
     unpacked, packed = (sum(part) for part in zip(*sizes, strict=True)) if sizes else (0, 0)
-    if unpacked > MAX_UNPACKED and unpacked > TIGHTEST * max(packed, 1):
-        raise InvalidInput(f"{path} would unpack {packed:,} bytes to {unpacked:,}; refused.")
+    check_size(path, packed, unpacked, advice)
 
 
 def read_head(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from openfield.errors import InvalidInput
+from openfield.errors import MORE_MEMORY, InvalidInput
 from openfield.extras import import_extra
 
 if TYPE_CHECKING:
@@ -128,8 +128,10 @@ def reading(path: Path, trouble: str) -> Iterator[None]:
     duckdb = _duckdb()
     try:
         yield
-    except (duckdb.OutOfMemoryException, MemoryError):
-        raise InvalidInput(f"{path}: no room for temporary files; TMPDIR may name a larger disk.") from None
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        if any(word in str(error) for word in ("offload", "max_temp_directory_size")):
+            raise InvalidInput(f"{path}: no room for temporary files; TMPDIR may name a larger disk.") from None
+        raise InvalidInput(f"{path}: not enough memory to read it. {MORE_MEMORY}") from None
     except duckdb.Error as error:
         reason = str(error).split("\n")[0].strip() or type(error).__name__
         raise InvalidInput(f"{path}: {trouble} ({reason}).") from None

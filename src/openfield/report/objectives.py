@@ -17,7 +17,7 @@ from openfield.objectives.measures.similarity import Conditionals, Similarity
 if TYPE_CHECKING:
     from openfield.objectives.intervals import Estimates, Interval
     from openfield.objectives.runs.evaluate import GroupObjectives
-    from openfield.objectives.study.study import Study
+    from openfield.objectives.study.study import Study, StudyRow
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
@@ -25,6 +25,7 @@ SIZES = {"inputs": "distinct inputs", "actions": "distinct actions", "pairs": "d
 SIZES |= {"transitions": "distinct transitions"}
 """Numbers that stand in every table, and their names there. Pairs are of an input and an action."""
 NOT_IDENTIFIABLE = "not identifiable"
+NULL_TITLES = ("permutation null", "p", "excess over null")
 COMPARED = ("jaccard", "jsd_nats", "jsd_similarity", "first_in_second", "second_in_first")
 
 
@@ -159,7 +160,9 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
         beside = "" if low is None else f" [{low:.6g}, {high:.6g}]"
         beside += f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
         yield f"{name:<24}{_defined(value, record['reasons'].get(name))} {unit}".rstrip() + beside
-        if name == "empowerment" and record.get("empowerment"):
+        if name == "empowerment" and record.get("empowerment", ()) is None:
+            yield f"  {NULL_TITLES[-1]:<22}not computed: the table is not held in memory; --null loads it"
+        elif name == "empowerment" and "empowerment" in record:
             yield from (f"  {title:<22}{text}" for title, text in null_lines(record["empowerment"]).items())
     sizes = record["distinct"]
     counted = ", ".join(f"{sizes[size]:,} {title}" for size, title in SIZES.items())
@@ -178,10 +181,10 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
 def null_lines(found: dict[str, Any]) -> dict[str, str]:
     """Return the permutation null, its p-value and the excess of empowerment as texts, by title."""
     if found["null_mean"] is None:
-        return {"excess over null": f"not computed: {found['reason']}"}
+        return {NULL_TITLES[-1]: f"not computed: {found['reason']}"}
     low, high = found["null_band"]
     null = f"{found['null_mean']:.4g} ({low:.4g} to {high:.4g})"
-    return {"permutation null": null, "p": f"{found['p']:.3f}", "excess over null": say_excess(found)}
+    return dict(zip(NULL_TITLES, (null, f"{found['p']:.3f}", say_excess(found)), strict=True))
 
 
 def say_excess(found: dict[str, Any]) -> str:
@@ -232,7 +235,7 @@ def table_rows(stages: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
 
 def _null_rows(stages: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
     known = [stage["empowerment"] and null_lines(stage["empowerment"]) for stage in stages]
-    for title in ("permutation null", "p", "excess over null"):
+    for title in NULL_TITLES:
         cells = ((each or {}).get(title, "") for each in known)
         yield [f"  {title}", *(NOT_IDENTIFIABLE if cell.startswith(NOT_IDENTIFIABLE) else cell for cell in cells)]
 
@@ -258,6 +261,8 @@ def study_record(study: Study) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "unit": "nats",
+        "similarity_rule": "original" if study.compat else "exact",
+        "paper_similarity_rule": "original",
         "rows": study.rows,
         "correlations": study.correlations,
         "paper": published().correlations,
@@ -266,15 +271,44 @@ def study_record(study: Study) -> dict[str, Any]:
 
 
 def study_lines(study: Study) -> Iterator[str]:
-    """Yield the lines about a study: a row for each agent in each environment, then why values are missing."""
+    """Yield the lines about a study: a row for each agent in each environment, then why values are missing.
+
+    A second table has what was counted, the null of empowerment, and values at equal numbers of transitions.
+    """
     names = list(dict.fromkeys(name for row in study.rows for name in row.values))
     rows = [["environment", "agent", *names]]
     for row in study.rows:
         values = [row.values.get(name) for name in names]
         rows.append([row.environment, row.agent, *("" if value is None else f"{value:.4g}" for value in values)])
     yield from _aligned(rows)
+    yield from _study_counts(study)
     missing = ((row.environment, name, reason) for row in study.rows for name, reason in row.reasons.items())
     yield from (f"{environment}: {name} not defined: {reason}" for environment, name, reason in dict.fromkeys(missing))
+
+
+def _study_counts(study: Study) -> Iterator[str]:
+    known = [row for row in study.rows if row.transitions is not None]
+    equal = [name for name in NAMES if any(name in row.equal for row in known)]
+    rows = [["environment", "agent", "transitions", *SIZES.values(), *NULL_TITLES]]
+    rows[0] += ["at equal transitions", *equal] if equal else []
+    for row in known:
+        null = row_null(row)
+        sizes = [f"{row.transitions:,}", *(f"{row.distinct.get(size, 0):,}" for size in SIZES)]
+        values = [f"{row.equal[name]:.4g}" if name in row.equal else "" for name in equal]
+        at = [f"{row.equal_transitions:,}" if row.equal_transitions else "", *values] if equal else []
+        rows.append([row.environment, row.agent, *sizes, *(null.get(title, "") for title in NULL_TITLES), *at])
+    yield from ["", *_aligned(rows)] if known else []
+    yield from (f"{row.environment}/{row.agent}: {row.saturation}" for row in known if row.saturation)
+
+
+def row_null(row: StudyRow) -> dict[str, str]:
+    """Return the null and the excess of a row of a study as texts, by title."""
+    known = row.empowerment
+    if known is None or known.null is None or known.band is None or known.p is None:
+        return {}
+    excess = NOT_IDENTIFIABLE if known.excess is None else f"{known.excess:.4g}"
+    null = f"{known.null:.4g} ({known.band[0]:.4g} to {known.band[1]:.4g})"
+    return dict(zip(NULL_TITLES, (null, f"{known.p:.3f}", excess), strict=True))
 
 
 def similarity_lines(record: dict[str, Any]) -> Iterator[str]:

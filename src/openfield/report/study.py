@@ -16,7 +16,7 @@ from openfield.objectives.evaluation import NAMES
 from openfield.objectives.measures.correlations import Correlation
 from openfield.objectives.study.manifest import published
 from openfield.objectives.study.study import REWARD, SIMILARITY, Study
-from openfield.report.objectives import study_record
+from openfield.report.objectives import NULL_TITLES, SIZES, row_null, study_record
 from openfield.report.page import frame_page, write_page
 from openfield.report.tables import draw_table
 
@@ -37,8 +37,21 @@ WORDS = {
 READING = (
     "Entropies and information in nats. Information gain is the paper's: distinct transitions once, per 10^8 steps. "
     "Human similarity is the Jaccard index of images met; the rarefied one draws as many transitions from one as from "
-    "the other. "
+    "the other. {} "
     "Correlations come with Fisher's 95 % interval, or a bootstrap over agents where Fisher's does not apply."
+)
+
+
+RULES = {
+    False: "Here index 0 with several codes counts as all of its images, none of which is an image of the other agent; "
+    "study --compat follows the original's rule instead.",
+    True: "Here, by the original's rule (--compat), index 0 with several codes counts as one image, that of its last "
+    "code.",
+}
+"""Which rule for index 0 the similarities of a study follow, by whether it is the original's."""
+PAPER_RULE = (
+    "The published table, quoted beside them, used the original's rule: index 0 counts as one image, that of its last "
+    "code."
 )
 
 
@@ -86,7 +99,12 @@ def render_study(study: Study, title: str, drawings: Sequence[Drawing] | None = 
     environments = {row.environment for row in study.rows}
     counts = {"environments": len(environments), "rows": len(study.rows), "correlations": len(study.correlations)}
     facts = {name: str(count) for name, count in counts.items()}
-    return frame_page(title, facts, _sections(study, drawings or list(draw_study(study))), READING)
+    return frame_page(title, facts, _sections(study, drawings or list(draw_study(study))), explain_study(study))
+
+
+def explain_study(study: Study) -> str:
+    """Explain how the numbers of a study are read, and by which rule images were compared."""
+    return READING.format(f"{RULES[study.compat]} {PAPER_RULE}")
 
 
 def draw_study(study: Study) -> Iterator[Drawing]:
@@ -138,9 +156,11 @@ def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
     if problems:
         items = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
         yield f'<section class="alert"><h2>Not everything could be computed</h2><ul>{items}</ul></section>'
-    yield f"<section><h2>Objectives</h2>{_rows_table(study)}</section>"
+    yield f"<section><h2>Objectives</h2>{_rows_table(study)}{_counts_table(study)}{_equal_table(study)}</section>"
     if study.correlations:
-        yield f"<section><h2>Correlations</h2>{_paper_table(study)}{_correlation_table(study)}</section>"
+        rules = f"<p>{escape(RULES[study.compat])} {escape(PAPER_RULE)}</p>"
+        tables = f"{_paper_table(study)}{rules}{_correlation_table(study)}"
+        yield f"<section><h2>Correlations</h2>{tables}</section>"
     figures = "".join(
         f"<figure><figcaption>{escape(drawing.title)}</figcaption>{drawing.svg}</figure>" for drawing in drawings
     )
@@ -155,6 +175,38 @@ def _rows_table(study: Study) -> str:
         numbers = (*(row.values.get(name) for name in COLUMNS), rarefied, row.coverage)
         body.append([row.environment, row.agent, *map(_number, numbers)])
     return _table(head, body)
+
+
+def _counts_table(study: Study) -> str:
+    """Draw how much was counted, and empowerment beside its permutation null."""
+    head = ("environment", "agent", "transitions", *SIZES.values(), *NULL_TITLES, "saturation")
+    body = []
+    for row in study.rows:
+        if row.transitions is not None:
+            sizes = [f"{row.transitions:,}", *(f"{row.distinct.get(size, 0):,}" for size in SIZES)]
+            null = row_null(row)
+            told = [null.get(title, "–") for title in NULL_TITLES]
+            body.append([row.environment, row.agent, *sizes, *told, row.saturation or "–"])
+    note = (
+        "The null of empowerment shuffles actions within inputs 200 times: mean and 95 % of the shuffles. The excess "
+        "is the value minus that mean; it is not identifiable where visits are too few to be near the truth."
+    )
+    return f"<h3>Empowerment and its null</h3>{_table(head, body)}<p>{escape(note)}</p>" if body else ""
+
+
+def _equal_table(study: Study) -> str:
+    """Draw entropy and information gain at equal numbers of transitions, at which agents can be compared."""
+    rows = [row for row in study.rows if row.equal]
+    if not rows:
+        return ""
+    names = [name for name in NAMES if any(name in row.equal for row in rows)]
+    head = ("environment", "agent", "transitions", *(WORDS[name] for name in names))
+    body = [
+        [row.environment, row.agent, f"{row.equal_transitions:,}", *(_number(row.equal.get(name)) for name in names)]
+        for row in rows
+    ]
+    note = "Entropy and information gain depend on the number of transitions. Compare agents here, also with random."
+    return f"<h3>At equal numbers of transitions</h3>{_table(head, body)}<p>{escape(note)}</p>"
 
 
 def _paper_table(study: Study) -> str:

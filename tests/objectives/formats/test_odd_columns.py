@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import evaluate, evaluate_file, info_gain_dirichlet, transitions
+from openfield.files import large
+from openfield.files.database import Database, reading
+from openfield.objectives import evaluate, evaluate_file, info_gain_dirichlet, load_table, transitions
+from openfield.objectives.frames import episode_files
 from openfield.objectives.frames.episode_files import read_stretches
 from openfield.objectives.study.study import Study, StudyRow
 from openfield.report.study import render_study
@@ -72,3 +75,72 @@ def test_a_page_says_why_nothing_could_be_drawn_from_a_table():
         environment="maze", agent="ppo", reasons={"rarefied": "a.pkl: Drawing transitions needs whole counts."}
     )
     assert "rarefied similarity a.pkl: Drawing" in render_study(Study(rows=[row], correlations=[]), "A study")
+
+
+def test_actions_of_a_foreign_file_may_be_truth_values(tmp_path):
+    write_parquet(tmp_path / "whole.parquet", COLUMNS)
+    with Database(tmp_path / "t.parquet", tmp_path / "whole.parquet") as base:
+        source = str(tmp_path / "whole.parquet")
+        base.run(
+            "CREATE TABLE t AS SELECT obs, next_obs, action::BOOLEAN AS action, count FROM read_parquet(?)", source
+        )
+        base.write_parquet("SELECT * FROM t", tmp_path / "t.parquet")
+    assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(tmp_path / "whole.parquet").values
+    inputs, actions = np.array([0, 1, 2, 0, 1]), np.array([False, True, True, False, False])
+    assert evaluate(transitions(inputs, actions)).values == evaluate(transitions(inputs, actions.astype(int))).values
+
+
+@pytest.mark.parametrize("command", ["evaluate", "convert", "similarity", "study"])
+def test_foreign_files_of_many_rows_are_read_if_they_are_allowed_to_be(run, tmp_path, monkeypatch, command):
+    """A few kilobytes of equal rows may be gigabytes in memory."""
+    monkeypatch.setattr(large, "MAX_UNPACKED", 1 << 16)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    path = folder / "toy_ppo_shared_disc.parquet"
+    with Database(path) as base:
+        base.write_parquet("SELECT 1 AS obs, 2 AS next_obs, 0 AS action, 1 AS count FROM range(50000)", path)
+    words = {
+        "evaluate": [path],
+        "convert": ["convert", path, tmp_path / "t.parquet"],
+        "similarity": ["similarity", path, path],
+        "study": ["study", folder, "--workers", 0, "-o", tmp_path / "out"],
+    }[command]
+    status, _, said = run(*words)
+    assert status == 2
+    assert "bytes to 1,600,000; refused. If you trust the file, --allow-large reads it." in said
+    assert run(*words, "--allow-large")[0] == (2 if command == "similarity" else 0)  # it has no code book
+
+
+def test_a_foreign_book_of_long_codes_is_none(tmp_path):
+    write_parquet(tmp_path / "t.parquet", COLUMNS)
+    beside = tmp_path / "t.codes.parquet"
+    with Database(beside) as base:
+        base.write_parquet("SELECT repeat('\\x00'::BLOB, 800) AS code, 1 AS \"index\" FROM range(3)", beside)
+    with pytest.raises(InvalidInput, match="no code book"):
+        load_table(tmp_path / "t.parquet")
+
+
+def test_large_frames_that_pack_well_need_only_to_be_allowed(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(large, "MAX_UNPACKED", 1 << 16)
+    np.savez_compressed(tmp_path / "e.npz", observ=np.zeros((4_000, 8, 8)), action=np.arange(4_000) % 2 > 0)
+    words = ("frames", tmp_path / "e.npz", "-o", tmp_path / "t.parquet")
+    status, _, said = run(*words)
+    assert (status, said.endswith("refused. If you trust the file, --allow-large reads it.")) == (2, True)
+    assert run(*words, "--allow-large")[::2] == (0, "")
+    assert evaluate_file(tmp_path / "t.parquet").distinct["actions"] == 2
+    assert run(*words)[0] == 2
+
+
+def test_too_little_memory_is_one_line_with_the_way_out(tmp_path, monkeypatch):
+    def lack(*_):
+        raise MemoryError
+
+    np.savez(tmp_path / "e.npz", observ=np.zeros((4, 8, 8)), action=np.arange(4))
+    monkeypatch.setattr(episode_files, "read_head", lack)
+    with pytest.raises(InvalidInput, match=r"not enough memory to read array 'observ'\. Allow it more \(ulimit -v"):
+        list(read_stretches(tmp_path / "e.npz", "observ", 2))
+    with (
+        pytest.raises(InvalidInput, match=r"t\.parquet: not enough memory to read it\. Allow it more"),
+        reading(tmp_path / "t.parquet", "trouble"),
+    ):
+        raise MemoryError

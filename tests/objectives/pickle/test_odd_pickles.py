@@ -3,13 +3,13 @@
 import pickle
 import pickletools
 import random
-from collections import defaultdict
+from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import load_table
+from openfield.objectives import evaluate, load_table
 from openfield.objectives.pickle import memo
 from openfield.objectives.pickle.reader import read_pickle
 
@@ -17,6 +17,39 @@ from openfield.objectives.pickle.reader import read_pickle
 def save(path, table, protocol=4):
     path.write_bytes(pickle.dumps(table, protocol))
     return path
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("make", [Counter, OrderedDict, lambda table: defaultdict(int, table)])
+def test_mappings_of_the_standard_library_are_tables(tmp_path, make, protocol):
+    counts = {(number % 50, number % 3, number): number + 1 for number in range(3_000)}
+    plain = load_table(save(tmp_path / "plain.pkl", counts, protocol))
+    table = load_table(save(tmp_path / "t.pkl", make(counts), protocol))
+    assert all(np.array_equal(one, other) for one, other in zip(table.columns, plain.columns, strict=True))
+    both = load_table(save(tmp_path / "b.pkl", (make(counts), make({2**100 + n: n for n in range(40)})), protocol))
+    assert both.book.codes == [2**100 + n for n in range(40)]
+    bare = tmp_path / "bare.pkl"
+    bare.write_bytes(pickletools.optimize((tmp_path / "t.pkl").read_bytes()))
+    assert np.array_equal(load_table(bare).count, plain.count)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_actions_may_be_truth_values(tmp_path, protocol):
+    counts = {(number, number % 3 > 0, number // 2): 2 for number in range(2_000)}
+    table = load_table(save(tmp_path / "t.pkl", counts, protocol))
+    assert table.action.tolist() == [int(action) for _, action, _ in counts]
+    assert evaluate(table).values == evaluate(dict.fromkeys(counts, 2)).values
+    if protocol > 2:
+        numpy = {(number, np.bool(action), then): count for (number, action, then), count in counts.items()}
+        assert load_table(save(tmp_path / "n.pkl", numpy, protocol)).action.tolist() == table.action.tolist()
+        assert evaluate(numpy).values == evaluate(table).values
+
+
+def test_only_actions_may_be_truth_values(tmp_path):
+    for wrong in ({(True, 1, 2): 3}, {(1, 1, False): 3}, {(1, 1, 2): True}):
+        for protocol in (0, 2, 4):
+            with pytest.raises(InvalidInput, match=r"three integers|not a number"):
+                load_table(save(tmp_path / "t.pkl", wrong, protocol))
 
 
 def test_codes_of_600_digits_reach_beyond_a_window(tmp_path):

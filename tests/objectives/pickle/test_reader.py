@@ -265,8 +265,20 @@ def hostile_files(mark):
     yield "one at a time", b"\x80\x02}" + b"K\x01K\x02K\x03\x87K\x04s" * 100_000 + b"0."
     yield "nested maps", b"}K\x01" * 300_000
     yield "list", pickle.dumps([1, 2, 3])
-    yield "counter", pickle.dumps(Counter({(1, 2, 3): 4}))
-    yield "ordered", pickle.dumps(OrderedDict({(1, 2, 3): 4}))
+    yield "a Counter of a text", b"\x80\x02ccollections\nCounter\nX\x03\x00\x00\x00abc\x85R."
+    yield "a Counter of nothing", b"\x80\x02ccollections\nCounter\n)R."
+    yield "a Counter of system", b"\x80\x02ccollections\nCounter\ncos\nsystem\n\x85R."
+    counter = pickle.dumps(Counter({(1, 2, 3): 4}), 2)
+    yield "entries after a Counter", counter[:-1] + b"K\x01K\x02K\x05\x87K\x04s."
+    yield "a batch after a Counter", counter[:-1] + b"(K\x01K\x02K\x05\x87K\x04u."
+    yield "a Counter of a Counter", b"\x80\x02ccollections\nCounter\n" + counter[2:-1] + b"\x85R."
+    yield "a Counter of a pair", b"\x80\x02ccollections\nCounter\n}}\x86R."
+    yield "a state for a Counter", counter[:-1] + b"}b."
+    yield "an OrderedDict of pairs", b"\x80\x02ccollections\nOrderedDict\n}\x85R."
+    yield "a state for an OrderedDict", pickle.dumps(OrderedDict({(1, 2, 3): 4}), 2)[:-1] + b"}b."
+    yield "a dotted Counter", b"\x80\x04\x8c\x0bcollections\x8c\x0eCounter.update\x93}\x85R."
+    yield "a chain of maps", b"\x80\x02ccollections\nChainMap\n}\x85R."
+    yield "a NumPy truth value of 2", pickle.dumps({(1, np.True_, 2): 3}, 4).replace(b"C\x01\x01", b"C\x01\x02")
     yield "array", pickle.dumps(np.arange(10))
     yield "short keys", pickle.dumps({(1, 2): 3})
     yield "text keys", pickle.dumps({("a", 1, 2): 3})

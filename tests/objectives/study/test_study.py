@@ -1,3 +1,4 @@
+import json
 import math
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures.process import BrokenProcessPool
@@ -72,7 +73,7 @@ def test_a_study_of_a_folder(folder, tmp_path):
     seen = []
     study = run_study(find_entries(folder), tmp_path / "cache", progress=lambda *state: seen.append(state), draws=50)
     assert len(study.rows) == 12
-    assert seen[-1] == (24, 24)
+    assert seen[-1] == (36, 36)
     row = next(row for row in study.rows if (row.environment, row.agent) == ("toy", "ppo"))
     from openfield.objectives import evaluate_file, load_table
 
@@ -278,6 +279,48 @@ def test_a_lack_of_memory_is_a_problem_of_one_task(folder, monkeypatch):
     def lack(path, **options):
         raise MemoryError
 
-    monkeypatch.setattr(module, "evaluate_file", lack)
+    monkeypatch.setattr(module, "open_table", lack)
     (entry,) = [entry for entry in find_entries(folder) if (entry.environment, entry.agent) == ("toy", "ppo")]
     assert "not enough memory; fewer --workers" in run_study([entry], folder / "cache").rows[0].problems[0]
+
+
+def test_the_rule_for_buckets_may_be_the_originals(tmp_path, run):
+    """Index 0 stands for two images: the exact rule counts both, the original's one, its last."""
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    dump(tables / "toy_human_human_disc.pkl", ({(1, 0, 2): 3, (2, 0, 1): 1}, {50: 1, 60: 2}))
+    dump(tables / "toy_ppo_human_disc.pkl", ({(0, 0, 1): 2, (1, 0, 0): 1}, {70: 0, 80: 0, 50: 1}))
+    rows = []
+    for flags, rule in (((), "exact"), (("--compat",), "original")):
+        status, output, _ = run("study", tables, "--workers", 0, "--json", "-o", tmp_path / "out", *flags)
+        record = json.loads(output)
+        assert (status, record["similarity_rule"], record["paper_similarity_rule"]) == (0, rule, "original")
+        (row,) = [row for row in record["rows"] if row["agent"] == "ppo"]
+        rows.append(row["values"]["human_similarity"])
+        page = (tmp_path / "out" / "study.html").read_text()
+        assert "The published table, quoted beside them, used the original" in page
+        assert ("by the original&#x27;s rule (--compat)" in page) is bool(flags)
+    assert rows == [1 / 4, 1 / 3]
+    assert "similarity by the original's rule" in run("study", tables, "--workers", 0, "--compat")[1]
+
+
+def test_agents_stand_beside_random_at_equal_numbers(tmp_path, run):
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    for agent, inputs, times in (("ppo", 5, 400), ("random", 8, 3)):
+        counts = {(o, a, (o + a) % inputs): times for o in range(inputs) for a in range(3)}
+        dump(tables / f"toy_{agent}_shared_disc.pkl", counts)
+    (tables / "study.toml").write_text("agents = []\n[environments.toy]\nnum_obs = 10\n")
+    record = json.loads(run("study", tables, "--workers", 0, "--json", "-o", tmp_path / "out")[1])
+    ppo, random = record["rows"]
+    assert ppo["equal_transitions"] == random["equal_transitions"] == 72
+    assert random["equal"]["input_entropy"] == random["values"]["input_entropy"]
+    assert ppo["equal"]["info_gain_dirichlet"] <= ppo["values"]["info_gain_dirichlet"]
+    assert ppo["empowerment"]["excess"] == pytest.approx(math.log(3), rel=0.05)
+    assert random["empowerment"]["excess"] is None
+    assert ppo["distinct"] == {"inputs": 5, "sources": 5, "actions": 3, "pairs": 15, "moves": 15, "transitions": 15}
+    page = (tmp_path / "out" / "study.html").read_text()
+    assert "At equal numbers of transitions" in page
+    assert "not identifiable" in page
+    lines = run("study", tables, "--workers", 0)[1].splitlines()
+    assert any("permutation null" in line and "at equal transitions" in line for line in lines)

@@ -15,6 +15,7 @@ import numpy as np
 
 from openfield.errors import InvalidInput
 from openfield.files.database import Database, quoted, reading
+from openfield.files.large import ALLOW_LARGE, check_size
 from openfield.objectives.tables.checks import BEYOND_64_BITS, FRACTIONS, MAX_INT64, wrong_count
 from openfield.objectives.tables.codes import CodeBook
 from openfield.objectives.tables.rows import Array, Rows
@@ -25,6 +26,12 @@ SCHEMA = 1
 """Raised when older versions can no longer read what newer ones write."""
 FIELDS = ("obs", "next_obs", "action", "count")
 WHOLE = {f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")}
+ALSO = {"count": {"FLOAT", "DOUBLE"}, "action": {"BOOLEAN"}}
+"""What columns may hold beside whole numbers."""
+ROW_BYTES = 32
+"""Bytes of a row in memory, or in the temporary files of a table that must be sorted: four numbers."""
+MAX_CODE_BYTES = 256
+"""Bytes of an image code: 16 x 16 pixels in 256 levels."""
 UNREADABLE, DAMAGED = "cannot be read as Parquet", "the file is damaged"
 
 
@@ -57,9 +64,19 @@ def opened(path: Path) -> Iterator[Database]:
     """
     with Database(path, book_path(path)) as base:
         with reading(path, UNREADABLE):
-            base.row("SELECT num_rows FROM parquet_file_metadata(?)", base.name_of(path))
+            check_row_count(base, path, ROW_BYTES)
         with reading(path, DAMAGED):
             yield base
+
+
+def check_row_count(base: Database, path: Path, row: int) -> None:
+    """Refuse a file that has far more rows than its size can earn; each takes so many bytes in memory or on disk.
+
+    Raises:
+        InvalidInput: It is refused.
+    """
+    (rows,) = base.row("SELECT num_rows FROM parquet_file_metadata(?)", base.name_of(path))
+    check_size(path, path.stat().st_size, int(rows) * row, ALLOW_LARGE)
 
 
 def read_header(path: Path) -> Header | None:
@@ -93,9 +110,10 @@ def rows_in(base: Database, path: Path) -> str:
     for name in FIELDS:
         if name not in kinds:
             raise InvalidInput(f"{path}: no column {name}; a table has {', '.join(FIELDS)}.")
-        if kinds[name] not in (WHOLE | {"FLOAT", "DOUBLE"} if name == "count" else WHOLE):
+        if kinds[name] not in WHOLE | ALSO.get(name, set()):
             raise _wrong_column(path, name, kinds[name].lower())
-    return f"SELECT {', '.join(FIELDS)} FROM read_parquet({quoted(base.name_of(path))})"
+    fields = (f"{name}::TINYINT AS {name}" if kinds[name] == "BOOLEAN" else name for name in FIELDS)
+    return f"SELECT {', '.join(fields)} FROM read_parquet({quoted(base.name_of(path))})"
 
 
 class RowFacts(NamedTuple):
@@ -122,6 +140,7 @@ def open_rows(base: Database, number: int, table: Path, name: Path) -> RowFacts:
     Raises:
         InvalidInput: A count is no number from 0 on, or rows are not in the order the file says they are.
     """
+    check_row_count(base, table, ROW_BYTES)
     header = header_in(base, table) or Header(ordered=False)
     base.run(f"CREATE VIEW all{number} AS {rows_in(base, table)}")
     fractions = base.row(f"SELECT any_value(typeof(count)) FROM all{number}")[0] in ("DOUBLE", "FLOAT")
@@ -251,7 +270,8 @@ def codes_in(base: Database, path: Path) -> str:
             'count(*) FILTER (code IS NULL OR "index" IS NULL) FROM read_parquet(?)',
             base.name_of(path),
         )
-        if not gaps and low == high and (low or 8) % 8 == 0:
+        if not gaps and low == high and (low or 8) % 8 == 0 and (low or 8) <= MAX_CODE_BYTES:
+            check_row_count(base, path, MAX_CODE_BYTES)
             order = " ORDER BY place" if "place" in kinds else ""
             return f'SELECT code, "index" FROM read_parquet({quoted(base.name_of(path))}){order}'
     raise InvalidInput(f"{path}: no code book; it has columns code, of whole 64-bit words, and index.")

@@ -14,8 +14,16 @@ from typing import IO, Any
 
 import numpy as np
 
-from openfield.errors import InvalidInput
-from openfield.files.arrays import UNREADABLE, check_unpacked, describe_damage, opening_picture, read_arrays, read_head
+from openfield.errors import MORE_MEMORY, InvalidInput
+from openfield.files.arrays import (
+    UNREADABLE,
+    check_unpacked,
+    describe_damage,
+    opening_picture,
+    read_arrays,
+    read_head,
+)
+from openfield.files.large import ALLOW_LARGE
 from openfield.objectives.frames.encode import grey
 from openfield.objectives.tables.histograms import Array
 
@@ -73,11 +81,13 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
     try:
         with zipfile.ZipFile(path) as archive:
             info = archive.getinfo(f"{name}.npy")
-            check_unpacked(path, [info])
+            check_unpacked(path, [info], ALLOW_LARGE)
             with archive.open(info) as file:
                 yield file, info.file_size
     except KeyError:
         raise InvalidInput(f"{path}: no array '{name}'; it has {listed(member_names(path))}.") from None
+    except MemoryError:
+        raise InvalidInput(f"{path}: not enough memory to read array '{name}'. {MORE_MEMORY}") from None
     except UNREADABLE as error:
         raise InvalidInput(f"{path}: array '{name}' cannot be read ({describe_damage(error)}).") from None
 

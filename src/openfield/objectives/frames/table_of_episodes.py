@@ -322,7 +322,7 @@ def _first_of(path: Path, names: Sequence[str], wanted: Sequence[str]) -> str:
 
 
 def _whole(actions: Array, path: Path) -> Array:
-    if actions.ndim != 1 or actions.dtype.kind not in "iu":
+    if actions.ndim != 1 or actions.dtype.kind not in "biu":
         raise InvalidInput(f"{path}: actions must be whole numbers, one per frame; these are {actions.dtype}.")
     if len(actions) and int(actions.max()) > MAX_INT64:
         raise InvalidInput(f"{path}: action {actions.max()} is beyond 64 bits.")

@@ -42,11 +42,13 @@ ALLOWED = {
     Name("numpy._core.multiarray", "scalar"): "scalar",
     Name("numpy", "dtype"): "dtype",
     Name("collections", "defaultdict"): "defaultdict",
+    Name("collections", "OrderedDict"): "OrderedDict",
+    Name("collections", "Counter"): "Counter",
     Name("builtins", "int"): "int",
 }
 OLD_NAMES = {Name("__builtin__", "int"): Name("builtins", "int"), Name("__builtin__", "long"): Name("builtins", "int")}
 """Names as protocols 0 to 2 spell them, in Python 2 and 3."""
-KINDS = {kind: np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
+KINDS = {kind: np.dtype(kind) for kind in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
 
 
 def allowed_name(module: Any, name: Any, protocol: int) -> Name:
@@ -73,6 +75,8 @@ def make_scalar(arguments: tuple[Any, ...]) -> int | float:
     form, swapped = KINDS[kind.kind], kind.order == ">"
     if len(raw) != form.itemsize:
         raise Refused(f"a NumPy number of {len(raw)} bytes where {form.itemsize} belong")
+    if form.kind == "b" and raw not in (b"\0", b"\1"):
+        raise Refused("a NumPy truth value that is neither 0 nor 1")
     if form.kind != "f":
         return int.from_bytes(raw, "big" if swapped else "little", signed=form.kind == "i")
     value: float = np.frombuffer(raw, form.newbyteorder(kind.order))[0].item()

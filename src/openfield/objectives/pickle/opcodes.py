@@ -34,7 +34,7 @@ SHORT = 50
 MAX_SHORT = 1_000
 """How many shorter batches may come one after the other."""
 MAX_NAMES = 100
-"""Names and dtypes in a file; there are five names and twenty dtypes."""
+"""Names and dtypes in a file; there are seven names and twenty-one dtypes."""
 MAX_OBJECTS = 1 << 16
 """Texts, names and single bytes in the memo. Python has each of the 256 single bytes once."""
 MAX_NUMBERS = 1 << 12
@@ -133,7 +133,7 @@ def _above_mark(state: PickleState, *, batch: bool = False) -> list[Any]:
 def _set_item(state: PickleState, data: bytes, at: int) -> int:
     """Set one item. Binary pickles do so where a batch has only one, protocol 0 for each."""
     value, key, mapping = state.stack.pop(), state.stack.pop(), state.stack[-1]
-    if type(mapping) is Mapping and mapping.kind == "table":
+    if type(mapping) is Mapping and mapping.kind == "table" and mapping.open:
         state.keys.append(key)
         state.counts.append(value)
     else:
@@ -161,6 +161,8 @@ def set_items(state: PickleState, mapping: Any, items: list[Any]) -> None:
     """Gather entries for a mapping, whose first key decides what it holds. They are checked when they are taken."""
     if not isinstance(mapping, Mapping) or len(items) % 2:
         raise Refused("entries for something that is not a mapping")
+    if not mapping.open:
+        raise Refused("entries for a mapping of which a Counter was made before")
     if not items:
         return
     mapping.kind = mapping.kind or ("table" if type(items[0]) is tuple else "book")
@@ -209,11 +211,18 @@ def _reduce(state: PickleState, data: bytes, at: int) -> int:
     elif role == "dtype":
         _count_names(state)
         state.stack.append(make_dtype(arguments))
-    elif role == "defaultdict" and arguments in ((), (Name("builtins", "int"),)):
+    elif arguments in _EMPTY.get(role, ()):
         state.stack.append(_new_mapping(state))
+    elif role == "Counter" and len(arguments) == 1 and isinstance(arguments[0], Mapping) and arguments[0].open:
+        arguments[0].open = False
+        state.stack.append(arguments[0])
     else:
         raise Refused(f"a call of {function.module}.{function.name}")
     return at
+
+
+_EMPTY: dict[str, tuple[Any, ...]] = {"defaultdict": ((), (Name("builtins", "int"),)), "OrderedDict": ((),)}
+"""The arguments with which mappings begin empty; their entries follow."""
 
 
 def _read_number(state: PickleState, data: bytes, at: int, end: int) -> int:
@@ -398,7 +407,8 @@ _REAL = re.compile(r"-?([0-9]{1,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,5})?|inf|nan)"
 def _int_text(state: PickleState, data: bytes, at: int) -> int:
     text, end = read_line(data, at)
     if text in ("00", "01"):
-        raise Refused("a truth value where a number should be")
+        state.stack.append(text == "01")
+        return end
     return _push_text(state, text, _WHOLE, end)
 
 

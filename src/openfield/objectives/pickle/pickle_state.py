@@ -7,6 +7,8 @@ from typing import Any
 from openfield.objectives.pickle.memo import Memo
 from openfield.objectives.pickle.numpy_scalars import Refused, shown
 
+ACTION = 1
+"""The part of a key that may be a truth value: the action of an agent that has two."""
 MARK, BATCH = object(), object()
 """A mark on the stack, and one that opened a batch of which entries were taken: only SETITEMS may end it."""
 
@@ -14,10 +16,12 @@ MARK, BATCH = object(), object()
 class Mapping:
     """A dictionary of the file. It knows what kind of entries it holds, not the entries."""
 
-    __slots__ = ("kind",)
+    __slots__ = ("kind", "open")
 
     def __init__(self) -> None:
         self.kind = ""
+        self.open = True
+        """False once a Counter was made of it, which holds what it held then."""
 
     def __repr__(self) -> str:
         return "a mapping"
@@ -62,6 +66,8 @@ class PickleState:
         if set(map(type, keys)) != {tuple} or set(map(len, keys)) != {3}:
             raise _wrong_key(keys)
         parts = list(zip(*keys, strict=True))
+        if bool in set(map(type, parts[ACTION])):
+            parts[ACTION] = tuple(int(part) if type(part) is bool else part for part in parts[ACTION])
         if any(set(map(type, part)) != {int} for part in parts):
             raise _wrong_key(keys)
         if not set(map(type, counts)) <= {int, float}:

@@ -1,4 +1,4 @@
-"""Read published pickles without running anything: a few opcodes, five names, integers out.
+"""Read published pickles without running anything: a few opcodes, seven names, integers out.
 
 `template_reader` reads the long uniform stretches of a file, the steps of `opcodes` what lies between.
 """
@@ -165,6 +165,8 @@ class _Machine:
         """Return the table for which a batch of entries begins here, if one does."""
         stack = self.state.stack
         if len(stack) < 2 or not isinstance(stack[-2], Mapping) or len(self.state.mappings) == 2:
+            return None
+        if not stack[-2].open:
             return None
         return stack[-2] if stack[-2].kind != "book" else None
 

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -21,17 +21,25 @@ import msgspec
 
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.files.atomic import replacing
-from openfield.objectives.evaluation import NAMES, evaluate_file
-from openfield.objectives.formats.large_tables import pair_files, summarise_file
+from openfield.files.large import allowing_large
+from openfield.objectives.evaluation import NAMES, evaluate
+from openfield.objectives.formats.large_tables import open_table, pair_files, summarise_file
 from openfield.objectives.formats.load import content_hash
+from openfield.objectives.intervals import count_table, objectives_at
 from openfield.objectives.measures.correlations import Correlation, Observation, correlate
+from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
 from openfield.objectives.measures.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
 from openfield.objectives.measures.similarity import similarity_of
 from openfield.objectives.study.manifest import HUMAN, Entry
+from openfield.objectives.tables.table import Table
 from openfield.runner.processes import end_with_parent, undisturbed
 
-CACHE_VERSION = 4
+CACHE_VERSION = 5
 """Raised whenever the same files would give other numbers than before."""
+MAX_SHUFFLED = 1_000_000
+"""Transitions of a table up to which the permutation null of empowerment is computed."""
+MAX_THINNED = 1_000_000
+"""Rows of a table up to which values at equal numbers of transitions are computed."""
 REWARD, SIMILARITY = "task_reward", "human_similarity"
 
 
@@ -48,6 +56,16 @@ class StudyRow(msgspec.Struct, frozen=True, kw_only=True):
     coverage: float | None = None
     """Good-Turing estimate of how much of what it would ever meet the agent has met."""
     transitions: int | float | None = None
+    distinct: dict[str, int] = {}
+    """Numbers of different inputs, actions, pairs, moves and transitions."""
+    empowerment: EmpowermentEstimate | None = None
+    """Empowerment beside its permutation null; None for tables of more than 1,000,000 transitions."""
+    saturation: str = ""
+    """Says in words that inputs hardly repeat."""
+    equal_transitions: int | None = None
+    """As many transitions as every table of the environment has."""
+    equal: dict[str, float] = {}
+    """Entropy and information gain at that number of transitions."""
     problems: tuple[str, ...] = ()
     """What is wrong with its files, or with what is said of them."""
     reasons: dict[str, str] = {}
@@ -59,20 +77,38 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: list[StudyRow]
     correlations: list[Correlation]
+    compat: bool = False
+    """Whether images were compared by the original's rule for index 0."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """How a study is made."""
+
+    compat: bool = False
+    """Whether images are compared by the original's rule for index 0."""
+    allow_large: bool = False
+    """Whether files are read whose content is far larger than the file."""
 
 
 class StudyTask(msgspec.Struct, frozen=True):
-    """What one process does: evaluate a table, or compare it with the human's."""
+    """What one process does: evaluate a table, at a number of transitions or all, or compare it with the human's."""
 
     kind: str
     paths: tuple[Path, ...]
     num_obs: int | None = None
     num_actions: int | None = None
+    number: int | None = None
+    """Transitions, of the kind `equal`."""
+    asked: Asked = Asked()
+
+
+PLAIN = Asked()
 
 
 def run_study(
     entries: Sequence[Entry],
     cache: Path,
+    asked: Asked = PLAIN,
     *,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -83,18 +119,47 @@ def run_study(
     Args:
         entries: The agents, from `find_entries`.
         cache: A folder for results by content; a study that was stopped goes on from it.
+        asked: How the study is made.
         workers: Processes.
         progress: Called with the number of tasks done and of all tasks.
         draws: Of bootstrap and permutations.
     """
-    tasks = {task: None for entry in entries for task in _tasks(entry)}
+    tasks = {task: None for entry in entries for task in _tasks(entry, asked)}
     results: dict[StudyTask, dict[str, Any]] = {}
-    for task, result in _run_all(list(tasks), cache, workers):
-        results[task] = result
-        if progress is not None:
-            progress(len(results), len(tasks))
-    rows = [_row(entry, results) for entry in entries if any(_tasks(entry)) or _lacks_reference(entry)]
-    return Study(rows=rows, correlations=correlate_rows(rows, draws))
+
+    def run(tasks: Sequence[StudyTask], total: int) -> None:
+        for task, result in _run_all(tasks, cache, workers):
+            results[task] = result
+            if progress is not None:
+                progress(len(results), total)
+
+    run(list(tasks), len(tasks))
+    thinned = _equal_tasks(tasks, entries, results)
+    run(list(thinned.values()), len(tasks) + len(thinned))
+    rows = [
+        _row(entry, asked, results, thinned)
+        for entry in entries
+        if any(_tasks(entry, asked)) or _lacks_reference(entry)
+    ]
+    return Study(rows=rows, correlations=correlate_rows(rows, draws), compat=asked.compat)
+
+
+def _equal_tasks(
+    tasks: Iterable[StudyTask], entries: Sequence[Entry], results: Mapping[StudyTask, dict[str, Any]]
+) -> dict[Path, StudyTask]:
+    """Return what computes the values of all tables of an environment at as many transitions as the shortest has."""
+    places = {entry.shared: entry.environment for entry in entries if entry.shared}
+    found: dict[str, list[tuple[StudyTask, int]]] = {}
+    for task in tasks:
+        number = results[task].get("transitions") if task.kind == "evaluate" else None
+        if isinstance(number, int):
+            found.setdefault(places[task.paths[0]], []).append((task, number))
+    return {
+        task.paths[0]: msgspec.structs.replace(task, kind="equal", number=min(number for _, number in group))
+        for group in found.values()
+        if len(group) > 1
+        for task, _ in group
+    }
 
 
 def correlate_rows(rows: Sequence[StudyRow], draws: int = 1000) -> list[Correlation]:
@@ -115,18 +180,19 @@ def correlate_rows(rows: Sequence[StudyRow], draws: int = 1000) -> list[Correlat
 def work(task: StudyTask) -> dict[str, Any]:
     """Do one task; what goes wrong is part of the result."""
     try:
-        return _evaluate(task) if task.kind == "evaluate" else _compare(task)
+        with allowing_large(task.asked.allow_large):
+            return _WORK[task.kind](task)
     except OpenfieldError as error:
         return {"problem": str(error)}
     except MemoryError:
         return {"problem": f"{_named(task)}: not enough memory; fewer --workers need less."}
 
 
-def _tasks(entry: Entry) -> Iterator[StudyTask]:
+def _tasks(entry: Entry, asked: Asked) -> Iterator[StudyTask]:
     if entry.shared:
-        yield StudyTask("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions)
+        yield StudyTask("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions, asked=asked)
     if entry.human and entry.reference and entry.human != entry.reference:
-        yield StudyTask("compare", (entry.reference, entry.human))
+        yield StudyTask("compare", (entry.reference, entry.human), asked=asked)
 
 
 def _lacks_reference(entry: Entry) -> bool:
@@ -208,7 +274,8 @@ def _place(task: StudyTask, cache: Path, hashes: Callable[[Path], str]) -> Path 
         parts = [hashes(path) for path in task.paths]
     except InvalidInput:
         return None
-    key = "|".join([str(CACHE_VERSION), task.kind, *parts, str(task.num_obs), str(task.num_actions)])
+    how = (task.num_obs, task.num_actions, task.number, task.kind == "compare" and task.asked.compat)
+    key = "|".join([str(CACHE_VERSION), task.kind, *parts, *map(str, how)])
     return cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
 
 
@@ -220,12 +287,31 @@ def _read_cached(place: Path | None) -> dict[str, Any] | None:
 
 
 def _evaluate(task: StudyTask) -> dict[str, Any]:
-    found = evaluate_file(task.paths[0], num_obs=task.num_obs, num_actions=task.num_actions)
-    return {"values": found.values, "transitions": found.n, "reasons": found.reasons, "faults": found.faults}
+    table = open_table(task.paths[0])
+    found = evaluate(table, num_obs=task.num_obs, num_actions=task.num_actions)
+    few = isinstance(table, Table) and (table.num_actions == 1 or table.counts.total <= MAX_SHUFFLED)
+    known = estimate_empowerment(table.columns, table.counts) if isinstance(table, Table) and few else None
+    return {
+        "values": found.values,
+        "transitions": found.n,
+        "distinct": found.distinct,
+        "empowerment": msgspec.to_builtins(known),
+        "saturation": describe_saturation(table.counts),
+        "reasons": found.reasons,
+        "faults": found.faults,
+    }
+
+
+def _thin(task: StudyTask) -> dict[str, Any]:
+    """Compute the values of a table at a number of transitions; none if it is large."""
+    table = open_table(task.paths[0])
+    if not isinstance(table, Table) or len(table.obs) > MAX_THINNED or task.number is None:
+        return {"values": {}}
+    return {"values": objectives_at([count_table(table)], task.number, task.num_obs)}
 
 
 def _compare(task: StudyTask) -> dict[str, Any]:
-    pairs = pair_files(*task.paths)
+    pairs = pair_files(*task.paths, compat=task.asked.compat)
     found = similarity_of(pairs)
     try:
         rarefied, reasons = rarefy_pairs(pairs), {}
@@ -240,8 +326,14 @@ def _compare(task: StudyTask) -> dict[str, Any]:
     }
 
 
-def _row(entry: Entry, results: Mapping[StudyTask, dict[str, Any]]) -> StudyRow:
-    parts = {task.kind: results[task] for task in _tasks(entry)}
+_WORK = {"evaluate": _evaluate, "equal": _thin, "compare": _compare}
+
+
+def _row(
+    entry: Entry, asked: Asked, results: Mapping[StudyTask, dict[str, Any]], thinned: Mapping[Path, StudyTask]
+) -> StudyRow:
+    parts = {task.kind: results[task] for task in _tasks(entry, asked)}
+    at = thinned.get(entry.shared) if entry.shared else None
     evaluated, compared = parts.get("evaluate", {}), parts.get("compare", {})
     values: dict[str, float | None] = dict.fromkeys(NAMES) | evaluated.get("values", {})
     values |= {REWARD: entry.reward, SIMILARITY: compared.get("jaccard")}
@@ -258,6 +350,11 @@ def _row(entry: Entry, results: Mapping[StudyTask, dict[str, Any]]) -> StudyRow:
         rarefied=msgspec.convert(compared.get("rarefied", []), list[RarefiedJaccard]),
         coverage=compared.get("coverage"),
         transitions=evaluated.get("transitions"),
+        distinct=evaluated.get("distinct") or {},
+        empowerment=msgspec.convert(evaluated.get("empowerment"), EmpowermentEstimate | None),
+        saturation=evaluated.get("saturation", ""),
+        equal_transitions=at.number if at else None,
+        equal=results[at].get("values", {}) if at else {},
         problems=tuple(problems),
         reasons={} if problems else reasons,
     )

@@ -118,7 +118,9 @@ def _rounded(counts: Array, name: str) -> Array:
 def plain_key(key: Any) -> tuple[int, int, int]:
     """Return a key of a mapping as three plain integers."""
     try:
-        obs, action, next_obs = map(operator.index, key)
+        obs, action, next_obs = key
+        action = bool(action) if isinstance(action, np.bool) else action
+        obs, action, next_obs = map(operator.index, (obs, action, next_obs))
     except (TypeError, ValueError):
         raise InvalidInput(f"table: key {key!r} is not a tuple of three integers.") from None
     return obs, action, next_obs

@@ -42,6 +42,7 @@ def transitions(
         raise InvalidInput(
             f"There are {inputs.shape} inputs and {taken.shape} actions; one action per frame is needed."
         )
+    taken = taken.astype(np.int64) if taken.dtype.kind == "b" else taken
     for column, name in ((inputs, "Inputs"), (taken, "Actions")):
         if len(column) and column.dtype.kind not in "iu":
             raise InvalidInput(f"{name} must be whole numbers; these are {column.dtype}.")
