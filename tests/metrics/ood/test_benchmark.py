@@ -131,6 +131,7 @@ def test_unknown_samples_of_the_known_set_and_your_own_confidences(sets) -> None
         ({"near": [SampleSet("far average", None, np.zeros((3, 8)))]}, "Rename it"),
         ({"near": [SampleSet("a", None, np.zeros((0, 8)))]}, "a has no samples"),
         ({"near": [SampleSet("a", None, np.full((3, 8), np.nan))]}, "a: row 0 of features"),
+        ({"train": SampleSet("train", None, np.zeros((2, 8)), np.array([0, -1]))}, "training samples must be known"),
         ({"near": [SampleSet("a", None, None, np.zeros(3, int))]}, "No detector can be scored: msp needs"),
     ],
 )

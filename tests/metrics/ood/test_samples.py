@@ -42,6 +42,7 @@ def test_sets_are_read_from_archives_arrays_and_folders(tmp_path: Path) -> None:
         ("a.npz", {"logits": LOGITS[0]}, "a table of samples x columns, not of shape"),
         ("a.npz", {"labels": [0.5, 1]}, "row 0 holds 0.5"),
         ("a.npz", {"logits": LOGITS.astype("U3")}, "logits holds no numbers"),
+        ("a.npz", {"labels": [1e300]}, "labels must be at most"),
         ("a.npz", {"labels": [[1]]}, "flat array of whole numbers"),
     ],
 )

@@ -127,7 +127,7 @@ def _split(text: str) -> tuple[str, Path]:
 def _print(
     style: Format, table: Benchmark, comparison: DetectorComparison | None, measures: tuple[str, ...], digits: int
 ) -> None:
-    from openfield.console import print_json, print_table
+    from openfield.console import escape_controls, print_json, print_table
     from openfield.metrics.ood.benchmark import LOWER_IS_BETTER, MEASURES
     from openfield.metrics.ood.resampling import RESAMPLED
     from openfield.report import score_table
@@ -144,15 +144,16 @@ def _print(
     if comparison is not None and comparison.differences and resampled:
         against = f"Differences from {score_table.title_of(comparison.reference)}"
         tables.append((against, score_table.comparison_cells(comparison, table.columns, resampled, digits)))
+    blocks: list[str] = []
     for title, cells in tables:
-        if style == "latex":
-            print(score_table.write_latex(cells, title))
-        else:
+        if style == "text":
             print(title)
-            print(f"\n{score_table.write_markdown(cells)}" if style == "markdown" else "", end="")
-            if style == "text":
-                print_table(cells[0], cells[1:])
-        print()
+            print_table(cells[0], cells[1:])
+            print()
+        elif style == "latex":
+            blocks.append(f"{score_table.write_latex(cells, title)}\n")
+        else:
+            blocks.append(f"{title}\n\n{score_table.write_markdown(cells)}\n")
     sign = "% " if style == "latex" else ""
-    for line in score_table.list_remarks(table, comparison):
-        print(f"{sign}{line}")
+    blocks += [f"{sign}{line}" for line in score_table.list_remarks(table, comparison)]
+    print(escape_controls("\n".join(blocks)))

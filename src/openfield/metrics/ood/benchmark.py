@@ -209,6 +209,8 @@ def _check_sets(sets: Sequence[SampleSet], train: SampleSet | None) -> None:
             raise InvalidInput(
                 f"Two sets are called '{one.name}', or it is a name of a column. Rename it: --near other=FILE"
             )
+    if train is not None and not train.known.all():
+        raise InvalidInput(f"{train.name}: training samples must be known; some have label -1.")
     for name in ("logits", "features"):
         widths = {
             len(a[0]): one.name for one in (*sets, *([train] if train else [])) if (a := getattr(one, name)) is not None

@@ -20,15 +20,14 @@ MAX_QUANTILE = 1 << 26
 
 def fit_mahalanobis(train: SampleSet) -> ScoreSamples:
     """Score by the negative squared Mahalanobis distance to the nearest class mean, with one covariance for all."""
-    means = _class_means(train)
+    classes, means = _class_means(train)
     spread = np.zeros((train.width,) * 2)
     for _, (features, labels) in train.parts("features", "labels"):
-        rest = features[labels >= 0] - means[labels[labels >= 0]]
+        rest = features - means[np.searchsorted(classes, labels)]
         spread += rest.T @ rest
-    whiten = _inverse_root(spread / max(int(train.known.sum()), 1))
-    present = np.flatnonzero(~np.isnan(means[:, 0]))
-    centre = means[present].mean(axis=0)
-    middles = (means[present] - centre) @ whiten
+    whiten = _inverse_root(spread / len(train))
+    centre = means.mean(axis=0)
+    middles = (means - centre) @ whiten
 
     def score(features: Floats, _: Any) -> Floats:
         rows = (features - centre) @ whiten
@@ -144,15 +143,13 @@ def check_percentile(name: str, percentile: float) -> None:
         raise InvalidInput(f"{name} takes a percentile from 0 to 100, not {percentile}.")
 
 
-def _class_means(train: SampleSet) -> Floats:
-    """Return the mean features of every class, NaN for one without samples."""
-    classes = int(train.take("labels").max(initial=-1)) + 1
-    sums, counts = np.zeros((classes, train.width)), np.zeros(classes)
+def _class_means(train: SampleSet) -> tuple[NDArray[Any], Floats]:
+    """Return the classes that occur, and the mean features of each."""
+    classes, counts = np.unique(train.take("labels"), return_counts=True)
+    sums = np.zeros((len(classes), train.width))
     for _, (features, labels) in train.parts("features", "labels"):
-        add_by_class(sums, features[labels >= 0], labels[labels >= 0])
-        counts += np.bincount(labels[labels >= 0], minlength=classes)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums / counts[:, None])
+        add_by_class(sums, features, np.searchsorted(classes, labels))
+    return classes, np.asarray(sums / counts[:, None])
 
 
 def _inverse_root(spread: Floats) -> Floats:

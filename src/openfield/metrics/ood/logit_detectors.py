@@ -96,7 +96,7 @@ def fit_openmax(train: SampleSet, tail: int = 20, alpha: int = 3) -> ScoreSample
     shape, scale, start = fit_weibull(tails)
 
     def score(_: Any, logits: Floats) -> Floats:
-        order = np.argsort(-logits, axis=1, kind="stable")[:, :alpha]
+        order = _largest(logits, alpha)
         revised, unknown, rows = logits.copy(), np.zeros(len(logits)), np.arange(len(logits))
         for place in range(order.shape[1]):
             chosen = order[:, place]
@@ -164,6 +164,15 @@ def add_by_class(sums: Floats, values: Floats, classes: NDArray[Any]) -> None:
     found, first = np.unique(classes[order], return_index=True)
     if len(found):
         sums[found] += np.add.reduceat(values[order], first, axis=0)
+
+
+def _largest(logits: Floats, count: int) -> NDArray[Any]:
+    """Return the columns of the largest values of every row, the largest first."""
+    if count < logits.shape[1]:
+        found = np.argpartition(logits, -count, axis=1)[:, -count:]
+        order = np.argsort(-np.take_along_axis(logits, found, axis=1), axis=1, kind="stable")
+        return np.take_along_axis(found, order, axis=1)
+    return np.argsort(-logits, axis=1, kind="stable")
 
 
 def _largest_distances(train: SampleSet, means: Floats, count: int) -> Floats:

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 UNKNOWN = -1
 """The label of a sample that belongs to no known class."""
+MAX_LABEL = 1 << 31
 PART = 1 << 22
 """Values of one array that are worked on at a time: 32 MB in double precision."""
 ALIASES = {
@@ -203,6 +204,8 @@ def make_labels(found: NDArray[Any], where: object) -> Labels:
         raise InvalidInput(
             f"{where}: labels must be whole numbers, -1 for unknown; row {odd[0]} holds {labels[odd[0]]}."
         )
+    if labels.size and np.abs(labels.astype(float)).max() > MAX_LABEL:
+        raise InvalidInput(f"{where}: labels must be at most {MAX_LABEL:,}.")
     return np.maximum(labels.astype(np.int64), UNKNOWN)
 
 

@@ -1,12 +1,13 @@
 """A person who plays ond by typing a label for each sample."""
 
 import io
+import re
 
 import numpy as np
 import pytest
 
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.agents.human import OndHuman, draw
+from openfield.domains.ond.agents.human import OndHuman, draw, draw_beside
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
 
@@ -32,7 +33,7 @@ def test_a_person_types_one_label_for_each_sample() -> None:
     scores = [reply.action.p for reply in replies if hasattr(reply.action, "p")]
     assert [np.argmax(batch, axis=1).tolist() for batch in scores] == [[1, 2, 0], [3, 4, 5]]
     assert [reply.belief.novel for reply in replies if hasattr(reply.action, "p")] == [0.8, 0.8]
-    assert said.count("Class 1 looks like this:") == 1
+    assert len(re.findall(r"class 1 +class 2", said)) == 1
     assert "Sample 3 of 3:" in said
     assert "Class 1 to 6, or 0 for unknown: " in said
     assert "Type a number from 0 to 6" in said  # there is no class 7
@@ -40,6 +41,14 @@ def test_a_person_types_one_label_for_each_sample() -> None:
     assert "Samples are numbered from 1 to 3." in said
     assert "array" not in said
     assert "{" not in said
+
+
+def test_the_known_classes_are_drawn_side_by_side_and_again_on_demand() -> None:
+    said, _, _ = play("classes\n1 1 1\n\n1 1 1\n\n")
+    assert said.count("The known classes:") == 2
+    assert max(map(len, said.split("The known classes:")[1].split("Batch 1")[0].splitlines())) <= 80
+    assert "buy their labels: " in said
+    assert draw_beside({"a": "xx\nx", "b": "y"}) == "a     b\nxx    y\nx"
 
 
 def test_a_person_may_leave_in_the_middle_of_a_batch() -> None:

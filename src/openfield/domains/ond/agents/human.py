@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, TextIO
 
 import numpy as np
@@ -18,11 +20,16 @@ SHADES = " .:-=+*#%@"
 """Signs for pixels, from dark to bright. Each is printed twice, because a sign is about twice as high as wide."""
 MAX_PIXELS = 32
 """Pixels of a drawn row; larger pictures are thinned out."""
-HELP = (
-    "Type one label for each sample: the number of its class, 0 if its class is unknown. Several labels in one line "
-    "are taken for several samples. '? 0.7' says how sure you are that the world has changed. QUIT stops; the same "
-    "command goes on with the batch."
-)
+GAP, MAX_COLUMNS = 4, 80
+"""Blanks between pictures side by side, and how wide they are together."""
+HELP = """\
+Type one label for each sample: the number of its class, 0 if it is of none.
+Several labels in one line are taken for several samples.
+
+  classes   shows the known classes again
+  ? 0.7     says how sure you are that the world has changed
+  QUIT      stops; the same command goes on with the batch
+"""
 
 
 class OndHuman:
@@ -35,7 +42,11 @@ class OndHuman:
         self._columns = spec.actions.shape[1] if isinstance(spec.actions, Box) else 2
         self._belief = 0.0
         self._ids: list[str] = []
-        self._say(f"{spec.task}\n{HELP}")
+        self._classes = ""
+        known = self._columns - 1
+        self._say(
+            f"Say which of {known} classes each sample shows. From some sample on, the world may change.\n{HELP}\n"
+        )
 
     def __call__(self, turn: Turn) -> Reply:
         """Show a turn and wait for the labels, or for what to buy."""
@@ -53,12 +64,13 @@ class OndHuman:
         return self._label(seen)
 
     def _show_examples(self, seen: dict[str, Any]) -> None:
-        """Draw a sample of each known class."""
+        """Draw a sample of each known class, side by side."""
         if "images" not in seen:
             return
         labels = np.asarray(seen["labels"])
-        for one in np.unique(labels):
-            self._say(f"Class {one} looks like this:\n{draw(seen['images'][int(np.argmax(labels == one))])}")
+        found = {f"class {one}": draw(seen["images"][int(np.argmax(labels == one))]) for one in np.unique(labels)}
+        self._classes = f"The known classes:\n\n{draw_beside(found)}\n"
+        self._say(self._classes)
 
     def _label(self, seen: dict[str, Any]) -> Reply:
         """Ask for the label of every sample of a batch."""
@@ -88,9 +100,7 @@ class OndHuman:
         if "refused" in (feedback or {}):
             self._say(feedback["message"])
         while True:
-            words = self._read(
-                "Press Enter for the next batch, or type the numbers of samples to buy labels of: "
-            ).split()
+            words = self._read("Enter goes on; numbers of samples buy their labels: ").split()
             if not words:
                 return Reply(NextBatch())
             if all(word.isdecimal() and 1 <= int(word) <= len(self._ids) for word in words):
@@ -106,9 +116,12 @@ class OndHuman:
             text = line.strip()
             if not line or text == "QUIT":
                 raise Cancelled("The player left.")
-            if not text.startswith("?"):
+            if text == "classes":
+                self._say(self._classes or "This test shows no pictures of its classes.")
+            elif not text.startswith("?"):
                 return text
-            self._keep_belief(text.lstrip("? "))
+            else:
+                self._keep_belief(text.lstrip("? "))
 
     def _keep_belief(self, text: str) -> None:
         try:
@@ -123,6 +136,18 @@ class OndHuman:
 
     def _say(self, text: str) -> None:
         self._target.write(f"{escape_controls(text)}\n")
+
+
+def draw_beside(pictures: Mapping[str, str]) -> str:
+    """Return drawn pictures side by side with their titles, in as many rows as the width asks for."""
+    blocks = [[title, *text.split("\n")] for title, text in pictures.items()]
+    width = max((len(line) for block in blocks for line in block), default=0) + GAP
+    beside = max(MAX_COLUMNS // width, 1)
+    rows = []
+    for at in range(0, len(blocks), beside):
+        lines = zip_longest(*blocks[at : at + beside], fillvalue="")
+        rows.append("\n".join("".join(text.ljust(width) for text in line).rstrip() for line in lines))
+    return "\n\n".join(rows)
 
 
 def draw(image: NDArray[Any]) -> str:

@@ -189,7 +189,7 @@ class SessionService:
         taken = [remote.take(Reply(Buy(kind, ids))) for kind in kinds]
         for _, written in taken:
             await wait_for_disk(written)
-        return ["".join(map(_print_line, turn.feedback["lines"])).encode() for turn, _ in taken]
+        return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
 
     async def complete(self, session_id: str, test: str) -> None:
         """Complete a test: record its rounds one by one. A completion that a crash cut short is continued."""
@@ -413,11 +413,6 @@ def _read_threshold(value: Any) -> float:
     if not 0 <= found <= 1:
         raise Refusal("BadRequest", "detection_threshold must be a number from 0 to 1.")
     return found
-
-
-def _print_line(line: str) -> str:
-    """Return a line of feedback as clients expect it: the score of a text test is a count."""
-    return f"{line.removesuffix('.0') if line.startswith('current_score,') else line}\n"
 
 
 def _encode_texts(test: Test, span: range) -> bytes:

@@ -69,7 +69,7 @@ def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purcha
     if left == 0:
         raise Refusal("FeedbackBudgetExceeded", f"The budget for {kind} feedback of this round is used up.")
     if offer.content == "writers":
-        return Purchase([f"current_score,{answers.score + _writers(answers)!r}"], 1)
+        return Purchase([f"current_score,{int(answers.score) + _writers(answers)}"], 1)
     positions = _choose(answers, kind, offer, ids)
     told = positions if left is None else answers.allow(kind, positions)[:left]
     lines = [_line(answers, offer, at) for at in told]
@@ -134,12 +134,12 @@ def _accuracy(answers: AgentAnswers) -> float:
     return float((hits == 1).sum() / (hits >= 0).sum())
 
 
-def _writers(answers: AgentAnswers) -> float:
+def _writers(answers: AgentAnswers) -> int:
     """Return the score of the last round's statements about writers; a round counts once."""
     if answers.rounds.get("labels", UNSAID) in answers.scored:
-        return 0.0
+        return 0
     said = answers.texts.get("labels", {})
-    return float(sum(_writer_score(answers, at, said[at]) for at in answers.latest.get("labels", []) if at in said))
+    return sum(_writer_score(answers, at, said[at]) for at in answers.latest.get("labels", []) if at in said)
 
 
 def _writer_score(answers: AgentAnswers, at: int, said: Sequence[str]) -> int:
