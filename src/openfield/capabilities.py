@@ -28,6 +28,7 @@ __all__ = [
     "CharacterisesNovelties",
     "ChecksEnd",
     "Curriculum",
+    "DiagnosesInstallation",
     "EncodesActions",
     "EncodesObservations",
     "FillsPool",
@@ -374,6 +375,15 @@ class HasDemo(Protocol):
     demo_agents: Sequence[str]
     demo_novelty: str | None
     demo_settings: Mapping[str, Any]
+
+
+@runtime_checkable
+class DiagnosesInstallation(Protocol):
+    """Knows what `openfield doctor` should say of what it needs: Doom knows whether vizdoom's memory can be read."""
+
+    def diagnose(self) -> str:
+        """Return what a user should know, in a sentence or two; empty if all is well."""
+        ...
 
 
 @runtime_checkable

@@ -30,6 +30,7 @@ from openfield.runner.player import Job, Player
 from openfield.runner.processes import (
     MAX_FORKS,
     ONE_THREAD,
+    WORKER_NAME,
     end_forks,
     end_with_parent,
     note_forks,
@@ -243,7 +244,9 @@ class _Worker:
         self.knows_main = knows_main
         self.connection, theirs = context.Pipe()
         self._pulse: MutableSequence[int] = context.RawArray("q", 1 + MAX_FORKS)
-        self.process: BaseProcess = context.Process(target=_work, args=(theirs, self._pulse), daemon=True)
+        self.process: BaseProcess = context.Process(
+            target=_work, name=WORKER_NAME, args=(theirs, self._pulse), daemon=True
+        )
         self.job: Job | None = None
         self.ending: list[Entry] = []
         """The last entries of its job, which wait until the agent is closed."""

@@ -20,6 +20,8 @@ from typing import IO, Any, Protocol
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
+WORKER_NAME = "openfield worker"
+"""The name of processes that play cells for a run. If one is lost, another takes its place."""
 MAX_FORKS = 4096
 """Places for the numbers of forked processes."""
 MARK = b"--multiprocessing-fork"

@@ -21,10 +21,11 @@ def doctor(*, json: bool = False) -> None:
     from openfield.runner.isolation.bubblewrap import find_obstacle
 
     broken, obstacle = _broken_plugins(), find_obstacle()
-    parts = list_extras()
+    parts, notes = list_extras(), _diagnoses()
     if json:
         isolation = {"bubblewrap": not obstacle, "obstacle": obstacle}
-        print_json({"openfield": __version__, "extras": parts, "isolation": isolation, "broken_plugins": broken})
+        found = {"openfield": __version__, "extras": parts, "isolation": isolation, "broken_plugins": broken}
+        print_json({**found, "notes": notes})
         return
     print(f"openfield {__version__}\n")
     rows = []
@@ -34,8 +35,19 @@ def doctor(*, json: bool = False) -> None:
         rows.append((extra, state, install_line(extra) if missing else ""))
     rows.append(("isolation", obstacle or "there", ""))
     print_table(("extra", "state", "to install it"), rows)
-    for line in broken:
+    for line in (*notes, *broken):
         print(f"\n{line}")
+
+
+def _diagnoses() -> list[str]:
+    """Return what installed domains say of what they need, each line once."""
+    from openfield.capabilities import DiagnosesInstallation
+    from openfield.registry import PluginWarning, installed_domains
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)  # broken ones are named below
+        domains = [domain for domain in installed_domains() if isinstance(domain, DiagnosesInstallation)]
+    return list(dict.fromkeys(note for domain in domains if (note := domain.diagnose())))
 
 
 def _broken_plugins() -> list[str]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
 
 from openfield.blind import draw_set
-from openfield.core import Belief, Reply, Spec, World
+from openfield.core import AgentFactory, Belief, Reply, Spec, World
 from openfield.domain import Domain, says_novel
 from openfield.domains.doom import episode
 from openfield.domains.doom import novelty as catalogue
@@ -184,6 +185,22 @@ class DoomDomain(Domain[Any]):
     def remark(self, trial: Trial) -> str:
         """Say that dying keeps the time left, where it does."""
         return "" if self.settings_of(trial).death_counts else KEEPS_TIME
+
+    def view(self) -> AgentFactory:
+        """Let a person play who is told in words what is around."""
+        from openfield.domains.doom.agents.human import DoomHuman
+
+        return DoomHuman
+
+    def diagnose(self) -> str:
+        """Say whether the memory layout of the installed vizdoom is not known, which makes ticks slower."""
+        from openfield.domains.doom.engine.state_source import KNOWN_VERSIONS, describe_unknown
+
+        try:
+            known = metadata.version("vizdoom") in KNOWN_VERSIONS
+        except metadata.PackageNotFoundError:
+            known = True  # the table of extras says that it is missing
+        return "" if known else describe_unknown()
 
     def wire(self) -> Wire:
         """Make the wire: protocol 0.8 over RabbitMQ."""

@@ -319,22 +319,64 @@ def test_threads_may_start_their_first_engines_at_once() -> None:
 
 
 STUCK = """
-    import time
-    from support.doom.worlds import open_world
+    import os, signal, subprocess
+    from support.doom.engines import own_engines, signal_engines
+    from support.doom.worlds import chance, open_world, play, trace
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.engine import engine as engines
+    from openfield.domains.doom.engine import watchdog
+    from openfield.record import ENCODER
 
-    engines.CALL_SECONDS = 1.0
-    world = open_world(DUEL)
-    world.reset()
-    with world._engine._heartbeat:  # as if the engine had died within a queue: the call comes to no end
-        time.sleep(50)
+    engines.CALL_SECONDS = 2.0
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+
+    def die_within_queues():
+        signal_engines(signal.SIGSTOP)
+        own = set(own_engines())
+        for number, words in watchdog._engines():
+            for path in watchdog._shared(words, "MQ*") if number in own else ():
+                with path.open("r+b") as file:
+                    file.seek(watchdog.MUTEX_AT)
+                    file.write(watchdog.MUTEX.pack(1, 0, ended.pid, 1, watchdog.SHARED_MUTEX))
+        signal_engines(signal.SIGKILL)
+
+    expected, turns = trace(DUEL, open_world(DUEL, limit=20)), []
+    for number, turn in enumerate(play(open_world(DUEL, limit=20), chance(DUEL))):
+        turns.append(ENCODER.encode(turn))
+        if number == 7:
+            die_within_queues()
+    assert turns == expected
 """
 
 
-def test_a_process_that_waits_for_ever_is_ended() -> None:
+def test_an_engine_that_dies_within_a_queue_is_not_noticed() -> None:
+    """Its owner waits for a lock that a dead process holds, inside a call that Python cannot interrupt."""
+    play_elsewhere(STUCK)
+
+
+WAITING = """
+    import multiprocessing, sys, time
+    from support.doom.worlds import open_world
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.engine import engine as engines
+    from openfield.runner.processes import WORKER_NAME
+
+    if sys.argv[1] == "worker":
+        multiprocessing.current_process().name = WORKER_NAME
+    engines.CALL_SECONDS = 0.5
+    world = open_world(DUEL)
+    world.reset()
+    with world._engine._heartbeat:  # as if a call came to no end
+        time.sleep(50 if sys.argv[1] == "worker" else 3)
+    print("alive")
+"""
+
+
+def test_a_process_of_the_user_is_never_ended_and_a_worker_that_waits_for_ever_is() -> None:
+    assert play_elsewhere(WAITING, "user").strip() == "alive"
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        play_elsewhere(STUCK)
+        play_elsewhere(WAITING, "worker")
     assert caught.value.returncode == -signal.SIGKILL
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.engine import engine as engines
-from openfield.domains.doom.engine import state_source, watchdog
+from openfield.domains.doom.engine import state_source, watchdog, workdir
 from support.doom.worlds import TASKS, chance, open_world, play, trace
 
 
@@ -41,7 +41,10 @@ def test_where_memory_lies_otherwise_the_package_is_believed(
     for first in (state_source._FIRST + 8, 1 << 40):
         monkeypatch.setattr(state_source, "_FIRST", first)
         world = open_world(domain, limit=40)
-        world.reset()
+        (workdir.process_folder() / "layout").unlink(missing_ok=True)
+        with pytest.warns(RuntimeWarning, match="does not know the memory layout of vizdoom") as said:
+            world.reset()
+        assert len(said) == 1  # and no more in this process
         assert world._engine is not None
         assert not world._engine._agrees
         world.close()

@@ -5,8 +5,10 @@ The engine is a process of its own. If it dies or hangs, it is started again and
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +19,7 @@ from typing import Any, TypeVar
 from openfield.domains.doom.engine import launch, state_source, watchdog, workdir
 from openfield.domains.doom.engine.state_source import MemorySource, PackageSource, StateSource
 from openfield.errors import WorldFault
+from openfield.runner.processes import WORKER_NAME
 
 MAX_COMMANDS = 50
 """Commands in one tick. 200 were fine, 2000 broke the engine's fixed buffer."""
@@ -123,6 +126,8 @@ class Engine:
                 return None
             source = PackageSource(state)
             self._agrees = self._memory is not None and state_source.sources_agree(self._memory, source)
+            if self._memory is not None and not self._agrees:
+                _mention_layout()
             return source
 
     def _do(self, action: Action, commands: Sequence[str]) -> StateSource | None:
@@ -143,6 +148,16 @@ class Engine:
         self._game = launch.start_game(self.wad, settings, self.size)
         found = watchdog.find_shared(self.wad.parent / settings)
         self._memory = state_source.open_memory(found[0]) if found else None
+
+
+def _mention_layout() -> None:
+    """Say that states come from the slower source; once in a run, whose workers have the same parent."""
+    own = os.getppid() if multiprocessing.current_process().name == WORKER_NAME else os.getpid()
+    mark = workdir.user_folder() / str(own) / "layout"
+    with suppress(FileExistsError):
+        mark.parent.mkdir(exist_ok=True)
+        mark.touch(exist_ok=False)
+        warnings.warn(state_source.describe_unknown(), RuntimeWarning, stacklevel=2)
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -190,7 +205,8 @@ def _watchdog() -> watchdog.Watchdog:
     """Return this process's watchdog; start it with the first engine."""
     process = os.getpid()
     if process not in _watchdogs:
-        _watchdogs[process] = watchdog.Watchdog(workdir.process_folder(), CALL_SECONDS)
+        worker = multiprocessing.current_process().name == WORKER_NAME
+        _watchdogs[process] = watchdog.Watchdog(workdir.process_folder(), CALL_SECONDS, ends_owner=worker)
     return _watchdogs[process]
 
 

@@ -12,6 +12,7 @@ import mmap
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,18 @@ _FIRST = 93280
 _ENTITY = "I4x4d8xd152xc127x"
 _SIZE = struct.calcsize("<" + _ENTITY)
 _NAME = struct.Struct("<208x128s")
+
+
+KNOWN_VERSIONS = ("1.3.2",)
+"""The versions of vizdoom whose memory is known to have this layout. Others may have it, too: every episode looks."""
+
+
+def describe_unknown() -> str:
+    """Return what is to be said where memory has another layout."""
+    return (
+        f"openfield does not know the memory layout of vizdoom {version('vizdoom')}: it reads the game's state through "
+        f"vizdoom's slower interface. Results are the same. Known: {', '.join(KNOWN_VERSIONS)}."
+    )
 
 
 class ReadFormat(NamedTuple):

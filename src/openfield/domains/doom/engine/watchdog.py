@@ -13,6 +13,7 @@ import os
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -27,6 +28,13 @@ HEARTBEATS_FILE = "pulses"
 ARGUMENTS_FILE = "words"
 """The file in an engine's folder with the arguments it was started with."""
 ROUND_SECONDS = 0.5
+DEATH_SECONDS = 1.0
+"""How long a killed engine may take to be gone."""
+MUTEX = struct.Struct("<iIiIi")
+MUTEX_AT, SHARED_MUTEX = 48, 128
+"""The mutex of an engine's queue and where it is: lock, count, the thread that holds it, users, and this kind."""
+FUTEX_CALLS = {"x86_64": 202, "aarch64": 98}
+FUTEX_WAKE, ALL = 1, (1 << 31) - 1
 MAX_REMOVALS = 20
 """Attempts to remove a folder before it is left to the next process."""
 
@@ -34,16 +42,19 @@ MAX_REMOVALS = 20
 class Watchdog:
     """The owner's side: notes when a call to an engine begins and ends."""
 
-    def __init__(self, folder: Path, patience: float) -> None:
-        """Start the process. A call may take `patience` seconds.
+    def __init__(self, folder: Path, patience: float, ends_owner: bool = False) -> None:
+        """Start the process.
 
-        The folder has the settings of all engines of this process and is removed with them.
+        Args:
+            folder: Has the settings of all engines of this process, and is removed with them.
+            patience: How many seconds a call may take.
+            ends_owner: Whether this process may be ended if a call never returns, because another one replaces it.
         """
         path = folder / HEARTBEATS_FILE
         path.write_bytes(bytes(8 * MAX_ENGINES))
         with path.open("r+b") as file:
             self._heartbeats = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
-        command = [sys.executable, "-I", "-S", __file__, str(folder), str(patience)]
+        command = [sys.executable, "-I", "-S", __file__, str(folder), str(patience), str(int(ends_owner))]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
@@ -103,6 +114,8 @@ def end_engines(folder: Path, name: str = "") -> None:
         if any(word == path or (not name and word.startswith(path)) for word in arguments):
             with suppress(OSError):
                 os.kill(number, signal.SIGKILL)
+            _await_death(number)
+            _free_queues(arguments)
             _sweep(arguments)
 
 
@@ -113,9 +126,8 @@ def remove_folder(folder: Path) -> None:
     """
     for _ in range(MAX_REMOVALS):
         end_engines(folder)
-        for file in folder.glob(f"*/{ARGUMENTS_FILE}"):
-            with suppress(OSError):
-                _sweep(file.read_bytes().split(b"\0")[:-1])  # what follows the last zero was cut off
+        for arguments in _written_arguments(folder):
+            _sweep(arguments)
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
@@ -134,11 +146,12 @@ def hold_queues(settings: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
-def watch(folder: Path, patience: float) -> None:
+def watch(folder: Path, patience: float, ends_owner: bool) -> None:
     """End engines that hang, until the owner closes the pipe or ends. This is what the process does.
 
-    If the engine died within one of the queues they share, the owner's call waits for ever and holds Python's lock.
-    Nothing inside the owner could help it, so it is ended.
+    If the engine died within one of the queues they share, the owner's call would wait for ever and hold Python's lock:
+    so the queue is freed. If a call still does not return, nothing inside the owner could help it. A worker is then
+    ended, because another one takes its place, and a process of the user is not.
     """
     since, owner = dict.fromkeys(range(MAX_ENGINES), (0, 0.0)), os.getppid()
     stuck: dict[int, int] = {}
@@ -149,9 +162,11 @@ def watch(folder: Path, patience: float) -> None:
                 if beat != since[number][0]:
                     since[number] = beat, now
                 elif beat % 2 and now > since[number][1] + patience:
-                    if stuck.get(number) == beat and not _is_stopped(owner):
+                    if ends_owner and stuck.get(number) == beat and not _is_stopped(owner):
                         os.kill(owner, signal.SIGKILL)
                     end_engines(folder, settings_name(number))
+                    for arguments in _written_arguments(folder, settings_name(number)):
+                        _free_queues(arguments)  # of an engine that died by itself
                     since[number] = beat, now
                     stuck[number] = beat
     remove_folder(folder)
@@ -159,9 +174,50 @@ def watch(folder: Path, patience: float) -> None:
 
 def _is_stopped(process: int) -> bool:
     """Check whether a process was told to pause, as with Ctrl-Z: then it is not stuck."""
+    return _state(process) in ("T", "t")
+
+
+def _state(process: int) -> str:
+    """Return the letter by which the system says what a process or thread does; empty if there is none."""
     with suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2][:1] in b"Tt"
-    return False
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1]
+    return ""
+
+
+def _await_death(process: int) -> None:
+    """Wait until a killed process holds nothing any more."""
+    end = time.monotonic() + DEATH_SECONDS
+    while _state(process) not in ("", "Z", "X") and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def _written_arguments(folder: Path, name: str = "") -> Iterator[list[bytes]]:
+    """Yield the arguments of engines whose folders are in this one, or only of those with this settings file."""
+    for file in folder.glob(f"{name}*/{ARGUMENTS_FILE}"):
+        with suppress(OSError):
+            yield file.read_bytes().split(b"\0")[:-1]  # what follows the last zero was cut off
+
+
+def _free_queues(arguments: list[bytes]) -> None:
+    """Unlock the queues of an engine that died while it had them locked, and wake those that wait for them."""
+    for path in _shared(arguments, "MQ*"):
+        with suppress(OSError, ValueError, struct.error), path.open("r+b") as file:  # or a queue of another version
+            memory = mmap.mmap(file.fileno(), 0)
+            lock, count, holder, users, kind = MUTEX.unpack_from(memory, MUTEX_AT)
+            if kind == SHARED_MUTEX and lock and _state(holder) in ("", "Z", "X"):
+                MUTEX.pack_into(memory, MUTEX_AT, 0, count, 0, max(users - 1, 0), kind)
+                _wake(memory)
+
+
+def _wake(memory: mmap.mmap) -> None:
+    """Wake all threads that wait for the mutex of a queue."""
+    import ctypes  # rarely needed, and this process must start fast
+
+    call = FUTEX_CALLS.get(os.uname().machine)
+    if call is not None:
+        word = ctypes.c_int.from_buffer(memory, MUTEX_AT)
+        ctypes.CDLL(None).syscall(call, ctypes.byref(word), FUTEX_WAKE, ALL, None, None, 0)
+        del word  # or the memory could not be closed
 
 
 def _engines() -> Iterator[tuple[int, list[bytes]]]:
@@ -186,4 +242,4 @@ def _shared(arguments: list[bytes], part: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    watch(Path(sys.argv[1]), float(sys.argv[2]))
+    watch(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "1")
