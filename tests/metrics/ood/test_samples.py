@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.files import arrays
+from openfield.files import large
 from openfield.metrics.ood.samples import SampleSet, read_head, read_samples
 
 LOGITS = np.arange(12.0).reshape(4, 3)
@@ -62,7 +62,7 @@ def test_files_of_other_programs_are_refused_with_the_line_that_converts_them(tm
 
 
 def test_hostile_files_are_refused_before_they_cost_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "MAX_UNPACKED", 1 << 16)
+    monkeypatch.setattr(large, "MAX_UNPACKED", 1 << 16)
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, logits=np.zeros((1 << 16, 1)))
     with pytest.raises(InvalidInput, match="would unpack"):
