@@ -87,3 +87,14 @@ def test_a_curve_ends_where_fewer_than_half_of_the_trials_go_on():
     assert average_marks(["+-+-", "++", "+"], 1) == [(0, 1.0), (1, 0.5)]
     assert average_marks(["+-+-", "++"], 2) == [(1, 0.75), (3, 0.5)]
     assert average_marks([], 1) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "lacks"),
+    [(19_500, "the domains' own figures and the pictures of tasks"), (15_500, "the curves and the tasks")],
+)
+def test_a_small_page_says_what_of_the_tasks_is_left_out(result, tmp_path, monkeypatch, size, lacks):
+    monkeypatch.setattr("openfield.report.page.MAX_BYTES", size)
+    page = result.page(tmp_path / "page.html").read_text()
+    assert f"Left out to keep this page small: {lacks}" in page
+    assert ("Tasks: echo" in page) is (size == 19_500)
