@@ -60,6 +60,13 @@ def test_the_terminal_shows_tasks_that_have_steps_of_their_own(result):
     assert re.search(r"micro4 .*1.00 \[0.62, 1.00\] .*50.00 \[27.46, 162.68\] .*1.00 \(all 5 equal\)", said)
 
 
+def test_controls_have_numbers_of_tasks_and_no_row_is_about_a_change(tmp_path):
+    trials = of.trials("commai", 2, tasks=TASKS, max_steps=200)
+    said = say(of.run(["echo", "sleeper"], trials, tmp_path / "run.sqlite"))
+    assert "Effect of the change" not in said
+    assert re.search(r"Controls\s.*Tasks solved.*sleeper", said, re.DOTALL)
+
+
 def test_without_budgets_times_and_transfer_are_left_out(tmp_path):
     trials = of.trials("commai", 5, tasks=TASKS, max_steps=400)
     shared = of.run(["echo"], trials, tmp_path / "run.sqlite")
