@@ -16,8 +16,8 @@ from openfield.errors import Cancelled
 from openfield.spaces import Choice, Discrete
 
 HELP = (
-    "Type an action; '? 0.7' says how sure you are that the world has changed; '?' shows this help; QUIT stops (and can "
-    "be resumed)."
+    "Type an action; '? 0.7' says how sure you are that the world has changed; '?' shows this help; QUIT stops (and "
+    "can be resumed)."
 )
 
 

@@ -16,7 +16,7 @@ from openfield.errors import AgentProtocol
 
 HELP = f"""Shoot by typing an angle and a power: '35 0.8' shoots 35 degrees upwards at 0.8 of the full power.
   0 degrees is to the right, 90 straight up, 180 to the left. Power goes from 0 to 1; without it, it is 1.
-  A third number lets the bird use its power after so many seconds (0 to {TAP_SECONDS:g}), which red birds lack: '35 1 1.5'.
+  A third number lets the bird use its power after so many seconds (0 to {TAP_SECONDS:g}): '35 1 1.5'. Not red ones.
   'xy 60 330' pulls the bird to this pixel of the screen instead. Any other action is typed as JSON.
   Between two levels Enter goes on, and 'load 3' loads level 3 where a set allows to choose.
   '? 0.7' says how sure you are that the world has changed (0 to 1), '?' shows this help, QUIT stops."""
