@@ -45,7 +45,7 @@ class FixedTexts:
 
     texts: Sequence[str]
 
-    def draw(self, rng: Random) -> Sequence[str]:
+    def draw(self, rng: Random, keys: Sequence[str] = ()) -> Sequence[str]:
         """Return the texts as they are."""
         return self.texts
 
@@ -111,7 +111,6 @@ class FeedbackNoise:
 
 
 _symbols = functools.cache(functools.partial(Sampled, SYMBOLS))
-_letters = functools.cache(functools.partial(Sampled, LETTERS))
 _numbers = functools.cache(Numbers)
 _DIGITS = FixedTexts(string.digits)
 
@@ -143,8 +142,7 @@ class MappingTask(MicroTask):
         """Draw keys and answers."""
         plan, rng = self.plan(stage), stage.rng
         keys = plan.keys.draw(rng)
-        answers = plan.answers.texts if isinstance(plan.answers, FixedTexts) else plan.answers.draw(rng, keys)
-        rounds = [*map(plan.make, keys, answers), *plan.fixed]
+        rounds = [*map(plan.make, keys, plan.answers.draw(rng, keys)), *plan.fixed]
         source = (draw_shuffled if plan.shuffled else draw_uniformly)(rounds, rng)
         noise = plan.noise
         return source if noise is None else RoundSource(lambda: noise.add(source.draw(), rng), source.keys)
@@ -175,11 +173,11 @@ class LettersTask(MappingTask):
     def __init__(self, name: str, answers: Relation, rule: Rule) -> None:
         super().__init__(name)
         self.rule = rule
-        self._answers = answers
+        self._plan = functools.cache(lambda size: MappingPlan(Sampled(LETTERS, size), answers, _pair, _MARKS, True))
 
     def plan(self, stage: Stage) -> MappingPlan:
         """Draw a few letters and add all marks."""
-        return MappingPlan(_letters(stage.settings.alphabet_size or 4), self._answers, _pair, _MARKS, shuffled=True)
+        return self._plan(stage.settings.alphabet_size or 4)
 
 
 @dataclass(frozen=True)
