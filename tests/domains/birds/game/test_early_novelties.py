@@ -10,7 +10,7 @@ from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.level_in_play import LevelInPlay
 from openfield.domains.birds.novelty import describe_changes, describe_folders
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.errors import InvalidInput
+from openfield.errors import OpenfieldError
 
 PIG = LevelObject(kind="Pig", type="BasicSmall", x=9.0, y=-3.29)
 
@@ -148,5 +148,5 @@ BROKEN = (
 @pytest.mark.parametrize(("text", "words"), BROKEN)
 def test_a_registry_that_cannot_be_read_is_named(folder, text, words):
     (folder / "novelties.toml").write_text(text)
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(OpenfieldError, match=words):
         LevelPool(folder)
