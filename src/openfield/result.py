@@ -159,9 +159,20 @@ class Result:
         metrics: Sequence[str] | None = None,
         intervals: Intervals = "usual",
         failures: Policy = "count",
+        objectives: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Write the report, one self-contained HTML file, and return its path."""
+        """Write the report, one self-contained HTML file, and return its path.
+
+        Args:
+            path: Where to write it.
+            metrics: The metrics; by default those that the domains name.
+            intervals: As for `summary`.
+            failures: As for `summary`.
+            objectives: What `objectives` returned, for a section about it.
+        """
         from openfield.report.page import render_page, write_page
+        from openfield.report.stages import draw_objectives
+        from openfield.report.tables import draw_provenance
 
         title = " + ".join(path.stem for path in self.paths)
         hidden = HIDDEN_FACTS if self._is_over else (*HIDDEN_FACTS, SEED_FACT)
@@ -169,9 +180,28 @@ class Result:
         for record in self.records:
             facts |= record.describe(f" of {Path(record.run).stem}" if len(self.records) > 1 else "")
         summary, cells = self.summary(metrics, intervals, failures), self.counted(failures)
-        page = render_page(title, cells, self.domains, facts, summary, self.baseline, self.provenance)
+        below = (draw_objectives(objectives), draw_provenance(self.provenance))
+        page = render_page(title, cells, self.domains, facts, summary, self.baseline, below)
         write_page(Path(path), page)
         return Path(path)
+
+    def objectives(self) -> dict[str, Any]:
+        """Return the objectives without reward of all agents, in training, before the onset and after it.
+
+        A run whose steps cannot be counted is named with the reason, and the others are computed.
+        """
+        from openfield.objectives.runs.evaluate import evaluate_runs
+        from openfield.objectives.runs.recordings import read_run
+        from openfield.report.objectives import runs_record
+
+        runs, entries = [], []
+        for path in self.paths:
+            try:
+                runs.append(read_run(path))
+                entries.append({"run": str(path), "episodes": runs[-1].episodes})
+            except OpenfieldError as error:
+                entries.append({"run": str(path), "error": str(error)})
+        return runs_record(entries, None, "nats", evaluate_runs(runs))
 
     @property
     def _is_over(self) -> bool:

@@ -23,9 +23,8 @@ from openfield.report import words
 from openfield.report.chart import draw_curves
 from openfield.report.curriculum import draw_curricula
 from openfield.report.openset import draw_openset
-from openfield.report.tables import draw_comparisons, draw_outcomes, draw_provenance, draw_results
+from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
 from openfield.report.words import Domains
-from openfield.runner.provenance import Provenance
 
 MAX_BYTES = 300_000
 
@@ -69,7 +68,7 @@ def render_page(
     facts: Mapping[str, str],
     summary: Summary,
     baseline: str | None = None,
-    provenance: Sequence[Provenance] = (),
+    below: Sequence[str] = (),
 ) -> str:
     """Return the report on these cells as HTML, with as much detail as fits.
 
@@ -80,7 +79,7 @@ def render_page(
         facts: Further lines of the summary, such as the run file and the date.
         summary: The numbers of the cells.
         baseline: The agent that others are compared with, if one was named.
-        provenance: How the cells were made.
+        below: Sections that follow those of the scenarios, as HTML.
     """
     members = group_cells(cells)
     figures = {
@@ -91,7 +90,7 @@ def render_page(
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
     }
     for detail in DETAILS:
-        body = (*_draw_body(summary, members, domains, detail, baseline, cells), draw_provenance(provenance))
+        body = (*_draw_body(summary, members, domains, detail, baseline, cells), *below)
         page = frame_page(title, figures | dict(facts), body, words.explain_reading(summary))
         if len(page.encode()) < MAX_BYTES:
             break

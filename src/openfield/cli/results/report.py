@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import USUAL, Metrics, NumberOptions, Output
 from openfield.cli.shared.results import print_result
+from openfield.console import escape_controls
 
 
 def report(
@@ -19,6 +21,7 @@ def report(
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
     numbers: NumberOptions = USUAL,
+    objectives: bool = False,
     json: bool = False,
 ) -> None:
     """Print the numbers of runs, several as one, and write the report page.
@@ -29,6 +32,7 @@ def report(
         metric: Show only this metric: a name, `module:NAME` or `file.py:NAME`. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
         numbers: How numbers are computed.
+        objectives: Add what agents did, without reward, in training, before the onset and after it.
         json: Print the numbers as JSON, and write a page only if `--output` names one.
 
     Example:
@@ -37,7 +41,10 @@ def report(
     from openfield.result import Result
 
     result = Result(runs, baseline)
-    print_result(result, json, metric, numbers)
+    found = result.objectives() if objectives else None
+    print_result(result, json, metric, numbers, {} if found is None else {"objectives": found})
+    if found is not None and not json:
+        _print_objectives(found)
     if not json and result.provenance:
         from rich.console import Console
 
@@ -45,6 +52,18 @@ def report(
 
         Console().print(render_provenance(result.provenance))
     if output is not None or not json:
-        page = result.page(output or runs[0].with_suffix(".html"), metric, numbers.intervals, numbers.failures)
+        page = result.page(output or runs[0].with_suffix(".html"), metric, numbers.intervals, numbers.failures, found)
         if not json:
             print(f"\nPage: {page}")
+
+
+def _print_objectives(found: dict[str, Any]) -> None:
+    """Print the objectives stage by stage, and a line for each run that cannot be counted."""
+    from openfield.report.objectives import runs_lines
+
+    print("\nObjectives without reward")
+    for line in runs_lines(found):
+        print(escape_controls(line))
+    for run in found["runs"]:
+        if "error" in run:
+            print(f"openfield: {escape_controls(run['error'])}", file=sys.stderr)

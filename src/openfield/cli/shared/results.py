@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -66,7 +66,11 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
 
 
 def print_result(
-    result: Result, as_json: bool, metrics: list[str] | None = None, numbers: NumberOptions = USUAL
+    result: Result,
+    as_json: bool,
+    metrics: list[str] | None = None,
+    numbers: NumberOptions = USUAL,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the numbers of a result.
 
@@ -75,10 +79,12 @@ def print_result(
         as_json: Whether to print JSON instead of tables.
         metrics: The metrics; by default those that the domains name.
         numbers: How numbers are computed.
+        more: Further keys of the JSON object.
     """
     if as_json:
         summary = to_builtins(result.summary(metrics, numbers.intervals, numbers.failures))
-        print_json(summary | {"runs": result.records, "provenance": result.provenance, "cautions": result.cautions})
+        told = {"runs": result.records, "provenance": result.provenance, "cautions": result.cautions}
+        print_json(summary | told | dict(more or {}))
         return
     from rich.console import Console
 

@@ -1,7 +1,7 @@
 """Evaluate recorded runs: the objectives of each agent in training, before the world changed and after.
 
 `recordings` reads the run files, and `intervals` computes the values. Values that depend on the number of transitions
-are also given at equal numbers: for all stages of an agent, and for the agent `random` where it played the same.
+are also given at equal numbers: for all agents and stages of a scenario, beside the agent `random` if it played.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class GroupObjectives(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EqualNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """Input entropy and information gain at a number of transitions that all stages of an agent have."""
+    """Input entropy and information gain at a number of transitions that all agents have at all stages."""
 
     transitions: int
     values: dict[str, float]
@@ -106,6 +106,11 @@ def evaluate_runs(
     return found
 
 
+def _of(group: Group) -> Group:
+    """Return what all groups of a scenario have in common."""
+    return replace(group, agent="", stage="after")
+
+
 def count_transitions(episodes: Sequence[Counted]) -> int:
     """Count the transitions of episodes."""
     return sum(int(episode.counts.sum()) for episode in episodes)
@@ -114,9 +119,9 @@ def count_transitions(episodes: Sequence[Counted]) -> int:
 def _at_equal_numbers(
     groups: Groups, group: Group, num_obs: int, names: Sequence[str], unit: Unit
 ) -> EqualNumbers | None:
-    """Compute the values at as many transitions as the shortest stage of the agent, or of `random`, has."""
-    stages = [replace(group, agent=agent, stage=stage) for agent in {group.agent, RANDOM} for stage in STAGES]
-    numbers = [number for stage in stages if (number := count_transitions(groups.get(stage, ())))]
+    """Compute the values at as many transitions as the shortest stage of any agent in the scenario has."""
+    alike = [episodes for other, episodes in groups.items() if _of(other) == _of(group)]
+    numbers = [number for episodes in alike if (number := count_transitions(episodes))]
     if not count_transitions(groups[group]) or len(numbers) < 2:
         return None
     least, rival = min(numbers), groups.get(replace(group, agent=RANDOM), ())
