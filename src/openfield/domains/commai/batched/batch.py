@@ -92,7 +92,9 @@ class Batch(ABC):
 
 def _spread(seed: int | Sequence[int], n: int) -> list[int]:
     """Return a seed for each environment."""
-    seeds = [seed + number for number in range(n)] if isinstance(seed, int) else [int(each) for each in seed]
+    if isinstance(seed, int | np.integer):
+        return [int(seed) + number for number in range(n)]
+    seeds = [int(each) for each in seed]
     if len(seeds) != n:
         raise InvalidInput(f"There are {len(seeds)} seeds for {n} environments.")
     return seeds

@@ -52,7 +52,7 @@ NOISE_CHANCE, NOISE_LEAST, NOISE_MOST, SOURCE_SIZE = range(16, 20)
 """A noisy round stands `key_count` rounds behind the plain one."""
 FROM_TREE, ALONE, SHUFFLED = range(3)
 LISTED, SAMPLED, NUMBERS, DISTINCT_NUMBERS, ONE_KEY, OTHER_ORDER = range(6)
-"""How keys and answers are drawn. FixedTexts ones are not, and neither are answers that are their own keys."""
+"""How keys and answers are drawn. Listed ones are not, and neither are answers that are their own keys."""
 
 # A round, and the texts its answers are judged by
 QUESTION, ANSWER, RIGHT, WRONG, OPTION_COUNT, ACCEPT, ACCEPTED_COUNT, ACCEPTED = range(8)

@@ -80,8 +80,8 @@ class CommaiVectorEnv(VectorEnv[Array, Array, Array]):
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         if seed is None:
             observations = self.batch.restart(np.arange(self.num_envs))
-        elif isinstance(seed, int):
-            observations = self.batch.reset(seed)
+        elif isinstance(seed, int | np.integer):
+            observations = self.batch.reset(int(seed))
         else:
             observations = self.batch.reset([_check_seed(each) for each in seed])
         self._started = True
