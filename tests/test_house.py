@@ -55,6 +55,8 @@ def test_every_folder_says_what_is_in_it() -> None:
 def test_a_public_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path in MODULES:
+        if "original" in path.parts:  # classes there have the names that code written for the original imports
+            continue
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(SOURCE)))

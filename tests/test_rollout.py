@@ -431,7 +431,7 @@ def test_a_save_that_fails_does_not_lose_the_episode(fault: Exception) -> None:
 
     kept = Kept()
     rollout = Rollout(two_episodes(), recorder=kept.recorder())
-    rollout.save = save
+    rollout.save, rollout.save_seconds = save, 0
     with pytest.raises(type(fault), match=f"Turn 3: {fault}"):
         drive(rollout, lambda turn: Reply(1))
     assert len(kept.of(EpisodeEnd)) == 1
@@ -465,7 +465,7 @@ def test_a_stop_survives_the_end_of_an_episode() -> None:
     rollout = Rollout(two_episodes(), recorder=Kept().recorder())
     rollout.reply(Reply(1))
     rollout.reply(Reply(1))
-    rollout.save = lambda: (rollout.stop(), b"")[1]
+    rollout.save, rollout.save_seconds = lambda: (rollout.stop(), b"")[1], 0
     with pytest.raises(Cancelled):
         rollout.reply(Reply())
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,7 +15,7 @@ from openfield.errors import InvalidInput
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.executors import refuse_unguarded
-from openfield.runner.plan import Agents, make_plan
+from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.provenance import Remarks
 from openfield.runner.run import RunOptions, read_plan, run_plan
 from openfield.runner.scheduler import Watch
@@ -50,10 +51,10 @@ def run(
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `keep`, `note` and `tags`, see `RunOptions`.
+        options: `keep`, `note`, `tags` and `save_seconds`, see `RunOptions`.
     """
     refuse_unguarded()
-    plan = make_plan(agents, trials, repeats)
+    plan = _with_saving(make_plan(agents, trials, repeats), options)
     run_plan(plan, journal, workers, retry, watch, options.get("keep", False), _remarks(options))
     return Result([journal])
 
@@ -72,12 +73,20 @@ def resume(
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `keep`, `note`, `tags` and `trust`, see `RunOptions`.
+        options: `keep`, `note`, `tags`, `save_seconds` and `trust`, see `RunOptions`.
     """
     keep = options.get("keep", False)
-    plan = read_plan(journal, retry, trust=options.get("trust", False), keep=keep)
+    plan = _with_saving(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
     run_plan(plan, journal, workers, retry, watch, keep, _remarks(options))
     return Result([journal])
+
+
+def _with_saving(plan: Plan, options: RunOptions) -> Plan:
+    """Return a plan with how often agents are saved."""
+    seconds = options.get("save_seconds", plan.save_seconds)
+    if not seconds >= 0:
+        raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
+    return replace(plan, save_seconds=seconds)
 
 
 def _remarks(options: RunOptions) -> Remarks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from openfield.core import AgentFactory, Belief, PhaseName, Reply, World
@@ -52,6 +53,7 @@ __all__ = [
     "HasWire",
     "ImportedEpisode",
     "ImportedTrial",
+    "ImportsAgents",
     "ImportsResults",
     "ListsTrials",
     "NeedsExtra",
@@ -134,6 +136,19 @@ class AdaptsAgents(Protocol):
             found: The object.
             parameters: What the user wrote in brackets behind it.
         """
+        ...
+
+
+@runtime_checkable
+class ImportsAgents(Protocol):
+    """Imports the modules that users name in a way of its own: CommAI's may import packages of the original system."""
+
+    def import_module(self, name: str) -> ModuleType:
+        """Import a module by its dotted name."""
+        ...
+
+    def prepare_module(self, module: ModuleType) -> None:
+        """Prepare a module that was made from a file, before its code runs."""
         ...
 
 

@@ -166,7 +166,7 @@ class AgentFactory(Protocol):
 
 @runtime_checkable
 class Saves(Protocol):
-    """An agent whose state can be kept: a resumed cell goes on from its last finished episode."""
+    """An agent whose state can be kept: a resumed cell goes on from its last saved state."""
 
     def save(self) -> bytes:
         """Return the state as bytes."""

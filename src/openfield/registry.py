@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from openfield.capabilities import AdaptsAgents, NeedsExtra
+from openfield.capabilities import AdaptsAgents, ImportsAgents, NeedsExtra
 from openfield.core import AgentFactory
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.extras import import_extra
@@ -134,7 +134,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if plain in points:
         return _as_factory(load(points[plain].value), parameters)
     if ":" in plain:
-        return _adapt(load(plain), domain, parameters)
+        return _adapt(load(plain, domain if isinstance(domain, ImportsAgents) else None), domain, parameters)
     if plain.endswith(".py"):
         raise InvalidInput(f"Which agent of {plain}? Write {plain}:NAME.")
     raise UnknownName("agent", plain, agent_names(domain), label=f"For {domain.name}")
@@ -169,10 +169,10 @@ def installed_agents() -> list[str]:
     return sorted(load_all(points, find, "agent"))
 
 
-def load(source: str) -> Any:
-    """Return the object at `package.module:attribute` or `file.py:attribute`."""
+def load(source: str, importer: ImportsAgents | None = None) -> Any:
+    """Return the object at `package.module:attribute` or `file.py:attribute`; an importer imports its module."""
     place, _, attribute = source.partition(":")
-    module = _import(place, source)
+    module = _import(place, source, importer)
     found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -322,13 +322,13 @@ def load_all(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Ite
             warnings.warn(f"The {kind} '{name}' cannot be used: {error}", PluginWarning, stacklevel=3)
 
 
-def _import(place: str, source: str) -> ModuleType:
+def _import(place: str, source: str, importer: ImportsAgents | None = None) -> ModuleType:
     """Import a module by name, as if started in the working directory, or a file by its path."""
     try:
         if place.endswith(".py"):
-            return _import_file(Path(place))
+            return _import_file(Path(place), importer)
         look_here()
-        return importlib.import_module(place)
+        return importlib.import_module(place) if importer is None else importer.import_module(place)
     except (Exception, SystemExit) as error:
         reason = traceback.format_exception_only(error)[-1].strip()
         raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
@@ -348,7 +348,7 @@ def absolute(source: str) -> str:
     return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
 
 
-def _import_file(path: Path) -> ModuleType:
+def _import_file(path: Path, importer: ImportsAgents | None = None) -> ModuleType:
     if not path.is_file() and Path(path.name).is_file():  # a run and its files may have moved together
         path = Path(path.name)
     name = f"openfield_file_{path.stem}"
@@ -362,6 +362,8 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     if (beside := str(path.resolve().parent)) not in sys.path:
         sys.path.append(beside)  # what lies beside a file can be imported by it, as if it was started as a program
+    if importer is not None:
+        importer.prepare_module(module)
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -48,6 +48,8 @@ CUT_OFF = "Cut off by a limit on the agent:"
 """How the note of an attempt begins that a limit ended; the limit and its value follow."""
 MAX_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
+SAVE_SECONDS = 30.0
+"""An agent is asked for its state at most this often: what was played since is played again when a run is resumed."""
 NEVER = 1 << 62
 """A moment, or a number of turns, that is not reached."""
 UNLIMITED = Limits(reply_seconds=None)
@@ -85,7 +87,9 @@ class Rollout:
     outcome: str
     """How the trial ended, once it is over: `done` or `truncated`."""
     save: Callable[[], bytes] | None = None
-    """Returns the agent's state, which is committed with each finished episode."""
+    """Returns the agent's state, which is committed with a finished episode."""
+    save_seconds: float = SAVE_SECONDS
+    """How long no state is asked for after the last one; the end of the trial is always saved."""
 
     def __init__(
         self,
@@ -117,7 +121,7 @@ class Rollout:
         self._stopping = self._late = self._failed = False
         self._limit = ""  # the limit that ended the trial: a note tells it from an agent that was free to leave
         self._pause_at = limits.episode_turns or NEVER
-        self._started = self._shown = time.monotonic_ns()
+        self._started = self._shown = self._saved = time.monotonic_ns()
         self._begin()
         self._clocked = self._timed or recorder is not None or heartbeat is not None or limits != UNLIMITED
         self._start_clock()
@@ -357,9 +361,14 @@ class Rollout:
             raise fault
 
     def _save_agent(self) -> tuple[bytes | None, AgentFault | None]:
-        """Return the agent's state, or what went wrong."""
+        """Return the agent's state if it is time for one, or what went wrong."""
+        now = time.monotonic_ns()
+        if self.save is None or not (self.over or now >= nanoseconds(self.save_seconds, self._saved)):
+            return None, None
         try:
-            return None if self.save is None else self.save(), None
+            state = self.save()
+            self._saved = time.monotonic_ns()
+            return state, None
         except AgentFault as fault:
             return None, type(fault)(f"Turn {self.turns}: {fault}")
 

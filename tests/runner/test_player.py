@@ -46,7 +46,7 @@ def cell(path: Path) -> Cell:
 
 def play(cell: Cell, path: Path, agent: AgentSource, **fields: Any) -> tuple[AttemptEnd, Kept]:
     kept = Kept()
-    Player(kept).play(Job(cell, 1, agent, "support.worlds:TINY", path, **fields))
+    Player(kept).play(Job(cell, 1, agent, "support.worlds:TINY", path, **{"save_seconds": 0.0, **fields}))
     assert isinstance(kept.entries[-1], AttemptEnd)
     return kept.entries[-1], kept
 

@@ -471,6 +471,75 @@ def test_an_agent_that_remembers_is_not_asked_again(path: Path, agent: type[Reme
     assert len(agent.asked) == 8 * 7  # every turn once
 
 
+class SavingCounter:
+    """Answers by how many turns it has seen, and tells how often it was asked, saved and loaded."""
+
+    asked: ClassVar[list[int]] = []
+    saved: ClassVar[list[int]] = []
+    loaded: ClassVar[list[int]] = []
+
+    def __init__(self, spec: of.Spec, seed: int) -> None:
+        self.seen = 0
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        self.asked.append(self.seen)
+        self.seen += 1
+        return of.Reply(self.seen // 3 % 2, of.Belief(0.5)) if turn.ask is of.Ask.BELIEF else of.Reply(self.seen % 2)
+
+    def save(self) -> bytes:
+        self.saved.append(self.seen)
+        return b"%d" % self.seen
+
+    def load(self, state: bytes) -> None:
+        self.seen = int(state)
+        self.loaded.append(self.seen)
+
+
+@pytest.fixture
+def counter() -> type[SavingCounter]:
+    for known in (SavingCounter.asked, SavingCounter.saved, SavingCounter.loaded):
+        known.clear()
+    return SavingCounter
+
+
+@pytest.mark.parametrize(("seconds", "states"), [(0.0, 8), (1e6, 1)])
+def test_an_agent_is_saved_at_most_so_often_and_always_at_the_end(
+    path: Path, counter: type[SavingCounter], seconds: float, states: int
+) -> None:
+    of.run([counter], tiny_trials(1), path, save_seconds=seconds)
+    assert len(counter.saved) == states
+    assert counter.saved[-1] == counter.asked[-1] + 1
+    with Run(path) as run:
+        assert run.state(run.cells()[0].id, 1) is not None
+
+
+def test_a_resumed_agent_goes_on_from_its_last_state_and_is_shown_the_turns_after_it(
+    path: Path, counter: type[SavingCounter]
+) -> None:
+    trials = tiny_trials(1, padding=9_000)
+    with pytest.raises(Cancelled):
+        of.run([counter], trials, path, watch=press_ctrl_c_after(4), save_seconds=0.0)
+    state = counter.saved[-1]
+    with pytest.raises(Cancelled):
+        of.run([counter], trials, path, watch=press_ctrl_c_after(4), save_seconds=1e6)
+    assert counter.saved[-1] == state
+    with Run(path) as run:
+        before = list(run.steps(run.cells()[0].id, 1))
+    counter.asked.clear()
+    of.run([counter], trials, path, save_seconds=1e6)
+    assert counter.loaded[-1] == state
+    assert counter.asked == [*range(state, counter.asked[-1] + 1)]
+    assert attempts(path) == [(1, "done", "")]
+    with Run(path) as run:
+        after = list(run.steps(run.cells()[0].id, 1))
+    assert after[: len(before)] == before
+
+
+def test_a_negative_time_between_states_is_refused(path: Path) -> None:
+    with pytest.raises(InvalidInput, match="save_seconds must be a number of at least 0, not -1"):
+        of.run([SavingCounter], tiny_trials(1), path, save_seconds=-1)
+
+
 def test_an_agent_that_remembers_may_come_after_another_trial(path: Path) -> None:
     Remembering.told.clear()
     of.run([Remembering], after(*tiny_trials(2)), path)

@@ -26,7 +26,8 @@ def main(journal: str, agent: str, workers: str = "0", fatal: str = "0") -> None
             os.kill(os.getpid(), signal.SIGKILL)
 
     trials = tiny_trials(TRIALS, seed=7, **EPISODES)
-    of.run([getattr(players, agent)], trials, journal, workers=int(workers), watch=watch)
+    every = 0.0 if agent == "FickleSaver" else 0.02  # a fickle agent can only go on from a state
+    of.run([getattr(players, agent)], trials, journal, workers=int(workers), watch=watch, save_seconds=every)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from openfield.registry import (
     find_domain,
     name_control,
 )
+from openfield.rollout import SAVE_SECONDS
 from openfield.runner.isolation.agent import check_isolated
 from openfield.runner.isolation.bubblewrap import settle
 from openfield.runner.isolation.settings import IsolatedAgents, Isolation
@@ -55,6 +56,8 @@ class Plan:
     """What the run file keeps of how the plan was made."""
     isolation: Isolation | None = None
     """What isolated agents may see and use; None plays them in the processes of openfield."""
+    save_seconds: float = SAVE_SECONDS
+    """How often an agent is asked for its state, at most."""
 
     @property
     def sources(self) -> dict[str, str | None]:

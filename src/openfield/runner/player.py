@@ -35,7 +35,7 @@ from openfield.journal.recorder import Emit, Recorder
 from openfield.journal.rules import own_rule
 from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
-from openfield.rollout import NEVER, Heartbeat, Rollout, drive
+from openfield.rollout import NEVER, SAVE_SECONDS, Heartbeat, Rollout, drive
 from openfield.runner.deadline import Deadline
 from openfield.runner.isolation.agent import isolate_agent
 from openfield.runner.isolation.sandbox import Sandbox
@@ -59,6 +59,8 @@ class Job(msgspec.Struct, frozen=True):
     """The cell and attempt whose agent this one goes on with."""
     isolation: Isolation | None = None
     """What the agent may see and use in a process of its own; None lets it play in the worker's."""
+    save_seconds: float = SAVE_SECONDS
+    """How often the agent is asked for its state, at most."""
 
 
 class Player:
@@ -115,7 +117,15 @@ class Player:
         else:
             rollout.close(outcome, note)
 
-    def _play(self, job: Job, recorder: Recorder, afterwards: ExitStack) -> str:
+    def _play(self, job: Job, recorder: Recorder, afterwards: ExitStack, rewinds: bool = False) -> str:
+        """Play a cell and return its outcome.
+
+        Args:
+            job: The cell.
+            recorder: Where steps are written.
+            afterwards: What is done in the end.
+            rewinds: Whether what was recorded after the agent's last state is thrown away instead of played again.
+        """
         domain, trial = find_domain(job.domain), job.cell.trial
         self._announce(job, domain)
         if isinstance(job.agent, str) and job.agent.startswith("wire:"):
@@ -123,8 +133,11 @@ class Player:
         ask = Deadline(self._heartbeat, trial.limits.reply_seconds)
         agent = make_agent(job, self._find_agent(job, domain, afterwards), domain, ask)
         afterwards.callback(ask.close, agent)
-        rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._heartbeat)
+        rollout = self._open(
+            job, domain, recorder, self._prepare(agent, job, domain, recorder, ask, rewinds), self._heartbeat
+        )
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
+        rollout.save_seconds = job.save_seconds
         if is_oracle(job.agent, domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         try:
@@ -132,6 +145,9 @@ class Player:
                 ask.remind(agent, rollout.recall())
             return drive(rollout, agent)
         except AgentDiffers as error:
+            if not rewinds and self._has_state(job, agent):
+                rollout.world.close()
+                return self._play(job, recorder, afterwards, rewinds=True)
             either = "" if isinstance(agent, Saves) else "save() and load(), or "
             raise AgentDiffers(
                 f"{error} The trial starts again: {job.steps - 1} recorded replies are thrown away. "
@@ -175,11 +191,13 @@ class Player:
                 with Run(job.run) as run:
                     domain.expect(trial for trial in run.trials() if trial.domain == domain.name)
 
-    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Deadline) -> int:
+    def _prepare(
+        self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Deadline, rewinds: bool
+    ) -> int:
         """Bring an agent to where its cell stands, and return how many recorded steps it then knows.
 
-        A saved agent goes on right after its last finished episode, whether it is deterministic or not; one that
-        remembers is told what came after that.
+        A saved agent is shown again what came after its last state, and must answer as it did; one that answers
+        otherwise plays on from its state (`rewinds`). One that remembers is told what came after instead.
         """
         stateless = getattr(agent, "stateless", False)
         if not job.steps and (job.start is None or stateless):
@@ -188,13 +206,18 @@ class Player:
             state = run.state(job.cell.id, job.attempt) if job.steps else None
             if state is not None and isinstance(agent, Saves):
                 ask.load(agent, state[1])
-                if isinstance(agent, Remembers):
+                if not rewinds or isinstance(agent, Remembers):
                     return state[0]
                 recorder.rewind(state[0])
                 return NEVER
             if job.start is not None and not stateless:
                 self._go_on_from(agent, *job.start, domain, run, ask)
         return NEVER if stateless else 0
+
+    def _has_state(self, job: Job, agent: Agent) -> bool:
+        """Return whether a state of the agent was recorded, from which it can play on."""
+        with Run(job.run) as run:
+            return job.steps > 0 and isinstance(agent, Saves) and run.state(job.cell.id, job.attempt) is not None
 
     def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run, ask: Deadline) -> None:
         """Bring an agent to the end of another trial: load its state, or let it play the recorded turns again."""

@@ -33,6 +33,8 @@ class RunOptions(TypedDict, total=False):
     """What the record should say about this call."""
     tags: Sequence[str]
     """Words to find it by."""
+    save_seconds: float
+    """How often an agent is asked for its state, at most; the end of a trial is always saved."""
     trust: bool
     """Run code that a run file names even if you did not sign it; only for `resume`."""
 

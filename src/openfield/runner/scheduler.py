@@ -186,7 +186,8 @@ class CellScheduler:
             start = self._cells[cell.after], before.attempt
         source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
         agent, domain = self._plan.agents[cell.agent], source or cell.trial.domain
-        executor.start(Job(cell, attempt, agent, domain, path, steps, start, self._plan.isolation))
+        isolation, every = self._plan.isolation, self._plan.save_seconds
+        executor.start(Job(cell, attempt, agent, domain, path, steps, start, isolation, every))
 
     def _explain(self, failed: str) -> str:
         """Return why a cell that comes after a failed one is not played."""

@@ -39,7 +39,7 @@ def resume(
 
     remarks = record.remarks()
     admit_all(run, trust)
-    plan = read_plan(run, retry, given(isolation), trust, record.keep)
+    plan = record.change(read_plan(run, retry, given(isolation), trust, record.keep))
     result = play_plan(plan, run, workers, retry, json, record.keep, remarks)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

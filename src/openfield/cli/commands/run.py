@@ -126,7 +126,7 @@ def _run_experiment(
         if isinstance(experiment.isolate, Isolation):
             agents = isolate(agents, **msgspec.to_builtins(experiment.isolate))
         trials, facts = experiment.make_trials()
-        plan = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
+        plan = playing.record.change(replace(make_plan(agents, trials, experiment.repeats), facts=facts))
     path = experiment.path
     if playing.dry:
         if experiment.sealed and experiment.secret is None and not path.exists():

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
 from openfield.errors import InvalidInput
-from openfield.options import MORE, CommandChanges, Count, Whole, given
+from openfield.options import MORE, CommandChanges, Count, Seconds, Whole, given
 
 if TYPE_CHECKING:
+    from openfield.runner.plan import Plan
     from openfield.runner.provenance import Remarks
     from openfield.trial import Trial
 
@@ -176,6 +177,13 @@ class RecordOptions:
     """A note for the record. Reports print it."""
     tag: Annotated[list[str] | None, Parameter(group=MORE, metavar="NAME", consume_multiple=False)] = None
     """A word to find the run by. Repeat it for further ones."""
+
+    save_seconds: Annotated[Seconds | None, Parameter(group=MORE)] = None
+    """Seconds between two states of an agent with save(), at least [30]."""
+
+    def change(self, plan: Plan) -> Plan:
+        """Return a plan with how often agents are saved, if that was given."""
+        return plan if self.save_seconds is None else replace(plan, save_seconds=self.save_seconds)
 
     def remarks(self, experiment: Path | None = None) -> Remarks:
         """Return what is recorded about the command, with its experiment file."""

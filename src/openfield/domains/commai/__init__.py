@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from openfield.domains.commai.environment.task import Instance, Round, RoundScript, Stage, Task
     from openfield.domains.commai.tasks.catalogue import make_task, task_ids
     from openfield.domains.commai.tasks.curriculum import load_configuration, make_environment
-    from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
     from openfield.domains.commai.tasks.micro import MicroTask
 
 __all__ = [
@@ -45,8 +44,6 @@ __all__ = [
     "CommaiSettings",
     "ConsecutiveScheduler",
     "DependenciesScheduler",
-    "Dialogue",
-    "DialogueTask",
     "DrawStream",
     "EchoLearner",
     "Environment",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -137,10 +139,22 @@ class CommaiDomain(Domain[CommaiSettings]):
         """Return a factory for a learner class of the original's kind, with `next(symbol)` and `reward(r)`."""
         if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
             return None
-        from openfield.domains.commai.agents.learner_agent import LearnerAgent
+        from openfield.domains.commai.agents.learner_agent import make_learner
 
         check_parameters(found, parameters, taken=0)
-        return lambda spec, seed: LearnerAgent(found(**parameters), spec)
+        return partial(make_learner, found, parameters)
+
+    def import_module(self, name: str) -> ModuleType:
+        """Import a module of a user, which may import the packages of the original."""
+        from openfield.domains.commai.original.imports import user_folder
+
+        return user_folder().import_module(name)
+
+    def prepare_module(self, module: ModuleType) -> None:
+        """Let a module that was made from a file import the packages of the original."""
+        from openfield.domains.commai.original.imports import user_folder
+
+        user_folder().prepare(module)
 
     def options(self, command: str) -> type[CommandOptions]:
         """Return the original's options of a command."""

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 Mode = Literal["line", "dot", "immediate"]
 LEARNERS = {
-    "BaseLearner": "echo",
-    "SampleRepeatingLearner": "echo",
-    "SampleSilentLearner": "silent",
-    "SampleMemorizingLearner": "memorising",
+    "BaseLearner": "base",
+    "SampleRepeatingLearner": "sample_learners",
+    "SampleSilentLearner": "sample_learners",
+    "SampleMemorizingLearner": "sample_learners",
 }
+"""The module of each learner of the original."""
 HUMANS: dict[str, Mode] = {"HumanLearner": "line", "HaltOnDotHumanLearner": "dot", "ImmediateHumanLearner": "immediate"}
 VIEWS = ("BaseView", "ConsoleView")
 PORT = 5556
@@ -107,7 +108,7 @@ class CommaiPlayOptions(CommaiOptions):
     def prepare(self) -> CommandChanges:
         """Return the changes with the person who plays."""
         self.check_view()
-        name = self.learner.rpartition(".")[2]
+        name = _original_name(self.learner)
         if self.learner and name not in HUMANS:
             other = f"openfield run commai -l {self.learner}"
             raise InvalidInput(f"A person plays here, not {self.learner}. For a learner: {other}")
@@ -177,7 +178,7 @@ class CommaiRunOptions(CommaiPlayOptions, CommaiRemoteOptions):
     def prepare(self) -> CommandChanges:
         """Return the changes with who plays: a person, a remote learner, a learner here, or the usual agents."""
         self.check_view()
-        changes, name = CommaiOptions.prepare(self), self.learner.rpartition(".")[2]
+        changes, name = CommaiOptions.prepare(self), _original_name(self.learner)
         remote = bool(self.learner_cmd or self.learner_address) or self.learner_port is not None
         if name in HUMANS or (self.config is not None and not self.learner and not remote):
             return _with_human(changes, self, HUMANS.get(name, "line"))  # the original's default learner is a person
@@ -185,7 +186,8 @@ class CommaiRunOptions(CommaiPlayOptions, CommaiRemoteOptions):
             return _with_remote(changes, self)
         if not self.learner:
             return changes
-        return _with_view(replace(changes, agents={name: LEARNERS.get(name) or _dotted(self.learner)}), self)
+        source = _dotted(self.learner)
+        return _with_view(replace(changes, agents={source.rpartition(":")[2]: source}), self)
 
 
 OPTIONS = {"run": CommaiRunOptions, "play": CommaiPlayOptions, "serve": CommaiServeOptions}
@@ -280,11 +282,19 @@ def _check_place(address: str, number: int) -> None:
         ) from None
 
 
+def _original_name(path: str) -> str:
+    """Return the class of a learner if it is the original's: by its module, or alone. A user's class has other ones."""
+    module, _, name = path.replace(":", ".").rpartition(".")
+    return name if module in ("", "learners.base", "learners.sample_learners", "learners.human_learner") else ""
+
+
 def _dotted(path: str) -> str:
     """Return `package.module.Class` as `package.module:Class`."""
     if ":" in path:
         return path
     module, _, name = path.rpartition(".")
+    if not module and name in LEARNERS:
+        module = f"learners.{LEARNERS[name]}"
     if not module:
         raise InvalidInput(f"--learner takes a dotted path like my_module.MyLearner, not '{path}'.")
     return f"{module}:{name}"

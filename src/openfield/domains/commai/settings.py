@@ -19,6 +19,10 @@ STRICT_MINI_THRESHOLD = 20
 """A learner that always says `true.` gets five right in a row after about 62 instances, twenty after two million."""
 
 
+INSTANCE_BEGINS = "begin"
+"""The feedback of a turn that begins an instance, with `reward_calls=ends`."""
+
+
 class CommaiSettings(Settings, frozen=True, kw_only=True):
     """The settings of the CommAI domain; the defaults are those of the General AI Challenge, Round 1."""
 
@@ -60,6 +64,12 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
     compat: Annotated[
         Literal["", "round1"], Meta(description="`round1` restores quirks of the original that are otherwise repaired.")
     ] = ""
+    reward_calls: Annotated[
+        Literal["every", "ends"],
+        Meta(
+            description="When a learner is told its reward: at every step, or as CommAI-env did when an instance ends."
+        ),
+    ] = "every"
     strict: Annotated[
         bool,
         Meta(description="Whether a winning streak must cover every key, and mini tasks take 20 solved instances."),

@@ -13,10 +13,10 @@ import msgspec
 
 from openfield.core import Ask, Reply, Truth, Turn
 from openfield.domains.commai.environment import schedulers
-from openfield.domains.commai.environment.environment import BitEnvironment, Environment
+from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.environment.serializers import make_byte_table, make_serializer
 from openfield.domains.commai.environment.task import BYTES, Prices
-from openfield.domains.commai.settings import CommaiSettings
+from openfield.domains.commai.settings import INSTANCE_BEGINS, CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task
 from openfield.domains.commai.tasks.curriculum import make_environment, open_scheduler
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
@@ -55,7 +55,7 @@ class CommaiWorld:
     def reset(self) -> Turn:
         """Start the curriculum and show the teacher's first byte."""
         settings = self._settings
-        self.environment: Environment = make_environment(settings, self._seed, open_scheduler(settings))
+        self.environment: Environment = make_environment(settings, self._seed, open_scheduler(settings, self._seed))
         self.environment.watch = self._end_instance
         self._next: Exchange = self.environment.next
         self._left = settings.max_steps
@@ -72,7 +72,8 @@ class CommaiWorld:
         symbol, reward = self._next(None)
         self._since = self.environment.at
         self._overheard = self._price(self.environment.prices)
-        return msgspec.structs.replace(self._turns[reward][symbol], first=True)
+        begins = {"feedback": INSTANCE_BEGINS} if settings.reward_calls == "ends" else {}
+        return msgspec.structs.replace(self._turns[reward][symbol], first=True, **begins)
 
     def step(self, reply: Reply) -> Turn:
         """Take the learner's symbol and show the teacher's next one with the reward.
@@ -106,7 +107,8 @@ class CommaiWorld:
         """Return the `map` of the grid world, if the current task has one, or the name of the current `task`."""
         task = self.environment.task
         if query == "map":
-            return task.world.map() if task is not None and task.world is not None else ""
+            draw = getattr(None if task is None else task.world, "map", None)
+            return draw() if callable(draw) else ""
         if query == "task":
             return task.name if task is not None else ""
         raise OpenfieldError(f"There is no view '{query}'. Known: map, task.")
@@ -130,6 +132,8 @@ class CommaiWorld:
         self._overheard = self._price(self.environment.prices)
         if self._ended is not None:
             self.truth, self._ended = self._ended, None
+            if self._settings.reward_calls == "ends":
+                turn = msgspec.structs.replace(turn, feedback=INSTANCE_BEGINS)
         else:
             self.truth, self._stirred = self._calm, False
         if not (self.environment.over or self._left <= 0):
@@ -166,14 +170,13 @@ class CommaiWorld:
     def _tune(self, settings: CommaiSettings) -> None:
         """Make the tables between bytes and characters, and between rewards and turns."""
         table = self.alphabet = make_byte_table(settings)
-        if isinstance(self.environment, BitEnvironment):
-            self.environment.alphabet = table
+        self.environment.alphabet = table
         self._hears = _hearing(table, settings.bit_mode)
         shown = _showing(table, settings.bit_mode)
         light = self._novel if self._red_light else None
         sign = settings.reward_sign
         look = (lambda: self.look("map")) if settings.show_world else None
-        self._turns = {reward: Turns(shown, reward * sign, light, look) for reward in (-1, 0, 1)}
+        self._turns = TurnsByReward(lambda reward: Turns(shown, reward * sign, light, look))
         self._free = self._turns[0]
         self._priced: dict[int, dict[Any, Turns | None]] = {}
         if settings.reward_delay:
@@ -217,6 +220,18 @@ class CommaiWorld:
         }
 
 
+class TurnsByReward(dict[float, "Turns"]):
+    """The turns of each reward. Tasks of ours pay -1, 0 and 1; those of users may pay anything."""
+
+    def __init__(self, make: Callable[[float], Turns]) -> None:
+        super().__init__({reward: make(reward) for reward in (-1, 0, 1)})
+        self._make = make
+
+    def __missing__(self, reward: float) -> Turns:
+        self[reward] = made = self._make(reward)
+        return made
+
+
 class Turns(dict[str, Turn]):
     """The turns that show a symbol with one reward, made once each: a trial has a few hundred at most.
 
@@ -230,7 +245,7 @@ class Turns(dict[str, Turn]):
     """
 
     def __init__(
-        self, shown: Callable[[str], int], reward: int, red_light: bool | None, look: Callable[[], str] | None = None
+        self, shown: Callable[[str], int], reward: float, red_light: bool | None, look: Callable[[], str] | None = None
     ) -> None:
         super().__init__()
         self._shown, self._reward, self._red_light, self._look = shown, reward, red_light, look

@@ -41,9 +41,10 @@ def test_what_is_typed_is_said_symbol_by_symbol():
 
 @pytest.mark.parametrize("mode", ["line", "dot"])
 def test_a_person_can_solve_a_question(mode):
-    _, _, shown = sit_down("", mode, tasks="micro7.1", seed=3)
+    first = "\n" if mode == "line" else ""  # the person is asked when the teacher begins, and listens on
+    _, _, shown = sit_down(first, mode, tasks="micro7.1", seed=3)
     letter = shown.split("say:_")[1][0]
-    rewards, _, shown = sit_down(f"{letter}.\nQUIT\n", mode, tasks="micro7.1", seed=3)
+    rewards, _, shown = sit_down(f"{first}{letter}.\nQUIT\n", mode, tasks="micro7.1", seed=3)
     assert rewards.count(1.0) == 1
     assert "correct!" in shown
 
@@ -53,10 +54,24 @@ def test_immediate_asks_at_every_step_and_an_empty_line_is_silence():
     assert said == [97, 32, 98]
 
 
-def test_a_teacher_who_never_pauses_is_interrupted_in_the_end():
-    _, said, shown = sit_down("QUIT\n", "line", tasks="micro5.1")
-    assert len(said) == 300
-    assert "--mode immediate asks at every step" in shown
+def test_the_first_prompt_comes_with_the_first_symbol():
+    _, said, shown = sit_down("QUIT\n", "line", tasks="micro1")
+    assert said == []
+    assert "The teacher has begun. Press Enter to listen on, or type an answer." in shown
+
+
+def test_where_every_symbol_is_a_question_the_person_is_asked_at_every_symbol():
+    _, said, shown = sit_down("a\nb\n\nc\nQUIT\n", "line", tasks="micro1")
+    assert said == [97, 98, 32, 99]
+    assert shown.count("The teacher does not pause here.") == 4
+
+
+def test_who_listens_on_is_asked_at_the_next_pause_and_at_last_without_one():
+    _, said, _ = sit_down("\nQUIT\n", "line", tasks="micro7.1")
+    assert len(said) == len("say: x.") - 1
+    _, said, shown = sit_down("\nQUIT\n", "line", tasks="micro5.18", separators=True)
+    assert len(said) < 300
+    assert shown.count(">") == 2
 
 
 def test_bits_are_put_together_and_taken_apart():
@@ -68,7 +83,7 @@ def test_bits_are_put_together_and_taken_apart():
 
 
 def test_in_bits_the_teacher_may_answer_before_the_person_is_asked_again():
-    _, _, shown = sit_down("I turn left.\nQUIT\n", "line", tasks="navigation.Turning", bit_mode=True, seed=1)
+    _, _, shown = sit_down("\nI turn left.\nQUIT\n", "line", tasks="navigation.Turning", bit_mode=True, seed=1)
     assert "You_turned_left,_you_are_now_facing_west." in shown
 
 

@@ -213,10 +213,16 @@ def _last(symbols: Any, width: int, padded: bool) -> str:
 
 
 Mode = Literal["line", "dot", "immediate"]
-"""When a person is asked: at a dot or when the teacher was silent twice; at a dot; at every step."""
+"""When a person is asked: at the beginning and at every pause; at a dot; at every step.
+
+A pause is a dot or two spaces. A teacher who never pauses, as in micro1 to micro5.2, asks with every symbol: who
+answers there, and earns or loses something at once, is asked again at once.
+"""
 _SILENCE = " "
-_MAX_UNASKED = 300
-"""Steps after which a person in line mode is asked even if the teacher never pauses, as in micro1 to micro5.2."""
+_MAX_UNASKED = 200
+"""Steps after which a person in line mode is asked even if the teacher never pauses."""
+_FIRST = "The teacher has begun. Press Enter to listen on, or type an answer."
+_NO_PAUSE = "The teacher does not pause here. Press Enter to listen on, or type an answer."
 
 
 def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) -> AgentFactory:
@@ -250,6 +256,7 @@ class Human:
         self._heard = ""  # the last two characters of the teacher
         self._earned = 0
         self._unasked = 0  # steps since the person was asked
+        self._waits = False  # whether the person was asked at a pause, or said nothing: the next pause is awaited
 
     def __call__(self, turn: Turn) -> Reply:
         """Show a turn, and ask the person when it is time."""
@@ -273,11 +280,12 @@ class Human:
     def _step(self, symbol: str, turn: Turn) -> Reply:
         self._streams.hear(symbol, self._earned, turn.feedback or "")
         self._unasked += 1
+        self._waits = self._waits or (not self._earned and not self._typed)
         self._earned = 0
         self._heard = (self._heard + symbol)[-2:]
         if turn.ask is Ask.NONE:
             return Reply()
-        if not self._typed and self._is_time():
+        if not self._typed and self._is_time(turn.first):
             line = self._ask()
             if line is None or line == "QUIT":
                 raise Cancelled("The player left.")
@@ -294,18 +302,20 @@ class Human:
 
     def _ask(self) -> str | None:
         """Read a line, and ask again if it has a character that is not a symbol."""
-        note = "The teacher does not pause here; --mode immediate asks at every step." if self._is_overdue() else ""
-        self._unasked = 0
+        note = ""
+        if self._mode == "line" and not self._pauses():
+            note = _FIRST if self._streams.steps == 1 else _NO_PAUSE
+        self._unasked, self._waits = 0, self._pauses()
         line = self._view.ask(self._streams, note)
         while line is not None and (foreign := next((symbol for symbol in line if ord(symbol) > 255), "")):
             line = self._view.ask(self._streams, f"'{foreign}' is not a symbol: its code is above 255. Try again.")
         return line
 
-    def _is_time(self) -> bool:
-        if self._mode == "immediate":
-            return True
-        dot = self._heard.endswith(".")
-        return dot if self._mode == "dot" else dot or self._heard == _SILENCE * 2 or self._is_overdue()
+    def _is_time(self, first: bool) -> bool:
+        if self._mode != "line":
+            return self._mode == "immediate" or self._heard.endswith(".")
+        return first or self._pauses() or not self._waits or self._unasked > _MAX_UNASKED
 
-    def _is_overdue(self) -> bool:
-        return self._mode == "line" and self._unasked > _MAX_UNASKED
+    def _pauses(self) -> bool:
+        """Return whether the teacher has ended a sentence, or was silent twice."""
+        return self._heard.endswith(".") or self._heard == _SILENCE * 2

@@ -5,12 +5,15 @@ A rollout shows them turns; `openfield run commai --agent NAME` makes them.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
 from openfield.domains.commai.agents.learners import MappingLearner, MemorisingLearner, NoticingLearner, RandomLearner
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.environment.task import BYTES
+from openfield.domains.commai.settings import INSTANCE_BEGINS
 from openfield.errors import AgentProtocol, InvalidInput
 
 SILENCE = Reply(32)
@@ -50,7 +53,8 @@ class LearnerAgent:
     """Lets a learner answer turns: any object with `next(symbol)` and, if it likes, `reward(r)`.
 
     A learner may also have `belief`, a number or a method without arguments: the probability that its world has
-    changed. None says nothing. With `save` and `load`, its state is saved with every episode.
+    changed. None says nothing. With `save` and `load`, its state is saved from time to time. Rewards go to `try_reward`
+    if it has that: every one, or with the setting `reward_calls=ends` only those at the end of an instance.
     """
 
     def __init__(self, learner: Any, spec: Spec) -> None:
@@ -58,7 +62,10 @@ class LearnerAgent:
         if not callable(getattr(learner, "next", None)):
             raise InvalidInput(f"{type(learner).__name__} is not a learner: it has no method next(symbol).")
         self._answer = learner.next
-        self._reward = getattr(learner, "reward", None)
+        self._reward = getattr(learner, "try_reward", None) or getattr(learner, "reward", None)
+        self._only_ends: bool | None = None  # whether the turns say where an instance begins
+        if callable(getattr(learner, "set_view", None)):
+            learner.set_view(QuietView())
         self._believes = hasattr(learner, "belief")
         bits = speaks_bits(spec)
         self._replies = _BITS if bits else _SPOKEN
@@ -69,7 +76,12 @@ class LearnerAgent:
     def __call__(self, turn: Turn) -> Reply:
         """Tell the learner its reward, then the symbol, and return its answer."""
         if self._reward is not None:
-            self._reward(int(turn.reward))
+            if self._only_ends is None:
+                self._only_ends = turn.feedback == INSTANCE_BEGINS
+            if not self._only_ends:
+                self._reward(_as_whole(turn.reward))
+            elif not turn.first:
+                self._tell_end(turn)
         if turn.ask is Ask.NONE:
             return Reply()
         said = self._answer(self._symbols[turn.observation])
@@ -78,6 +90,13 @@ class LearnerAgent:
         except (KeyError, TypeError):
             reply = self._understand(said)
         return Reply(reply.action, self._belief()) if self._believes else reply
+
+    def _tell_end(self, turn: Turn) -> None:
+        """Tell the learner the reward of an instance that has ended, and nothing in between."""
+        if turn.feedback == INSTANCE_BEGINS and self._reward is not None:
+            self._reward(_as_whole(turn.reward))
+        elif hasattr(self.learner, "try_reward"):
+            self.learner.try_reward(None)
 
     def _understand(self, said: Any) -> Reply:
         """Accept bytes and numbers as symbols, and None as silence."""
@@ -94,6 +113,28 @@ class LearnerAgent:
         belief = self.learner.belief
         value = belief() if callable(belief) else belief
         return value if value is None or isinstance(value, Belief) else Belief(float(value))
+
+
+class QuietView:
+    """A view for learners that want one: it takes every call and shows nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args, **options: None
+
+
+def _as_whole(reward: float) -> int | float:
+    """Return a reward as an int if it is a whole number."""
+    return int(reward) if reward == int(reward) else reward
+
+
+def make_learner(kind: Any, parameters: Mapping[str, Any], spec: Spec, seed: int) -> Agent:
+    """Make a learner of a user's class, which may draw from the global generator: that gets the agent's seed.
+
+    The original's human learners get a serializer and the mode.
+    """
+    random.seed(seed)
+    given = (None, not speaks_bits(spec)) if getattr(kind, "takes_mode", False) else ()
+    return LearnerAgent(kind(*given, **parameters), spec)
 
 
 def make_random(spec: Spec, seed: int) -> Agent:

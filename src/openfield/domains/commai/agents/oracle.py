@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from openfield.core import Ask, Reply, Spec, Turn, World
 from openfield.domains.commai.agents.learner_agent import REPLIES
-from openfield.domains.commai.environment.environment import BitEnvironment, Environment
+from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.environment.serializers import speaks_bits, to_bits
 from openfield.domains.commai.environment.task import Instance
 from openfield.domains.commai.world import CommaiWorld
@@ -28,7 +28,7 @@ class Oracle:
         self._environment = environment
         self._instance: Instance | None = None
         self._planned = iter("")
-        self.next = self._spell if isinstance(environment, BitEnvironment) else self._speak
+        self.next = self._spell if environment.bit_mode else self._speak
 
     def _speak(self, symbol: str) -> str:
         said = next(self._planned, None)
@@ -44,7 +44,7 @@ class Oracle:
         said = next(self._planned, None)
         if said is not None:
             return said
-        alphabet = getattr(self._environment, "alphabet", {})
+        alphabet = self._environment.alphabet
         self._planned = iter(to_bits((self._plan() or _SILENCE).translate(alphabet)))
         return next(self._planned)
 

@@ -46,6 +46,7 @@ class Environment:
     """
 
     symbols = "one character with a code from 0 to 255"
+    bit_mode = False
 
     def __init__(
         self,
@@ -76,6 +77,8 @@ class Environment:
         self.watch: Callable[[], None] | None = None
         """Called whenever an instance has ended, before the next one starts."""
         self.serializer = serializer
+        self.alphabet: dict[int, int] = {}
+        """Which character stands for which; it must be its own inverse. Only bit mode uses it."""
         self._tallies: dict[str, Tally] = {}
         self.tally = Tally()
         self.text = ""
@@ -286,16 +289,13 @@ def _deaf(symbol: str) -> int:
 
 
 class BitEnvironment(Environment):
-    """The same teacher in bit mode: eight steps carry one byte of UTF-8, and all limits count bits.
-
-    `alphabet` translates characters on their way out and in. It must be its own inverse.
-    """
+    """The same teacher in bit mode: eight steps carry one byte of UTF-8, and all limits count bits."""
 
     symbols = "'0' or '1'"
+    bit_mode = True
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.alphabet: dict[int, int] = {}
         self._reader = BitReader()
 
     def next(self, heard: Any) -> tuple[str, int]:

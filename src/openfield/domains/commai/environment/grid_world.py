@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -87,11 +87,7 @@ class GridWorld:
 
     def map(self) -> str:
         """Return the cells around the learner as five lines of five characters."""
-        x, y = self.position
-        reach = range(-VIEW, VIEW + 1)
-        signs = {place: thing.name[0].upper() for place, thing in self.things.items()}
-        signs[x, y] = _ARROWS[self.facing]
-        return "\n".join("".join(signs.get((x + east, y + south), ".") for east in reach) for south in reach)
+        return draw_map(self.position, self.facing, {place: thing.name for place, thing in self.things.items()})
 
     def facing_after(self, quarters: int) -> str:
         """Return the direction after some quarter turns to the right."""
@@ -142,6 +138,15 @@ class GridWorld:
             if found := pattern.search(sentence):
                 stage.say(command(self, found), priority=0)
                 return
+
+
+def draw_map(position: Place, facing: str, things: Mapping[Place, str]) -> str:
+    """Return the cells around a learner as five lines of five characters, given the names of things."""
+    x, y = position
+    reach = range(-VIEW, VIEW + 1)
+    signs = {place: name[0].upper() for place, name in things.items()}
+    signs[x, y] = _ARROWS[facing]
+    return "\n".join("".join(signs.get((x + east, y + south), ".") for east in reach) for south in reach)
 
 
 def step(place: Place, direction: str) -> Place:

@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from openfield.domains.commai.environment.task import Task
 from openfield.errors import InvalidInput, UnknownName
@@ -17,6 +18,9 @@ from openfield.errors import InvalidInput, UnknownName
 
 class Scheduler:
     """Chooses the task of each instance."""
+
+    random_state: Any = None
+    """The state of the global generator after code of users has made the tasks; None if there is no such code."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         if not tasks:

@@ -32,7 +32,7 @@ class Scrambler:
     def __init__(self, rng: random.Random, readable: bool = True) -> None:
         self._rng = rng
         self._readable = readable
-        self._partner: dict[str, str] = {}
+        self.partners: dict[str, str] = {}
 
     def encode(self, text: str) -> str:
         """Return the text with its words swapped."""
@@ -44,22 +44,22 @@ class Scrambler:
         word = match[0]
         if not (word.isascii() and word.isalpha()):
             return word
-        partner = self._partner.get(word.lower()) or self._pair(word.lower())
+        partner = self.partners.get(word.lower()) or self._pair(word.lower())
         return "".join(new.upper() if old.isupper() else new for old, new in zip(word, partner, strict=True))
 
     def _pair(self, word: str) -> str:
         partner = self._invent(len(word), word)
-        self._partner[word] = partner
-        self._partner[partner] = word
+        self.partners[word] = partner
+        self.partners[partner] = word
         return partner
 
     def _invent(self, length: int, word: str) -> str:
         """Return a word without a partner; if none is found, any free letter or the word itself."""
         for attempt in range(_TRIES):
             invented = self._spell(length, self._readable and attempt < _TRIES // 2)
-            if invented not in self._partner and invented != word:
+            if invented not in self.partners and invented != word:
                 return invented
-        return next((letter for letter in _LETTERS if length == 1 and letter not in self._partner), word)
+        return next((letter for letter in _LETTERS if length == 1 and letter not in self.partners), word)
 
     def _spell(self, length: int, readable: bool) -> str:
         pick = self._rng.choice

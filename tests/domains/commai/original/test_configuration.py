@@ -14,8 +14,8 @@ from openfield.domains.commai import (
     make_environment,
     task_ids,
 )
+from openfield.domains.commai.original.configuration import class_of, find_task
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
-from openfield.domains.commai.tasks.curriculum import find_task
 from openfield.errors import InvalidInput
 from support.places import ROOT
 
@@ -66,24 +66,24 @@ def old_names():
             yield f"Micro{number}Sub{part}Task" if part else f"Micro{number}Task"
 
 
-LEGACY_MODULES = {"small": "tasks.micro.repeat", "sample": "tasks.sample.sample"}
+LEGACY_MODULES = {"small": "tasks.micro.repeat", "sample": "tasks.sample.sample_tasks"}
 
 
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if not name.startswith(("micro", "mini"))])
 def test_every_task_of_the_older_sets_has_its_dotted_name_in_json_and_in_python(tmp_path, monkeypatch, name):
-    group, _, short = name.partition(".")
-    module = LEGACY_MODULES.get(group, f"tasks.competition.{group}")
+    group = name.partition(".")[0]
+    module, short = LEGACY_MODULES.get(group, f"tasks.competition.{group}"), class_of(name).__name__
     table = {
-        "worlds": {},
-        "tasks": {"it": {"type": f"{module}.{short}Task"}},
+        "worlds": {"w": {"type": "worlds.grid_world.GridWorld"}},
+        "tasks": {"it": {"type": f"{module}.{short}", "world": "w"}},
         "scheduler": {"type": "core.scheduler.SequentialTaskScheduler", "args": {"tasks": ["it"]}},
     }
     scheduler, _ = load_configuration(table)
     assert scheduler.tasks[0].kind == name
     monkeypatch.chdir(tmp_path)
     (tmp_path / "setup.py").write_text(
-        f"from core.scheduler import SequentialTaskScheduler as S\nfrom {module} import {short}Task as T\n"
-        "def create_tasks():\n    return S([T()])\n"
+        f"from core.scheduler import SequentialTaskScheduler as S\nfrom {module} import {short} as T\n"
+        "from worlds.grid_world import GridWorld\ndef create_tasks():\n    return S([T(GridWorld())])\n"
     )
     scheduler, _ = load_configuration("setup.py")
     assert scheduler.tasks[0].kind == name
@@ -102,6 +102,10 @@ def test_every_task_of_the_older_sets_has_its_dotted_name_in_json_and_in_python(
         ("tasks.competition.navigation.LookAround", "navigation.LookAround"),
         ("tasks.challenge.round1.challenge_micro.Micro17Task", None),
         ("tasks.nowhere.Nothing", None),
+        ("tasks.competition.objects_properties.ObjectExistenceTask1", "objects_properties.ObjectExistence1"),
+        ("tasks.sample.sample_tasks.SampleConflictingMessagesTask", "sample.ConflictingMessages"),
+        ("my_tasks.MovingTask", None),
+        ("a.Micro1Task", None),
     ],
 )
 def test_old_names_of_single_tasks(path, name):
@@ -157,13 +161,29 @@ def test_a_task_of_ones_own_is_named_like_any_other(tmp_path, monkeypatch):
 
 BROKEN = [
     (["worlds"], None, "the key 'worlds'"),
-    (["worlds", "w"], {"type": "worlds.Sphere"}, r"worlds\.w\.type: unknown world 'worlds\.Sphere'"),
+    (["worlds", "w"], {"type": "worlds.Sphere"}, r"worlds\.w\.type: Unknown class 'Sphere'"),
+    (
+        ["worlds", "w"],
+        {"type": "worlds.round.Sphere"},
+        r"worlds\.w\.type: worlds\.round\.Sphere cannot be loaded: No mod",
+    ),
+    (["worlds", "w"], {"type": "json.JSONDecoder"}, r"worlds\.w\.type: json\.JSONDecoder is not a world"),
+    (
+        ["tasks", "x"],
+        {"type": "tasks.micro.nano.Task0"},
+        r"tasks\.micro\.nano of the original is known, but not shipped",
+    ),
+    (["tasks", "x"], {"type": f"{ROUND1}.Micro99Task"}, r"Unknown class 'Micro99Task'. Did you mean 'Micro19Task'"),
     (["tasks", "x"], {"kind": 1}, r"tasks\.x: the key 'type'"),
-    (["tasks", "x"], {"type": "a.Micro99Task"}, r"tasks\.x\.type: Unknown task 'a\.Micro99Task'"),
+    (
+        ["tasks", "x"],
+        {"type": "a.Micro99Task"},
+        r"tasks\.x\.type: a\.Micro99Task cannot be loaded: No module named 'a'",
+    ),
     (["tasks", "turn", "world"], "moon", r"tasks\.turn\.world: Unknown world 'moon'"),
     (["tasks", "turn", "args"], {"colour": 3}, r"tasks\.turn\.args\.colour"),
     (["tasks", "x"], {"type": "json.JSONDecoder"}, r"tasks\.x\.type: json\.JSONDecoder is not a task"),
-    (["tasks", "x"], {"type": "json.Decoder"}, r"tasks\.x\.type: Unknown name 'Decoder'"),
+    (["tasks", "x"], {"type": "json.Decoder"}, r"tasks\.x\.type: Unknown class 'Decoder'"),
     (["tasks", "turn", "args"], [1, 2], r"tasks\.turn\.args must be a table"),
     (["tasks", "turn", "args"], "abc", r"tasks\.turn\.args must be a table"),
     (["tasks", "turn", "args"], {"max_time": -5}, r"tasks\.turn\.args\.max_time must be a number of at least 1"),
