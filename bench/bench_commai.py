@@ -21,11 +21,11 @@ from calibrate import calls_per_second
 from openfield.domains.commai.agents.learners import EchoLearner
 from openfield.domains.commai.agents.oracle import Oracle
 from openfield.domains.commai.batched.factory import batch
+from openfield.domains.commai.curriculum import make_environment
 from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.environment.learner_session import Learner, LearnerSession
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import MICRO, task_ids
-from openfield.domains.commai.tasks.curriculum import make_environment
 
 STEPS = 30_000
 REPEATS = 3

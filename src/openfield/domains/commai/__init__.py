@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from openfield.domains.commai.batched.batch import Batch
     from openfield.domains.commai.batched.factory import batch
     from openfield.domains.commai.batched.streams import DrawStream
+    from openfield.domains.commai.curriculum import load_configuration, make_environment
     from openfield.domains.commai.environment.environment import Environment, Tally
     from openfield.domains.commai.environment.learner_session import Learner, LearnerSession, load_learner
     from openfield.domains.commai.environment.schedulers import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     )
     from openfield.domains.commai.environment.task import Instance, Round, RoundScript, Stage, Task
     from openfield.domains.commai.tasks.catalogue import make_task, task_ids
-    from openfield.domains.commai.tasks.curriculum import load_configuration, make_environment
     from openfield.domains.commai.tasks.micro import MicroTask
 
 __all__ = [

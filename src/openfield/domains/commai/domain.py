@@ -199,8 +199,8 @@ class CommaiDomain(Domain[CommaiSettings]):
 
 def _check(settings: CommaiSettings) -> None:
     """Check a curriculum before anything starts."""
+    from openfield.domains.commai.curriculum import open_scheduler
     from openfield.domains.commai.tasks.catalogue import task_ids
-    from openfield.domains.commai.tasks.curriculum import open_scheduler
 
     open_scheduler(settings)
     task_ids([settings.intruder] if settings.intruder else ())

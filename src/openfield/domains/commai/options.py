@@ -195,7 +195,7 @@ OPTIONS = {"run": CommaiRunOptions, "play": CommaiPlayOptions, "serve": CommaiSe
 
 def read_configuration(path: Path) -> dict[str, Any]:
     """Return the settings of a configuration file, which is checked at once."""
-    from openfield.domains.commai.tasks.curriculum import load_configuration
+    from openfield.domains.commai.curriculum import load_configuration
 
     _, settings = load_configuration(path)
     if path.suffix == ".toml":

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Reply, Truth, Turn
+from openfield.domains.commai.curriculum import make_environment, open_scheduler
 from openfield.domains.commai.environment import schedulers
 from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.environment.serializers import make_byte_table, make_serializer
 from openfield.domains.commai.environment.task import BYTES, Prices
 from openfield.domains.commai.settings import INSTANCE_BEGINS, CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task
-from openfield.domains.commai.tasks.curriculum import make_environment, open_scheduler
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.trial import Trial
 

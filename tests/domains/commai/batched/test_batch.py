@@ -10,10 +10,10 @@ import pytest
 
 from openfield.domains import commai
 from openfield.domains.commai.agents.oracle import Oracle
+from openfield.domains.commai.curriculum import make_environment
 from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import MICRO
-from openfield.domains.commai.tasks.curriculum import make_environment
 from openfield.errors import AgentProtocol, InvalidInput, UnknownName
 
 Answer = Callable[[str], str]

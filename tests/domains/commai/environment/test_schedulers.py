@@ -14,8 +14,8 @@ from openfield.domains.commai import (
     SequentialScheduler,
     make_task,
 )
+from openfield.domains.commai.curriculum import make_scheduler
 from openfield.domains.commai.environment.schedulers import IntrudedScheduler
-from openfield.domains.commai.tasks.curriculum import make_scheduler
 from openfield.errors import InvalidInput, UnknownName
 
 

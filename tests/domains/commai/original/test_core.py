@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from openfield.domains.commai import CommaiSettings, Oracle, SequentialScheduler, make_environment, make_task, task_ids
+from openfield.domains.commai.agents.original_learners import BaseLearner
 from openfield.domains.commai.original.configuration import class_of
 from openfield.domains.commai.original.core.channels import ByteInputChannel, InputChannel, OutputChannel
 from openfield.domains.commai.original.core.events import EventManager, TaskFailed, Trigger
@@ -35,7 +36,6 @@ from openfield.domains.commai.original.core.task import (
 )
 from openfield.domains.commai.original.grid_world import GridWorld, Point, Span
 from openfield.domains.commai.original.hosting import HostedEnvironment, HostedTask
-from openfield.domains.commai.original.learners import BaseLearner
 from openfield.domains.commai.original.tasks.base import BaseTask
 from openfield.domains.commai.original.tasks.challenge_micro import MicroBase
 from openfield.domains.commai.original.tasks.challenge_mini import build_automaton

@@ -10,9 +10,10 @@ import pytest
 from openfield.domains.commai import CommaiSettings, LearnerSession, Oracle, make_environment
 from openfield.domains.commai.original.configuration import class_of
 from openfield.domains.commai.original.grid_world import GridWorld
-from openfield.domains.commai.original.tasks import LEGACY, messages
+from openfield.domains.commai.original.tasks import messages
 from openfield.domains.commai.original.tasks import objects_properties as properties
 from openfield.domains.commai.original.tasks.repetition import RepeatWhatISayConjunctionNegation
+from openfield.domains.commai.tasks.legacy import LEGACY
 from support.commai_streams import make
 
 NAMES = [f"{group}.{name}" for group, tasks in LEGACY.items() for name in tasks]

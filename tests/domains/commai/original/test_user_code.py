@@ -10,16 +10,16 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.domains.commai import DOMAIN, LearnerSession, load_configuration, make_environment
-from openfield.domains.commai.original.core.events import TaskFailed
-from openfield.domains.commai.original.hosting import HostedEnvironment
-from openfield.domains.commai.original.imports import user_folder
-from openfield.domains.commai.original.learners import (
+from openfield.domains.commai.agents.original_learners import (
     BaseLearner,
     SampleMemorizingLearner,
     SampleSilentLearner,
 )
+from openfield.domains.commai.curriculum import open_scheduler
+from openfield.domains.commai.original.core.events import TaskFailed
+from openfield.domains.commai.original.hosting import HostedEnvironment
+from openfield.domains.commai.original.imports import user_folder
 from openfield.domains.commai.settings import CommaiSettings
-from openfield.domains.commai.tasks.curriculum import open_scheduler
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.registry import find_agent

@@ -2,11 +2,11 @@
 
 import pytest
 
+from openfield.domains.commai.curriculum import make_environment
 from openfield.domains.commai.environment.schedulers import ConsecutiveScheduler
 from openfield.domains.commai.environment.task import Round, RoundScript
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task
-from openfield.domains.commai.tasks.curriculum import make_environment
 
 OK, AS_ABOVE = "good job! ;", None
 

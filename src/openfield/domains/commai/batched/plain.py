@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 
 from openfield.domains.commai.batched.batch import Array, Batch
+from openfield.domains.commai.curriculum import make_environment
 from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.environment.task import BYTES, SILENCE
 from openfield.domains.commai.settings import CommaiSettings
-from openfield.domains.commai.tasks.curriculum import make_environment
 
 _SPACE = ord(SILENCE)
 _WIDTH = 256

@@ -28,9 +28,9 @@ from openfield.domains.commai.original.core.task import Task as OriginalTask
 from openfield.domains.commai.original.core.task import World
 from openfield.domains.commai.original.grid_world import GridWorld
 from openfield.domains.commai.original.imports import MODULES, NotShipped, is_old_name, user_folder
-from openfield.domains.commai.original.tasks import LEGACY
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.domains.commai.tasks.draws import load_phrasebook
+from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.errors import InvalidInput, UnknownName, describe_error
 
 ARGUMENTS = {"max_time": 1, "failed_task_tolerance": 0}

@@ -21,7 +21,7 @@ from typing import Any
 
 from openfield.registry import look_here
 
-_HERE = "openfield.domains.commai.original"
+_HERE, _AGENTS = "openfield.domains.commai.original", "openfield.domains.commai.agents"
 PACKAGES = ("core", "learners", "tasks", "worlds", "view", "fsa")
 MODULES = {
     "core.task": f"{_HERE}.core.task",
@@ -35,9 +35,9 @@ MODULES = {
     "core.scheduler": f"{_HERE}.core.scheduler",
     "core.config_loader": f"{_HERE}.configuration",
     "worlds.grid_world": f"{_HERE}.grid_world",
-    "learners.base": f"{_HERE}.learners",
-    "learners.sample_learners": f"{_HERE}.learners",
-    "learners.human_learner": f"{_HERE}.learners",
+    "learners.base": f"{_AGENTS}.original_learners",
+    "learners.sample_learners": f"{_AGENTS}.original_learners",
+    "learners.human_learner": f"{_AGENTS}.original_learners",
     "tasks.competition.base": f"{_HERE}.tasks.base",
     "tasks.competition.messages": f"{_HERE}.tasks.messages",
     "tasks.competition.repetition": f"{_HERE}.tasks.repetition",
@@ -49,8 +49,8 @@ MODULES = {
     "tasks.challenge.round1.task_generator": f"{_HERE}.tasks.task_generator",
     "tasks.challenge.round1.challenge_micro": f"{_HERE}.tasks.challenge_micro",
     "tasks.challenge.round1.challenge_mini": f"{_HERE}.tasks.challenge_mini",
-    "view.console": f"{_HERE}.view",
-    "view.win_console": f"{_HERE}.view",
+    "view.console": f"{_AGENTS}.original_view",
+    "view.win_console": f"{_AGENTS}.original_view",
     "fsa": f"{_HERE}.tasks.challenge_mini",
 }
 """Our module for each module of the original."""

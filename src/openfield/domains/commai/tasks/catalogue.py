@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from importlib import import_module
 
 import msgspec
 
 from openfield.domains.commai.environment.task import Task
-from openfield.domains.commai.original.tasks import LEGACY
 from openfield.domains.commai.tasks import mapping, phrases
 from openfield.domains.commai.tasks.draws import load_phrasebook
+from openfield.domains.commai.tasks.legacy import LEGACY, make_legacy
 from openfield.domains.commai.tasks.mapping import LETTERS, DigitsTask, LettersTask, Relation, Shape
 from openfield.domains.commai.tasks.micro import KnowAfter, KnowAtOnce, KnowByElimination
 from openfield.domains.commai.tasks.mini import MINI
@@ -57,17 +56,8 @@ MICRO: dict[str, Factory] = {
     "micro19": partial(ReworkedTask, makers=_REWORDED, rework=phrases.use_synonyms),
     "micro20": partial(ReworkedTask, makers=_REWORDED, rework=phrases.use_code_word, coded=True),
 }
-
-
-def _make_legacy(name: str, place: tuple[str, str], kind: str) -> Task:
-    """Make a task of an older set. Its class is imported when it is first needed."""
-    from openfield.domains.commai.original.hosting import make_hosted
-
-    return make_hosted(getattr(import_module(place[0]), place[1]), name, kind)
-
-
 _LEGACY: dict[str, Factory] = {
-    f"{group}.{name}": partial(_make_legacy, place=place, kind=f"{group}.{name}")
+    f"{group}.{name}": partial(make_legacy, place=place, kind=f"{group}.{name}")
     for group, tasks in LEGACY.items()
     for name, place in tasks.items()
 }

@@ -12,6 +12,7 @@ import subprocess
 from typing import Any
 
 from openfield.core import Turn
+from openfield.domains.commai.agents.human import Human, LineView
 from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader
 from openfield.domains.commai.wire.zmtp import Connection, encode_frame
 from openfield.errors import AgentProtocol
@@ -144,8 +145,6 @@ class HumanLearner(BaseLearner):
     """Whether its constructor gets a serializer and the mode."""
 
     def __init__(self, serializer: Any = None, byte_mode: bool = False) -> None:
-        from openfield.domains.commai.agents.human import Human, LineView
-
         self._human = Human(LineView(), self.mode, bits=not byte_mode)
         self._byte_mode, self._earned = byte_mode, 0
 
