@@ -41,7 +41,7 @@ def main() -> None:
     image = import_extra("PIL.Image", "birds", "A film")
     arrays = (array for name, changes in LEVELS for array in film_level(name, changes))
     pictures = (image.fromarray(array).resize(SIZE, image.Resampling.LANCZOS) for array in arrays)
-    print(write_webp(pictures, PLACE, 1000 / FPS, 1_500), "pictures in", PLACE.name)
+    write_webp(pictures, PLACE, 1000 / FPS, 1_500)
 
 
 if __name__ == "__main__":
