@@ -220,7 +220,7 @@ def test_a_prediction_above_ten_is_refused(domain: DoomDomain) -> None:
         rollout = Rollout(open_world(domain))
         rollout.reply(Reply("nothing", Belief(0.9, 10)))
         for action in ("nothing", None):
-            with pytest.raises(AgentProtocol, match=r"Turn 1: the novelty prediction is \d+; it is a level up to 10"):
+            with pytest.raises(AgentProtocol, match=r"Turn 1: the novelty prediction is \d+, not a level up to 10"):
                 rollout.reply(Reply(action, belief))
             rollout._failed = False
         rollout.world.close()

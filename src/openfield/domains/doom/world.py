@@ -87,7 +87,7 @@ class DoomWorld:
             AgentProtocol: The level is too high.
         """
         if belief.level is not None and belief.level > MAX_LEVEL:
-            raise AgentProtocol(f"the novelty prediction is {belief.level}; it is a level up to {MAX_LEVEL}")
+            raise AgentProtocol(f"the novelty prediction is {belief.level}, not a level up to {MAX_LEVEL}")
 
     def look(self, query: str) -> Any:
         """Return what the player sees as an array of red, green and blue, for the query `picture`."""

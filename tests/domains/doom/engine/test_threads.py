@@ -43,8 +43,8 @@ def test_engines_at_rest_are_given_to_one_world_each(monkeypatch: pytest.MonkeyP
         __hash__ = None  # type: ignore[assignment]
 
     class Stub:
-        def __init__(self, wad: Any, large: bool = False) -> None:
-            self.wad, self.large = wad, large
+        def __init__(self, wad: Any, size: str = "") -> None:
+            self.wad, self.size = wad, size
 
         def close(self) -> None:
             pass

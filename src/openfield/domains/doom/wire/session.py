@@ -238,7 +238,7 @@ def _belief(request: messages.EpisodeNovelty) -> Belief | None:
     if not 0 <= probability <= 1:
         raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
     if request.novelty is not None and not -INT64_LIMIT <= request.novelty <= MAX_LEVEL:
-        raise AgentProtocol(f"novelty is {request.novelty}; it is a level up to {MAX_LEVEL}")
+        raise AgentProtocol(f"novelty is {request.novelty}, not a level up to {MAX_LEVEL}")
     detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
     belief = Belief(float(probability), request.novelty, detail)
     try:
