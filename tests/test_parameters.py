@@ -27,6 +27,7 @@ from openfield.parameters import (
 )
 from openfield.registry import find_agent
 from openfield.runner.experiment import make_experiment, parse_agents
+from openfield.runner.isolation.view import view_of_python
 from openfield.runner.plan import agent_text, make_plan, name_agents
 from support.worlds import TINY
 
@@ -152,6 +153,14 @@ def test_files_among_the_values_are_kept_with_their_full_path(module: Path) -> N
     full = str(Path("best.pt").absolute())
     assert split_source(text)[1] == {"checkpoint": full, "mode": "train", "more": [full]}
     assert named_files({"a": {"b": ["best.pt", 3, "gone.pt"]}}) == [Path(full)]
+
+
+def test_an_isolated_agent_sees_the_files_of_its_parameters(module: Path) -> None:
+    Path("data").mkdir()
+    Path("data/best.pt").write_bytes(b"1")
+    seen = view_of_python("net.py:Net(checkpoint=data/best.pt, temperature=0.5)", "tiny")
+    assert seen.files == ((Path("data/best.pt").absolute(), False),)
+    assert module.parent in seen.folders
 
 
 def test_what_makes_an_agent_gets_its_parameters(module: Path) -> None:
