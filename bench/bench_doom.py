@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from openfield.core import Reply
-from openfield.domains.doom import ARENA, DUEL
-from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom import ARENA
 from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.episode import KEYS
 from openfield.domains.doom.maps.scenario import build_wad, map_name
@@ -24,11 +23,7 @@ ROUND_TICKS = 1000
 EPISODES = (100, ROUND_TICKS)
 """Their ticks: as many as the reference agent needs, and so many that most are played where the system has put engine
 and owner for good (`design/decisions.md`)."""
-ACTIONS = {
-    ARENA: ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing"),
-    DUEL: ("left", "forward", "right", "backward", "nothing"),
-}
-"""In the duel one shot would end the episode."""
+ACTIONS = ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing")
 
 
 def report(figure: str, value: float, bar: float, better: str) -> None:
@@ -37,12 +32,10 @@ def report(figure: str, value: float, bar: float, better: str) -> None:
     print(json.dumps(line), flush=True)
 
 
-def open_world(
-    ticks: int = ROUND_TICKS, episodes: int = ROUNDS + 1, domain: DoomDomain = ARENA, **settings: Any
-) -> DoomWorld:
-    values = {"training": 0, "episodes": episodes, "limit": ticks, "player_health": 100, **settings}
-    values["enemy_damage"] = (0, 0) if domain is ARENA else 0
-    world = DoomWorld(domain, domain.trials(1, novelty="none", **values, unchanged=0)[0])
+def open_world(ticks: int = ROUND_TICKS, episodes: int = ROUNDS + 1, **settings: Any) -> DoomWorld:
+    values = {"training": 0, "episodes": episodes, "limit": ticks, "player_health": 200, **settings}
+    values["enemy_damage"] = (0, 0)
+    world = DoomWorld(ARENA, ARENA.trials(1, novelty="none", **values, unchanged=0)[0])
     world.reset()
     return world
 
@@ -50,7 +43,7 @@ def open_world(
 def raw_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
     """The bare engine on the same WAD and maps, with the same keys pressed; without end."""
     game: Any = world._engine._game if world._engine else None
-    actions = itertools.cycle([list(KEYS[name]) for name in ACTIONS[world._domain]])
+    actions = itertools.cycle([list(KEYS[name]) for name in ACTIONS])
     for number in itertools.count(1):
         for _ in range(ticks):
             game.make_action(next(actions))
@@ -62,7 +55,7 @@ def raw_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
 
 def world_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
     """The whole world: engine, state, features, performance, truth."""
-    actions = itertools.cycle(ACTIONS[world._domain])
+    actions = itertools.cycle(ACTIONS)
     while True:
         for _ in range(ticks):
             world.step(Reply(next(actions)))
@@ -72,21 +65,20 @@ def world_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
 
 def ratios() -> None:
     """Ticks per second, beginnings of episodes included: the same maps and actions for all, in turn."""
-    for domain, ticks in itertools.product((ARENA, DUEL), EPISODES):
+    for ticks in EPISODES:
         count = ROUND_TICKS // ticks
-        episodes = ROUNDS * count + 1
-        worlds = {kind: open_world(ticks, episodes, domain, observation=kind) for kind in ("features", "array")}
+        worlds = {kind: open_world(ticks, ROUNDS * count + 1, observation=kind) for kind in ("features", "array")}
         played = {kind: world_episodes(world, ticks) for kind, world in worlds.items()}
-        worlds["raw"] = open_world(ticks, episodes, domain)
+        worlds["raw"] = open_world(ticks, ROUNDS * count + 1)
         played["raw"] = raw_episodes(worlds["raw"], ticks)
         seconds = dict.fromkeys(played, 0.0)
-        for _, (kind, turns) in itertools.product(range(ROUNDS), played.items()):
+        for _, (kind, episodes) in itertools.product(range(ROUNDS), played.items()):
             started = time.perf_counter()
-            for _ in itertools.islice(turns, count):
+            for _ in itertools.islice(episodes, count):
                 pass
             seconds[kind] += time.perf_counter() - started
         for kind, bar in (("features", 0.60), ("array", 0.75)):
-            figure = f"ticks per second against raw make_action, {domain.task.name}, {kind}, episodes of {ticks} ticks"
+            figure = f"ticks per second against raw make_action, {kind}, episodes of {ticks} ticks"
             report(figure, seconds["raw"] / seconds[kind], bar, "higher")
         for world in worlds.values():
             world.close()
@@ -116,7 +108,7 @@ def maps() -> None:
 
 def many_ticks(ready: Any, count: int) -> None:
     world = open_world(count + 1)
-    actions = itertools.cycle(ACTIONS[ARENA])
+    actions = itertools.cycle(ACTIONS)
     ready.wait()
     for _ in range(count):
         world.step(Reply(next(actions)))

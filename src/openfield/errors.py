@@ -139,6 +139,12 @@ class NothingScored(OpenfieldError):
     exit_status = 1
 
 
+class Incomplete(OpenfieldError):
+    """Something was made of what there is, but a part is missing."""
+
+    exit_status = 1
+
+
 class Cancelled(OpenfieldError):
     """The user asked to stop; the run can be resumed."""
 

@@ -15,10 +15,7 @@ from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import Cancelled
 from openfield.spaces import Choice, Discrete
 
-HELP = (
-    "Type an action; '? 0.7' says how sure you are that the world has changed; '?' shows this help; QUIT stops (and "
-    "can be resumed)."
-)
+HELP = "Type an action; '? 0.7' says how sure you are that the world has changed; QUIT stops (and can be resumed)."
 
 
 class LineHuman:
@@ -81,16 +78,13 @@ class LineHuman:
         text = line.strip()
         if not line or text == "QUIT":
             raise Cancelled("The player left.")
-        if text == "?":
-            self._say(self.help)
-            return None
         if text.startswith("?") or prompt.startswith("Has"):
             return self._belief(text.lstrip("? "))
         if prompt.startswith("Ready"):
             return Reply(True if (action := self.parse(text)) is None else action)
         action = self.parse(text)
         if action is None:
-            self._say(f"'{text}' is not an action here. {self.help.splitlines()[0]}")
+            self._say(f"'{text}' is not an action here. {self.help}")
             return None
         return Reply(action)
 

@@ -24,6 +24,7 @@ GROUPS = {
         "demo": "See two agents meet a change in every installed domain.",
         "run": "Evaluate agents. The same command again resumes.",
         "resume": "Go on with a run that was stopped.",
+        "slurm": "Play an experiment as a SLURM job array.",
         "serve": "Serve trials to agents in other programs.",
         "play": "Play a domain yourself.",
     },

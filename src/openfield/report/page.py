@@ -124,7 +124,7 @@ def _draw_body(
     if not summary.groups:
         yield "<p>There are no cells yet.</p>"
     scenarios = [(key, list(found)) for key, found in groupby(summary.groups, key=lambda group: group.scenario)]
-    yield _say_omissions(len(scenarios), detail, bool(summary.curricula))
+    yield _say_omissions(len(scenarios), detail)
     for scenario, groups in scenarios[: detail.scenarios]:
         agents, controls = words.split_controls(groups)
         played = {
@@ -137,22 +137,21 @@ def _draw_body(
             own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
             charts += draw_openset(played, baseline) + own
         tasks = [one for one in summary.curricula if one.scenario == scenario and not one.control]
-        charts += draw_curricula(tasks, played, cells, detail.faint * detail.figures) if detail.charts else ""
+        charts += draw_curricula(tasks, played, cells, detail.faint if detail.figures else 0)
         results = draw_results(summary.numbers, agents)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
         below = draw_results(summary.numbers, controls, "Controls", words.CONTROLS)
         yield f"<section>{_draw_heading(scenario, groups, domains)}{charts}{results}{rivals}{below}</section>"
 
 
-def _say_omissions(scenarios: int, detail: Detail, tasks: bool) -> str:
+def _say_omissions(scenarios: int, detail: Detail) -> str:
     """Name what a page of this size has no room for; panels say themselves how many trials they draw."""
-    lacks = [] if detail.charts else ["the curves", *(["the tasks one by one"] if tasks else [])]
+    lacks = [] if detail.charts else ["the curves"]
     lacks += ["the domains' own figures"] if detail.charts and not detail.figures else []
-    lacks += ["the pictures of tasks"] if detail.charts and not detail.figures and tasks else []
     lacks += [f"{scenarios - detail.scenarios} of {scenarios} scenarios"] if scenarios > detail.scenarios else []
     if not lacks:
         return ""
-    return f"<p>Left out to keep this page small: {' and '.join(lacks)}. report --json has every number.</p>"
+    return f"<p>Left out to keep this page small: {' and '.join(lacks)}. The terminal report has every number.</p>"
 
 
 def _draw_heading(scenario: Scenario, groups: Sequence[AgentResults], domains: Domains) -> str:

@@ -30,7 +30,7 @@ SHORT = ("Note", "Tags", "Git revision", "Versions")
 TASK_COLUMNS = ("solved", "steps", "alone", "transfer", "retention")
 """The numbers of a task."""
 
-HEADLINES = ("concordance", "correct", "alarmed", "after", "tasks_solved", "borders_found")
+HEADLINES = ("concordance", "correct", "alarmed", "after")
 """The numbers of controls that a terminal has room for."""
 
 

@@ -36,6 +36,8 @@ KINDS = {
     "object": "a table of keys",
     "null": "nothing",
 }
+MAX_BUDGET = 1e8
+"""Seconds: three years."""
 BOUNDS = {">=": "{} or more", ">": "above {}", "<=": "at most {}", "<": "below {}"}
 _MISMATCH = re.compile(
     r"Expected `(?P<kinds>[^`]+)`(?: (?P<sign>[<>]=?) (?P<bound>\S+))?(?:, got `(?P<other>[^`]+)`)?"
@@ -216,3 +218,13 @@ def parse_agents(words: list[str]) -> dict[str, str]:
             raise InvalidInput(f"Two agents are called '{name}'. Name one of them: --agent other={source}")
         agents[name] = source
     return agents
+
+
+def parse_budget(text: str) -> float:
+    """Return the seconds of a time such as `2h`, `90m` or `1h30m`."""
+    found = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text)
+    parts = [float(part or 0) for part in found.groups()] if found else []
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    if not 0 < seconds <= MAX_BUDGET:
+        raise InvalidInput(f"--budget takes a time such as 2h, 90m or 1h30m, not '{text}'.")
+    return seconds

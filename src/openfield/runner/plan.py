@@ -58,6 +58,8 @@ class Plan:
     """What isolated agents may see and use; None plays them in the processes of openfield."""
     save_seconds: float = SAVE_SECONDS
     """How often an agent is asked for its state, at most."""
+    budget: float | None = None
+    """Seconds after which no further cell is started; None plays all."""
 
     @property
     def sources(self) -> dict[str, str | None]:

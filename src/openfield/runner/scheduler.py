@@ -79,6 +79,7 @@ class CellScheduler:
         self._changed = ""  # how a world differs from its record
         self._stopping = False
         self._ended, self._since = 0, time.monotonic()
+        self._until = self._since + (float("inf") if plan.budget is None else plan.budget)
         self._line_up()
         self._say_outdated()
 
@@ -96,11 +97,11 @@ class CellScheduler:
         """
         try:
             with _on_signals(lambda: self._stop(executor)):
-                while self._running or (self._is_something_left and not self._stopping):
+                while self._running or (self._is_something_left and not self._is_ending):
                     self._start_some(executor)
                     if self._running:
                         executor.poll()
-                    elif self._elsewhere and not self._stopping:
+                    elif self._elsewhere and not self._is_ending:
                         self._wait()
                     if self._changed:
                         executor.stop()
@@ -118,6 +119,11 @@ class CellScheduler:
                 self._finish(entry)
             if self._watch is not None:
                 self._watch(entry)
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether no further cell is started."""
+        return self._stopping or time.monotonic() >= self._until
 
     @property
     def _is_something_left(self) -> bool:
@@ -142,16 +148,19 @@ class CellScheduler:
                 f"{self._changed} The earlier record is unchanged. Restore the world or its data to go on, "
                 "use another run file, or play such cells again with --retry."
             )
+        how = f"To go on: openfield resume {quote(str(path))}"
         if self._stopping:
-            raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(path))}")
+            raise Cancelled(f"Stopped; all that was recorded is safe. {how}")
+        if self._is_something_left:
+            warnings.warn(f"The budget is used up; some cells are left. {how}", RunWarning, stacklevel=3)
 
     def _start_some(self, executor: Executor) -> None:
-        while executor.free and not self._stopping and (self._leased or self._ready):
+        while executor.free and not self._is_ending and (self._leased or self._ready):
             if not self._leased:
                 self._lease(executor.free)
             if self._leased:
                 self._start(*self._leased.popleft(), executor)
-        idle = not (self._leased or self._ready or self._running or self._elsewhere or self._stopping)
+        idle = not (self._leased or self._ready or self._running or self._elsewhere or self._is_ending)
         if idle and self._followers:
             raise InvalidInput("The trials that are left wait for each other (`after`).")
 
@@ -238,7 +247,7 @@ class CellScheduler:
             text = f"Waiting for {count_cells(self._elsewhere)} that another process plays. Ctrl-C ends the waiting."
             warnings.warn(text, RunWarning, stacklevel=5)
         until = time.monotonic() + LOOK_SECONDS
-        while time.monotonic() < until and not self._stopping:
+        while time.monotonic() < until and not self._is_ending:
             time.sleep(LOOK_SECONDS / 10)
 
     def _take_as_played(self, cell: str, status: CellStatus) -> None:

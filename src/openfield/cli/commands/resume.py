@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.shared.parameters import NO_ISOLATION, NO_REMARKS, IsolationOptions, RecordOptions, Trust
+from openfield.cli.shared.parameters import (
+    ALL,
+    NO_ISOLATION,
+    NO_REMARKS,
+    IsolationOptions,
+    PaceOptions,
+    RecordOptions,
+    Trust,
+)
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.cli.shared.trust import admit_all
 from openfield.options import Whole, given
@@ -20,6 +28,7 @@ def resume(
     trust: Trust = False,
     json: bool = False,
     isolation: IsolationOptions = NO_ISOLATION,
+    pace: PaceOptions = ALL,
 ) -> None:
     """Go on with a run that was stopped.
 
@@ -31,6 +40,7 @@ def resume(
         trust: Run agents and domains that the file names even if you did not sign them.
         json: Print the numbers as JSON.
         isolation: What changes in how agents are isolated.
+        pace: How much is played.
 
     Example:
         openfield resume runs/birds.sqlite
@@ -39,7 +49,7 @@ def resume(
 
     remarks = record.remarks()
     admit_all(run, trust)
-    plan = record.change(read_plan(run, retry, given(isolation), trust, record.keep))
+    plan = pace.apply(record.change(read_plan(run, retry, given(isolation), trust, record.keep)))
     result = play_plan(plan, run, workers, retry, json, record.keep, remarks)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

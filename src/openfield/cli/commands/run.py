@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import (
     AGENTS,
+    ALL,
     NO_ISOLATION,
     NO_OPTIONS,
     NO_REMARKS,
@@ -20,6 +21,7 @@ from openfield.cli.shared.parameters import (
     ExperimentOptions,
     IsolationOptions,
     NumberOptions,
+    PaceOptions,
     RecordOptions,
 )
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result, print_seed
@@ -41,6 +43,7 @@ def run(
     workers: Whole | None = None,
     retry: bool = False,
     record: RecordOptions = NO_REMARKS,
+    pace: PaceOptions = ALL,
     dry_run: Annotated[bool, Parameter(group=MORE)] = False,
     json: bool = False,
     numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = USUAL,
@@ -59,6 +62,7 @@ def run(
         workers: Processes that play [2]; 0 plays in this one.
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
+        pace: How much is played.
         dry_run: Print what would be played and the fingerprint of the plan, to publish it beforehand; play nothing.
         json: Print the numbers as JSON.
         numbers: How numbers are computed.
@@ -70,7 +74,7 @@ def run(
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record))
+    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace))
 
 
 class Playing(NamedTuple):
@@ -86,6 +90,8 @@ class Playing(NamedTuple):
     """How numbers are computed."""
     record: RecordOptions = NO_REMARKS
     """What becomes of earlier cells, and what the record says about the command."""
+    pace: PaceOptions = ALL
+    """How much is played."""
 
 
 def _run_experiment(
@@ -126,7 +132,8 @@ def _run_experiment(
         if isinstance(experiment.isolate, Isolation):
             agents = isolate(agents, **msgspec.to_builtins(experiment.isolate))
         trials, facts = experiment.make_trials()
-        plan = playing.record.change(replace(make_plan(agents, trials, experiment.repeats), facts=facts))
+        made = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
+        plan = playing.pace.apply(playing.record.change(made))
     path = experiment.path
     if playing.dry:
         if experiment.sealed and experiment.secret is None and not path.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -17,7 +18,7 @@ def merge(
     output: Annotated[Path, Parameter(name=("--output", "-o"), metavar="FILE")],
     json: bool = False,
 ) -> None:
-    """Join run files into one. A cell that several of them hold is kept once.
+    """Join run files into one. A cell that several of them hold is kept once, and shares that are missing are named.
 
     Args:
         runs: Run files: the shares of a plan, or copies that went on apart.
@@ -27,11 +28,20 @@ def merge(
     Example:
         openfield merge share-*.sqlite -o runs/all.sqlite
     """
+    from openfield.errors import Incomplete
     from openfield.journal.merge import merge_runs
+    from openfield.journal.reader import Run
+    from openfield.runner.shares import find_missing
 
     counts = merge_runs(runs, output)
+    with Run(output) as run:
+        missing, left = find_missing(run.facts), counts.cells - run.counts().played
     if json:
-        print_json(counts._asdict())
+        print_json({**counts._asdict(), "missing": missing, "left": left})
     else:
         shared = f" Files overlap in {counts.shared}; equal records were kept once." if counts.shared else ""
         print(f"{counts.cells} cells of {counts.parts} files in {output}.{shared}")
+        if left:
+            print(f"{left} of them are not over. To play them: openfield resume {quote(str(output))}")
+    if missing:
+        raise Incomplete(f"{output} lacks the shares {', '.join(missing)}.")

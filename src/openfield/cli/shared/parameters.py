@@ -193,3 +193,27 @@ class RecordOptions:
 
 
 NO_REMARKS = RecordOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PaceOptions:
+    """How much of a plan is played, and for how long."""
+
+    share: Annotated[str | None, Parameter(group=MORE, metavar="NUMBER/OF")] = None
+    """Play only this share of the cells, counted from 0: `3/100`. `openfield merge` joins the shares."""
+    budget: Annotated[str | None, Parameter(group=MORE, metavar="TIME")] = None
+    """Start no further cell after this time, such as `2h` or `90m`."""
+
+    def apply(self, plan: Plan) -> Plan:
+        """Return the plan within these limits."""
+        from dataclasses import replace
+
+        from openfield.runner.experiment import parse_budget
+        from openfield.runner.shares import parse_share, share_plan
+
+        shared = plan if self.share is None else share_plan(plan, parse_share(self.share))
+        return shared if self.budget is None else replace(shared, budget=parse_budget(self.budget))
+
+
+ALL = PaceOptions()

@@ -22,6 +22,11 @@ from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.runner.plan import Plan
 from openfield.runner.scheduler import Watch, is_outdated
 
+MIN_CELLS, MIN_SECONDS = 5, 10.0
+"""How much of a run a forecast is made from."""
+LARGE_SECONDS = 600.0
+"""A run that takes longer is told so."""
+
 
 @contextmanager
 def showing_progress(plan: Plan, run: Path, keep: bool = False) -> Iterator[Watch]:
@@ -52,11 +57,13 @@ class _Bars:
         self._bars: dict[str, TaskID] = {}
         self._done: dict[str, int] = dict.fromkeys(cells, 0)
         self._turns, self._since = 0, time.monotonic()
+        self._forecast = Forecast(run, len(cells))
         with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
             played = opened.count_episodes()
             for key, status in opened.statuses().items():
                 if key in cells and (keep or not is_outdated(cells[key], status.player, plan)):
                     self._count(key, played.get((key, status.attempt), 0), status.outcome)
+                    self._forecast.left -= self._done[key] == self._total(cells[key])
         unit = "episodes" if self._episodes else "trials"
         totals, done = Counter[str](), Counter[str]()
         for cell in cells.values():
@@ -80,6 +87,8 @@ class _Bars:
                 self._progress.update(bar, advance=more, note=f"{note}  {speed:,.0f} turns/s")
             case AttemptEnd() if entry.outcome not in ("cancelled", *OUR_FAILURES):
                 self._progress.update(bar, advance=self._count(cell.id, 0, entry.outcome))
+                if said := self._forecast.tell(time.monotonic()):
+                    self._progress.console.print(said)
 
     def _count(self, cell: str, episodes: int, outcome: str | None = None) -> int:
         """Take note of how much of a cell is done, and return how much more that is than before."""
@@ -90,6 +99,41 @@ class _Bars:
 
     def _total(self, cell: Cell) -> int:
         return sum(phase.episodes for phase in cell.trial.phases) if self._episodes else 1
+
+
+class Forecast:
+    """Tells from the first cells of a large run how long it will take and how large its file will be."""
+
+    def __init__(self, run: Path, left: int) -> None:
+        self.left = left
+        """How many cells are not over."""
+        self._run = run
+        self._ended, self._told = 0, False
+        self._since, self._size = time.monotonic(), _measure(run)
+
+    def tell(self, now: float) -> str:
+        """Take note of one more cell that is over, and return a forecast if it is time for one."""
+        self._ended += 1
+        self.left -= 1
+        seconds = now - self._since
+        if self._told or self._ended < MIN_CELLS or seconds < MIN_SECONDS:
+            return ""
+        self._told = True
+        if seconds / self._ended * self.left < LARGE_SECONDS:
+            return ""
+        size = (_measure(self._run) - self._size) / self._ended * self.left
+        minutes = seconds / self._ended * self.left / 60
+        time_left = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+        return f"About {time_left} and {max(size / 1e6, 1):,.0f} MB for the {self.left:,} cells that are left."
+
+
+def _measure(run: Path) -> int:
+    """Return the bytes of a run file with its log."""
+    size = 0
+    for path in (run, Path(f"{run}-wal")):
+        with suppress(OSError):
+            size += path.stat().st_size
+    return size
 
 
 def _describe(episode: EpisodeEnd, domain: Domain[Any]) -> str:

@@ -1,0 +1,58 @@
+"""`openfield slurm`: play an experiment as a SLURM job array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from openfield.cli.shared.parameters import Output
+from openfield.options import Count
+
+
+def slurm(
+    experiment: Path,
+    /,
+    *sbatch: Annotated[str, Parameter(allow_leading_hyphen=True, metavar="OPTION")],
+    array: Count,
+    output: Output = None,
+    submit: bool = False,
+) -> None:
+    """Write the scripts of a SLURM job array that plays shares of an experiment, and of the job that merges them.
+
+    Args:
+        experiment: The experiment file.
+        sbatch: After `--`: options that go to sbatch as they are.
+        array: How many tasks share the experiment out.
+        output: The merged run file [the one the experiment names].
+        submit: Give the scripts to sbatch.
+
+    Example:
+        openfield slurm experiment.toml --array 100 --submit -- --time=4:00:00
+    """
+    from openfield.errors import InvalidInput
+    from openfield.runner.experiment import naming, read_experiment
+    from openfield.runner.plan import add_controls, make_plan
+    from openfield.runner.shares import Stage, choose_stage
+    from openfield.runner.slurm import SlurmPlan, check_options, submit_jobs, write_jobs
+
+    check_options(sbatch)
+    read = read_experiment(experiment)
+    with naming(experiment):
+        if read.sealed and read.secret is None:
+            raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')
+        agents = add_controls(read.sources) if read.controls else read.sources
+        plan = make_plan(agents, read.make_trials()[0], read.repeats)
+    stages: tuple[Stage, ...] = ("first", "rest") if choose_stage(plan.cells, "first") else ("all",)
+    shared = {stage: min(array, len(choose_stage(plan.cells, stage))) for stage in stages}
+    scripts = write_jobs(SlurmPlan(experiment.absolute(), output or read.path, shared, sbatch))
+    if not submit:
+        print(*scripts, sep="\n")
+        print(
+            "Submit them in this order, each after the one before (sbatch --dependency=afterany:ID), or use --submit."
+        )
+        return
+    for script, number in zip(scripts, submit_jobs(scripts), strict=True):
+        print(f"{number}  {script}")
+    print(f"The merged run will be {output or read.path}.")

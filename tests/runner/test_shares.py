@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import openfield as of
+from openfield.errors import InvalidInput
+from openfield.journal.merge import merge_runs
+from openfield.journal.reader import Run
+from openfield.runner.experiment import parse_budget
+from openfield.runner.plan import make_plan
+from openfield.runner.run import run_plan
+from openfield.runner.scheduler import RunWarning
+from openfield.runner.shares import Share, find_missing, parse_share, share_plan
+from support.players import Learner, copycat
+from support.worlds import tiny_trials
+
+
+def chained_trials() -> list[of.Trial]:
+    """One trial, and three that come after it."""
+    first, *others = tiny_trials(4)
+    return [first, *(msgspec.structs.replace(trial, after=first.id) for trial in others)]
+
+
+@pytest.mark.parametrize("of_", [1, 3, 7])
+def test_shares_are_disjoint_and_complete(of_: int) -> None:
+    plan = make_plan({"a": copycat, "b": copycat}, tiny_trials(5))
+    shares = [{cell.id for cell in share_plan(plan, Share(number, of_)).cells} for number in range(of_)]
+    assert sum(map(len, shares)) == len(plan.cells)
+    assert set.union(*shares) == {cell.id for cell in plan.cells}
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_what_a_share_comes_after_is_in_it() -> None:
+    plan = make_plan([copycat], chained_trials())
+    first, *rest = plan.cells
+    assert share_plan(plan, Share(0, 1, "first")).cells == (first,)
+    for number, cell in enumerate(rest):
+        assert share_plan(plan, Share(number, 3, "rest")).cells == (first, cell)
+
+
+def test_two_stages_give_what_one_run_gives(tmp_path: Path) -> None:
+    plan = make_plan([Learner], chained_trials())
+    run_plan(plan, whole := tmp_path / "whole.sqlite")
+    run_plan(share_plan(plan, Share(0, 1, "first")), tmp_path / "first.sqlite")
+    parts = []
+    for number in range(2):
+        parts.append(tmp_path / f"{number}.sqlite")
+        merge_runs([tmp_path / "first.sqlite"], parts[-1])
+        run_plan(share_plan(plan, Share(number, 2, "rest")), parts[-1])
+    merge_runs(parts, joined := tmp_path / "joined.sqlite")
+    found = []
+    for path in (whole, joined):
+        with Run(path) as run:
+            found.append({cell.id: (cell.outcome, cell.episodes) for cell in run.cells()})
+    assert found[0] == found[1]
+    with Run(joined) as run:
+        assert find_missing(run.facts) == []
+        assert run.counts().superseded == 0
+
+
+def test_missing_shares_are_named() -> None:
+    assert find_missing(["share 0/3", "share 2/3", "openfield"]) == ["1/3"]
+    assert find_missing(["share 0/1:first", "share 1/2:rest"]) == ["0/2:rest"]
+
+
+@pytest.mark.parametrize("text", ["", "3", "3/3", "-1/3", "a/b", "1/2:last", "1/0", "1/99999999"])
+def test_a_share_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="A share is NUMBER/OF, counted from 0"):
+        parse_share(text)
+
+
+def test_a_share_without_cells_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="The share 4/9 is empty: there are 2 cells"):
+        share_plan(make_plan([copycat], tiny_trials(2)), Share(4, 9))
+
+
+def test_a_budget_ends_a_run_between_two_cells(tmp_path: Path) -> None:
+    plan = make_plan([copycat], tiny_trials(3))
+    with pytest.warns(RunWarning, match="The budget is used up; some cells are left. To go on: openfield resume"):
+        run_plan(replace(plan, budget=1e-9), path := tmp_path / "run.sqlite")
+    with Run(path) as run:
+        assert run.counts() == (3, 0, 0, 0)
+    run_plan(replace(plan, budget=3600.0), path)
+    with Run(path) as run:
+        assert run.counts().played == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2h", 7200), ("90m", 5400), ("1h30m", 5400), ("45s", 45), ("1.5h", 5400)]
+)
+def test_a_budget_is_read(text: str, seconds: float) -> None:
+    assert parse_budget(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "-1h", "2 h", "0s", "99999999h"])
+def test_a_budget_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="--budget takes a time such as 2h"):
+        parse_budget(text)
