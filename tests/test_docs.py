@@ -247,7 +247,7 @@ def test_commands_and_options_exist(page: Path) -> None:
     known = known_commands()
     every = set[str]().union(*known.values()) | COMMON
     for code in code_in(page):
-        code = re.sub(r"'[^']*'|\"[^\"]*\"", "TEXT", code)  # commands of other programs
+        code = re.sub(r"'[^']*'|\"[^\"]*\"| -- .*", "TEXT", code)  # commands and options of other programs
         words = code.split()
         if words[0] == "openfield" and len(words) > 1 and words[1].islower() and not words[1].startswith("-"):
             (name, *_) = [" ".join(words[1:end]) for end in (4, 3, 2) if " ".join(words[1:end]) in known] or [""]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Cancelled,
         DamagedRun,
         DiskFull,
+        Incomplete,
         InvalidInput,
         JournalError,
         MissingExtra,
@@ -71,7 +72,16 @@ __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Pl
 __all__ += ["Box", "Choice", "Discrete", "Fields", "Space"]
 __all__ += ["AttemptEnd", "CellRecord", "Episode", "EpisodeEnd", "Journal", "Rollout", "Run", "drive"]
 __all__ += ["Metric", "Number"]
-__all__ += ["Cancelled", "InvalidInput", "MissingExtra", "NothingScored", "OpenfieldError", "UnknownName", "WorldFault"]
+__all__ += [
+    "Cancelled",
+    "Incomplete",
+    "InvalidInput",
+    "MissingExtra",
+    "NothingScored",
+    "OpenfieldError",
+    "UnknownName",
+    "WorldFault",
+]
 __all__ += ["DamagedRun", "DiskFull", "JournalError", "NotARun", "RunBusy"]
 __all__ += [
     "AgentCrashed",

@@ -20,6 +20,7 @@ Used everywhere; the command line turns each into one line and the exit status d
     ├── ReplayMismatch                   a replayed turn differs from the recorded one
     │   └── AgentDiffers                 a re-driven agent answers otherwise than it did
     ├── NothingScored                1   every cell of a run failed
+    ├── Incomplete                   1   something was made, but a part of it is missing
     └── Cancelled                  130   the user asked to stop
 """
 
