@@ -347,7 +347,7 @@ def test_pipes_say_what_they_are(table):
 def test_numbers_of_other_kinds_are_refused_in_a_sentence(run, tmp_path):
     status, _, errors = run(dump(tmp_path / "t.pkl", {(1, 0, 2): np.float16(2.5)}))
     assert status == 2
-    assert "NumPy numbers of kind 'f2' are not read, only i1, i2," in errors
+    assert "NumPy numbers of kind 'f2' are not read, only b1, i1, i2," in errors
 
 
 def test_help_names_every_command(capsys):
