@@ -1,4 +1,4 @@
-"""What a cell costs in plans of a thousand to a million cells: planning, starting, listing, reporting.
+"""What a cell costs in plans of a thousand to a million cells: planning, starting, listing, reporting, merging.
 
 One JSON line per figure. Ratios are medians of runs that took turns; seconds and memory are of one run each.
 `python bench/bench_scale.py 20000` is a quick look at a smaller plan.
@@ -28,6 +28,7 @@ from openfield.runner.plan import Plan, facts_of, make_plan
 from openfield.runner.player import Job
 from openfield.runner.run import run_plan
 from openfield.runner.scheduler import CellScheduler
+from openfield.runner.shares import Share, share_plan
 
 ROUNDS = 5
 PLAYED = 1_000
@@ -42,13 +43,14 @@ def main(most: int) -> None:
         folder = Path(name)
         measure_growth(folder, min(LARGE, most))
         measure_driver(folder)
+        measure_merge(folder, max(10, min(1_000, most // 1_000)))
         measure_million(folder, most)
 
 
-def plan_cells(cells: int) -> Plan:
+def plan_cells(cells: int, **settings: int) -> Plan:
     """Plan so many cells of one agent."""
     domain = find_domain(f"{HERE / 'tiny_domain.py'}:DOMAIN")
-    return make_plan({"tiny": AGENT}, of.trials(domain, cells))
+    return make_plan({"tiny": AGENT}, of.trials(domain, cells, **settings))
 
 
 def measure_growth(folder: Path, large: int) -> None:
@@ -128,6 +130,20 @@ def measure_driver(folder: Path) -> None:
         began = time.perf_counter()
         scheduler.run(FreeExecutor(scheduler.emit))
         report("cells/s of the driver alone", len(plan.cells) / (time.perf_counter() - began), 1_000, "higher")
+
+
+def measure_merge(folder: Path, files: int) -> None:
+    """Play shares of 1,000 episodes into files of their own, and merge them."""
+    plan, parts = plan_cells(files * 20, before=25, after=25), []
+    for number in range(files):
+        parts.append(folder / f"share-{number}.sqlite")
+        run_plan(share_plan(plan, Share(number, files)), parts[-1])
+    words = ["merge", *map(str, parts), "-o", str(folder / "merged.sqlite")]
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "openfield", *words], check=True, stdout=subprocess.DEVNULL, cwd=HERE)
+    report(f"seconds to merge {files:,} files of 1,000 episodes", time.perf_counter() - began, 60 * files / 1_000)
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
+    report(f"MB to merge {files:,} files of 1,000 episodes", memory, 500)
 
 
 def measure_million(folder: Path, cells: int) -> None:
