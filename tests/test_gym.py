@@ -18,11 +18,12 @@ import openfield as of
 from openfield.capabilities import Film
 from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.errors import AgentProtocol, InvalidInput, UnknownName, WorldFault
-from openfield.gym import DomainEnv, from_gym, gym_name, register_domain, to_gym, to_gym_value
+from openfield.gym import DomainEnv, gym_name, register_domain, to_gym
 from openfield.installation import install_line
 from openfield.journal.reader import Run
 from openfield.registry import find_domain
 from openfield.result import Result
+from openfield.spaces import from_numpy, to_numpy
 from openfield.trial import Phase
 from support.places import MAZE
 from support.walks import WALKS, Walks
@@ -313,9 +314,9 @@ def test_names_in_camel_case() -> None:
 def test_spaces_and_values_go_there_and_back() -> None:
     space = of.Fields({"way": of.Choice(("left", "right")), "count": of.Discrete(3), "push": of.Box(0, 1, (2,))})
     value = {"way": "right", "count": 2, "push": [0.5, 0.25]}
-    shown = to_gym_value(space, value)
+    shown = to_numpy(space, value)
     assert shown in to_gym(space)
-    assert from_gym(space, shown) == value
+    assert from_numpy(space, shown) == value
     assert np.array_equal(shown["push"], np.array([0.5, 0.25], dtype="float32"))
 
 

@@ -7,7 +7,6 @@ registers all installed domains; `register_domain` registers others.
 from __future__ import annotations
 
 import itertools
-import operator
 import re
 import warnings
 from pathlib import Path
@@ -31,7 +30,7 @@ from openfield.record import UNWRITABLE, check_belief
 from openfield.registry import PluginWarning, absolute, domain_source, find_domain, installed_domains, use_domain
 from openfield.rollout import Rollout
 from openfield.runner.player import explain
-from openfield.spaces import Box, Choice, Discrete, Fields, Space
+from openfield.spaces import Box, Choice, Discrete, Fields, Space, from_numpy, to_numpy
 from openfield.trial import Trial
 from openfield.window import Window
 
@@ -214,7 +213,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
 
     def _act(self, action: Any) -> Turn:
         try:
-            return self._reply(from_gym(self._actions, action))
+            return self._reply(from_numpy(self._actions, action))
         except (IndexError, KeyError, TypeError, ValueError):
             self._end(fault := AgentProtocol(f"{action!r} is not an action of {self.action_space}."))
             raise fault from None
@@ -245,7 +244,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
     def _show(self, turn: Turn) -> Any:
         """Return the observation, or the one before if a turn has none."""
         if turn.observation is not None or self._seen is None:
-            self._seen = to_gym_value(self._observations, turn.observation)
+            self._seen = to_numpy(self._observations, turn.observation)
         return self._seen
 
 
@@ -286,32 +285,6 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
             return gymnasium.spaces.Box(lows.reshape(shape).astype(kind), highs.reshape(shape).astype(kind), dtype=kind)
         case Fields(parts):
             return gymnasium.spaces.Dict({name: to_gym(part) for name, part in parts.items()})
-
-
-def to_gym_value(space: Space, value: Any) -> Any:
-    """Convert a value of a space to Gymnasium's form."""
-    match space:
-        case Discrete():
-            return np.int64(value)
-        case Choice(options):
-            return np.int64(options.index(value))
-        case Box(dtype=dtype):
-            return np.asarray(value, dtype=dtype)
-        case Fields(parts):
-            return {name: to_gym_value(part, value[name]) for name, part in parts.items()}
-
-
-def from_gym(space: Space, value: Any) -> Any:
-    """Convert a value in Gymnasium's form to plain data."""
-    match space:
-        case Discrete():
-            return operator.index(value)
-        case Choice(options):
-            return dict(enumerate(options))[operator.index(value)]
-        case Box():
-            return np.asarray(value).tolist()
-        case Fields(parts):
-            return {name: from_gym(part, value[name]) for name, part in parts.items()}
 
 
 def _first_trial(domain: Domain[Any]) -> Trial:

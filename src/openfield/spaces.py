@@ -5,6 +5,7 @@ Part of a `Spec`; the rollout never looks at it, worlds check actions themselves
 
 from __future__ import annotations
 
+import operator
 import random
 from typing import Any
 
@@ -90,3 +91,29 @@ class Fields(msgspec.Struct, frozen=True, tag="fields"):
 
 Space = Discrete | Choice | Box | Fields
 """What an action or an observation may be."""
+
+
+def to_numpy(space: Space, value: Any) -> Any:
+    """Convert a value of a space to the form it has in Gymnasium: arrays, and a choice as the number of its option."""
+    match space:
+        case Discrete():
+            return np.int64(value)
+        case Choice(options):
+            return np.int64(options.index(value))
+        case Box(dtype=dtype):
+            return np.asarray(value, dtype=dtype)
+        case Fields(parts):
+            return {name: to_numpy(part, value[name]) for name, part in parts.items()}
+
+
+def from_numpy(space: Space, value: Any) -> Any:
+    """Convert a value in Gymnasium's form to plain data."""
+    match space:
+        case Discrete():
+            return operator.index(value)
+        case Choice(options):
+            return dict(enumerate(options))[operator.index(value)]
+        case Box():
+            return np.asarray(value).tolist()
+        case Fields(parts):
+            return {name: from_numpy(part, value[name]) for name, part in parts.items()}
