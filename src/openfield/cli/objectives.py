@@ -393,15 +393,20 @@ def _record(path: Path, options: dict[str, Any], asked: _Asked) -> dict[str, Any
 
 def _estimate(table: Table | TableSummary, found: Evaluation, asked: _Asked) -> dict[str, Any]:
     """Return the null and the excess of empowerment, saturation, and intervals if they are asked for."""
-    from openfield.objectives.intervals import DRAWS, estimate_counts
     from openfield.objectives.measures.excess import describe_saturation
     from openfield.objectives.measures.permutations import DRAWS as SHUFFLES
     from openfield.objectives.tables.table import TableSummary
-    from openfield.report.objectives import estimates_record
 
     if isinstance(table, TableSummary):
         return {"empowerment": None, "saturation": describe_saturation(table.counts) or None}
     shuffled = asked.null or table.num_actions == 1 or table.counts.total <= MAX_SHUFFLED
+    if not shuffled and not asked.intervals:  # without the imports that estimates need
+        reason = f"more than {MAX_SHUFFLED:,} transitions; --null computes it"
+        plain = {"plug_in": found.values.get("empowerment"), "null_mean": None, "excess": None, "reason": reason}
+        return {"empowerment": plain, "saturation": describe_saturation(table.counts) or None}
+    from openfield.objectives.intervals import DRAWS, estimate_counts
+    from openfield.report.objectives import estimates_record
+
     shuffles = SHUFFLES if shuffled and "empowerment" in found.values else 0
     known = estimate_counts(table, draws=DRAWS if asked.intervals else 0, shuffles=shuffles)
     record = estimates_record(known, found.unit, asked.intervals)
