@@ -14,6 +14,7 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
+from openfield.runner.cluster import PROCESSES, Cluster, choose_workers
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.provenance import Remarks
@@ -51,11 +52,12 @@ def run(
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `keep`, `note`, `tags` and `save_seconds`, see `RunOptions`.
+        options: `executor`, `resources`, `keep`, `note`, `tags` and `save_seconds`, see `RunOptions`.
     """
     refuse_unguarded()
     plan = _with_saving(make_plan(agents, trials, repeats), options)
-    run_plan(plan, journal, workers, retry, watch, options.get("keep", False), _remarks(options))
+    keep = options.get("keep", False)
+    run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
     return Result([journal])
 
 
@@ -73,11 +75,11 @@ def resume(
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `keep`, `note`, `tags`, `save_seconds` and `trust`, see `RunOptions`.
+        options: `executor`, `resources`, `keep`, `note`, `tags`, `save_seconds` and `trust`, see `RunOptions`.
     """
     keep = options.get("keep", False)
     plan = _with_saving(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
-    run_plan(plan, journal, workers, retry, watch, keep, _remarks(options))
+    run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
     return Result([journal])
 
 
@@ -87,6 +89,10 @@ def _with_saving(plan: Plan, options: RunOptions) -> Plan:
     if not seconds >= 0:
         raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
     return replace(plan, save_seconds=seconds)
+
+
+def _players(workers: int, options: RunOptions) -> int | Cluster:
+    return choose_workers(workers, options.get("executor", PROCESSES), options.get("resources"))
 
 
 def _remarks(options: RunOptions) -> Remarks:

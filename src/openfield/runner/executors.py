@@ -252,7 +252,7 @@ class _Worker:
         """The last entries of its job, which wait until the agent is closed."""
         for name in ONE_THREAD:
             os.environ.setdefault(name, "1")
-        with undisturbed(), nullcontext() if knows_main else _hidden_main():
+        with undisturbed(), nullcontext() if knows_main else hidden_main():
             self.process.start()
         theirs.close()
 
@@ -299,7 +299,7 @@ def refuse_unguarded() -> None:
 
 
 @contextmanager
-def _hidden_main() -> Iterator[None]:
+def hidden_main() -> Iterator[None]:
     """Keep a new process from importing the script this one was started with, which it has no use for."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")

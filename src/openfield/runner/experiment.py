@@ -19,6 +19,7 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
 from openfield.parameters import with_parameters
 from openfield.registry import check_extra, find_domain
+from openfield.runner.cluster import PROCESSES, Cluster, choose_workers
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.plan import name_agent
 from openfield.runner.sealing import read_trials, seal
@@ -50,6 +51,8 @@ class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     agent: str
     parameters: dict[str, Any] = {}
+    resources: dict[str, float] = {}
+    """What it needs of a machine of a cluster: `num_cpus`, `num_gpus` and resources of other names."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +77,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A run file whose trials are played again."""
     redlight: bool = False
     workers: Annotated[int, msgspec.Meta(ge=0)] = 2
+    executor: str = PROCESSES
+    """`processes`, `ray`, or `ray=HOST:PORT`."""
     isolate: bool | Isolation = False
     """Whether agents play in isolated processes, or what they may see and use there."""
     output: str | None = None
@@ -89,6 +94,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             name: one if isinstance(one, str) else with_parameters(one.agent, **one.parameters)
             for name, one in self.agents.items()
         }
+
+    @property
+    def players(self) -> int | Cluster:
+        """What plays the cells: so many processes, or a cluster."""
+        tables = self.agents.items() if isinstance(self.agents, dict) else ()
+        resources = {name: one.resources for name, one in tables if isinstance(one, AgentTable) and one.resources}
+        return choose_workers(self.workers, self.executor, resources)
 
     @property
     def path(self) -> Path:

@@ -11,9 +11,9 @@ import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.recorder import Emit
 from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
+from openfield.runner.cluster import Cluster
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
@@ -35,6 +35,10 @@ class RunOptions(TypedDict, total=False):
     """Words to find it by."""
     save_seconds: float
     """How often an agent is asked for its state, at most; the end of a trial is always saved."""
+    executor: str
+    """`processes`, the default; `ray` plays on a cluster that is started here, `ray=HOST:PORT` on that one."""
+    resources: Mapping[str, Mapping[str, float]]
+    """What agents need of the machines of a cluster, by name: `num_cpus`, `num_gpus` and resources of other names."""
     trust: bool
     """Run code that a run file names even if you did not sign it; only for `resume`."""
 
@@ -42,7 +46,7 @@ class RunOptions(TypedDict, total=False):
 def run_plan(
     plan: Plan,
     journal: str | Path,
-    workers: int = 0,
+    workers: int | Cluster = 0,
     retry: bool = False,
     watch: Watch | None = None,
     keep: bool = False,
@@ -53,7 +57,7 @@ def run_plan(
     Args:
         plan: What to play.
         journal: The run file.
-        workers: How many processes play; 0 plays here.
+        workers: How many processes play; 0 plays here. Or the cluster that plays.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
         keep: Keep cells that an earlier version of an agent played.
@@ -69,13 +73,17 @@ def run_plan(
         if scheduler.brings_news or remarks.note or remarks.tags:
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks)
             record.enter((), {}, origin.facts(), origin.sources())
-        scheduler.run(_make_executor(workers, scheduler.emit))
+        scheduler.run(_make_executor(workers, scheduler, plan, record.path))
 
 
-def _make_executor(workers: int, emit: Emit) -> Executor:
+def _make_executor(workers: int | Cluster, scheduler: CellScheduler, plan: Plan, path: Path) -> Executor:
+    if isinstance(workers, Cluster):
+        from openfield.runner.ray.executor import RayExecutor
+
+        return RayExecutor(scheduler.emit, scheduler.put_back, plan, path, workers)
     if workers < 0:
         raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
-    return Processes(emit, workers) if workers else Inline(emit)
+    return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit)
 
 
 def read_plan(

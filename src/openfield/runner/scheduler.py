@@ -20,6 +20,7 @@ from shlex import quote
 from openfield.cell import Cell, CellStatus
 from openfield.errors import Cancelled, InvalidInput, ReplayMismatch
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, Run
+from openfield.journal.receipt import Receipt
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import domain_source
@@ -99,7 +100,7 @@ class CellScheduler:
             with _on_signals(lambda: self._stop(executor)):
                 while self._running or (self._is_something_left and not self._is_ending):
                     self._start_some(executor)
-                    if self._running:
+                    if self._running or not executor.free:  # machines may have yet to come
                         executor.poll()
                     elif self._elsewhere and not self._is_ending:
                         self._wait()
@@ -111,14 +112,20 @@ class CellScheduler:
         self._journal.flush()
         self._conclude()
 
-    def emit(self, *entries: Entry) -> None:
+    def emit(self, *entries: Entry) -> Receipt[None]:
         """Record what comes of a cell, and take note of its end."""
-        self._journal.add(*entries)
+        receipt = self._journal.add(*entries)
         for entry in entries:
             if isinstance(entry, AttemptEnd):
                 self._finish(entry)
             if self._watch is not None:
                 self._watch(entry)
+        return receipt
+
+    def put_back(self, cell: str) -> None:
+        """Put a cell back in line whose machine is lost. It goes on where its record ends; that is no failure of it."""
+        self._running.discard(cell)
+        self._put_in_line([cell])
 
     @property
     def _is_ending(self) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import (
     ALL,
@@ -15,7 +18,7 @@ from openfield.cli.shared.parameters import (
 )
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.cli.shared.trust import admit_all
-from openfield.options import Whole, given
+from openfield.options import MORE, Whole, given
 
 
 def resume(
@@ -23,6 +26,7 @@ def resume(
     /,
     *,
     workers: Whole = 2,
+    executor: Annotated[str, Parameter(group=MORE)] = "processes",
     retry: bool = False,
     record: RecordOptions = NO_REMARKS,
     trust: Trust = False,
@@ -35,6 +39,7 @@ def resume(
     Args:
         run: The run file.
         workers: Processes that play [2]; 0 plays in this one.
+        executor: `processes`, `ray` for a Ray cluster that is started here, or `ray=HOST:PORT` [processes].
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
         trust: Run agents and domains that the file names even if you did not sign them.
@@ -45,11 +50,12 @@ def resume(
     Example:
         openfield resume runs/birds.sqlite
     """
+    from openfield.runner.cluster import choose_workers
     from openfield.runner.run import read_plan
 
     remarks = record.remarks()
     admit_all(run, trust)
     plan = pace.apply(record.change(read_plan(run, retry, given(isolation), trust, record.keep)))
-    result = play_plan(plan, run, workers, retry, json, record.keep, remarks)
+    result = play_plan(plan, run, choose_workers(workers, executor), retry, json, record.keep, remarks)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

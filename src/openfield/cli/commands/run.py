@@ -41,6 +41,7 @@ def run(
     experiment: ExperimentOptions = NO_OPTIONS,
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
+    executor: Annotated[str | None, Parameter(group=MORE)] = None,
     retry: bool = False,
     record: RecordOptions = NO_REMARKS,
     pace: PaceOptions = ALL,
@@ -60,6 +61,7 @@ def run(
         experiment: What is played.
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
+        executor: `processes`, `ray` for a Ray cluster that is started here, or `ray=HOST:PORT` [processes].
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
         pace: How much is played.
@@ -73,6 +75,7 @@ def run(
     from openfield.runner.experiment import parse_agents
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
+    played |= {"executor": executor}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
     _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace))
 
@@ -141,7 +144,7 @@ def _run_experiment(
         print_plan(plan, path, playing.as_json)
         return
     keep = playing.record.keep
-    result = play_plan(plan, path, experiment.workers, playing.retry, playing.as_json, keep, remarks)
+    result = play_plan(plan, path, experiment.players, playing.retry, playing.as_json, keep, remarks)
     print_result(result, playing.as_json, numbers=playing.numbers)
     for finish in changes.finish:
         finish(result)

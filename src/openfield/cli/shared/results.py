@@ -17,6 +17,7 @@ from openfield.console import escape_controls, print_json, print_table
 if TYPE_CHECKING:
     from openfield.cell import Cell
     from openfield.result import Result, RunRecord
+    from openfield.runner.cluster import Cluster
     from openfield.runner.plan import Plan
     from openfield.runner.provenance import Remarks
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def play_plan(
     plan: Plan,
     path: Path,
-    workers: int,
+    workers: int | Cluster,
     retry: bool = False,
     as_json: bool = False,
     keep: bool = False,

@@ -1,0 +1,379 @@
+"""Play jobs on the machines of a Ray cluster, those that join later included.
+
+The driver's side: which machine gets which job, what comes back from where, and what becomes of jobs whose machine is
+lost. These go on where their record ends, and are no failure of theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from openfield.capabilities import PreparesTrials
+from openfield.errors import InvalidInput
+from openfield.extras import import_extra
+from openfield.journal.fingerprint import write_trial
+from openfield.journal.reader import MAX_RETRIES
+from openfield.journal.receipt import Receipt
+from openfield.journal.recorder import Emit
+from openfield.journal.schema import open_to_read
+from openfield.record import AttemptEnd, Entry
+from openfield.registry import domain_source
+from openfield.runner.cluster import Cluster
+from openfield.runner.executors import POLL_SECONDS
+from openfield.runner.plan import Plan
+from openfield.runner.player import Job
+from openfield.runner.ray.foreman import PAST, Foreman, Greeting, Outfit, Rows, ShippedJob
+from openfield.runner.ray.needs import Account, Needs, read_needs
+from openfield.runner.ray.shipment import pack, write_agent, write_domain
+
+LOOK_SECONDS = 1.0
+"""How often the cluster is asked which machines it has."""
+AHEAD_SECONDS = 0.5
+"""Cells that will be started within this time wait on their machine: the end of a short one then costs no journey."""
+MAX_AHEAD = 64
+MAX_WAITING = 256
+"""Jobs that wait for a machine with what they need, while jobs with other needs are started."""
+MAX_UNWRITTEN = 64
+"""Groups of entries that wait for the disk; then no more are fetched, and in the end the players wait."""
+MAX_STREAMED = 8
+"""Batches of a machine that wait for the driver."""
+MAX_LOST = 10
+"""How many machines may be lost under a cell before that counts as a failure of the cell."""
+CLEAN_SECONDS = 5.0
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_TQDM": "0",
+}
+"""No statistics of use are sent anywhere, and nothing is printed that is not about the run."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""On every system: this makes Ray listen on the loopback address alone, which `_node_ip_address` does not."""
+
+
+class ClusterWarning(UserWarning):
+    """A machine of a cluster was lost, or is of no use to a run."""
+
+
+class _Machine:
+    """A foreman as the driver sees it."""
+
+    def __init__(self, ray: Any, node: str, resources: dict[str, float], outfit: Any) -> None:
+        """Send a foreman to a machine, which takes all of these resources."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        others = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
+        self.node, self.name = node, node[:8]
+        self.cpus = resources["CPU"]
+        self.account = Account(self.cpus, int(resources.get("GPU", 0)), others)
+        self.tasks: dict[str, tuple[Job, Needs, tuple[int, ...] | None]] = {}
+        """What it plays, with what that takes up; None if it waits for its turn there."""
+        self.is_ready = False
+        actor = ray.remote(max_concurrency=4, max_restarts=0)(Foreman)
+        self.foreman = actor.options(
+            num_cpus=self.cpus,
+            num_gpus=int(resources.get("GPU", 0)),
+            resources=others,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+        ).remote(self.cpus)
+        self.greeting = self.foreman.greet.remote(outfit)
+        self.stream: Any = None
+
+    def listen(self) -> None:
+        """Begin to fetch what it emits."""
+        options = {"num_returns": "streaming", "_generator_backpressure_num_objects": MAX_STREAMED}
+        self.stream = self.foreman.stream.options(**options).remote()
+        self.is_ready = True
+
+    @property
+    def ahead(self) -> int:
+        """How many jobs wait there for their turn."""
+        return sum(cards is None for _, _, cards in self.tasks.values())
+
+    def finish(self, cell: str) -> Job | None:
+        """Free what a cell took up. One that waited takes it over, as it does on the machine."""
+        job, needs, cards = self.tasks.pop(cell, (None, None, None))
+        if needs is not None and cards is not None:
+            self.account.give_back(needs, cards)
+            for key, (waiting, its, none) in self.tasks.items():
+                if none is None and (given := self.account.take(its)) is not None:
+                    self.tasks[key] = waiting, its, given
+                    break
+        return job
+
+
+class RayExecutor:
+    """Plays jobs on the machines of a cluster."""
+
+    def __init__(self, emit: Emit, put_back: Callable[[str], None], plan: Plan, run: Any, cluster: Cluster) -> None:
+        """Connect to a cluster, or start one on this machine.
+
+        Args:
+            emit: Called with what comes of the jobs.
+            put_back: Called with a cell whose machine is lost, to play on where its record ends.
+            plan: What is to be played.
+            run: The run file.
+            cluster: Where, and what agents need there.
+        """
+        if plan.isolation is not None:
+            raise InvalidInput("Isolated agents are played on one machine so far: leave out --isolate, or --executor.")
+        for name, value in (QUIET if cluster.address else QUIET | LOOPBACK).items():
+            os.environ.setdefault(name, value)
+        self._ray = import_extra("ray", "ray", "--executor ray")
+        self._emit_entries, self._put_back, self._plan = emit, put_back, plan
+        for name in cluster.resources.keys() - plan.agents.keys():
+            raise InvalidInput(f"Resources are given for an agent '{name}', which does not play.")
+        self._needs = {name: read_needs(name, needs) for name, needs in cluster.resources.items()}
+        self._sources = {name: write_agent(name, source) for name, source in plan.agents.items()}
+        self._domains = {name: write_domain(name, domain_source(name)) for name in plan.domains}
+        outfit = self._make_outfit()
+        self._folder = ""
+        self._address = cluster.address
+        self._started = self._connect(cluster.address)
+        self._outfit = self._ray.put(outfit)
+        self._db = open_to_read(run)
+        self._machines: dict[str, _Machine] = {}
+        self._unfit: dict[str, str] = {}  # machines that cannot play, and why
+        self._failures: Counter[str] = Counter()  # foremen lost since their machine last finished a job
+        self._lost: Counter[str] = Counter()  # machines lost under a cell
+        self._waiting: deque[Job] = deque()
+        self._receipts: deque[Receipt[None]] = deque()
+        self._stopping = self._told = False
+        self._seconds = AHEAD_SECONDS  # how long a cell takes, about
+        self._looked = 0.0
+        self._warned: set[str] = set()
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be started now."""
+        if len(self._waiting) >= MAX_WAITING:
+            return 0
+        ready = [machine for machine in self._machines.values() if machine.is_ready]
+        return max(sum(int(each.account.cpus) + self._ahead(each) for each in ready) - len(self._waiting), 0)
+
+    def start(self, job: Job) -> None:
+        """Send a job to a machine that has what it needs, or let it wait for one."""
+        job = msgspec.structs.replace(
+            job, agent=self._sources[job.cell.agent], domain=self._domains[job.cell.trial.domain]
+        )
+        if not self._place(job):
+            self._waiting.append(job)
+
+    def poll(self) -> None:
+        """Emit what has come in, look after lost and new machines, and start what waited for one."""
+        if self._stopping:
+            self._tell_to_stop()
+        else:
+            self._look()
+            self._waiting = deque(job for job in self._waiting if not self._place(job))
+            self._explain_waiting()
+        for machine in self._wait():
+            self._hear(machine)
+
+    def stop(self) -> None:
+        """End every job after its current turn. A signal handler may call this, so that no message is sent here."""
+        self._stopping = True
+
+    def close(self) -> None:
+        """End all foremen with their workers, and the cluster if it was started here."""
+        ray = self._ray
+        with suppress(Exception):  # the cluster may be gone
+            cleaned = [machine.foreman.clean_up.remote() for machine in self._machines.values() if machine.is_ready]
+            if cleaned:
+                ray.wait(cleaned, num_returns=len(cleaned), timeout=CLEAN_SECONDS)
+            for machine in self._machines.values():
+                ray.kill(machine.foreman)
+        self._db.close()
+        if self._started:
+            ray.shutdown()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _make_outfit(self) -> Outfit:
+        sources = [*self._sources.values(), *self._domains.values()]
+        prepared = {name for name, domain in self._plan.domains.items() if isinstance(domain, PreparesTrials)}
+        trials = {cell.trial.id: cell.trial for cell in self._plan.cells if cell.trial.domain in prepared}
+        played = sorted({(cell.trial.domain, cell.agent) for cell in self._plan.cells})
+        pairs = tuple((self._domains[domain], self._sources[agent]) for domain, agent in played)
+        texts = tuple((key, write_trial(trial)) for key, trial in trials.items())
+        return Outfit(pack(self._plan, sources), texts, pairs)
+
+    def _connect(self, address: str | None) -> bool:
+        """Connect to a cluster, and return whether it or the connection is to be ended here."""
+        ray = self._ray
+        if ray.is_initialized():  # the program that called us has done it
+            return False
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        try:
+            if address is not None:
+                ray.init(address=address, **quiet)
+            else:
+                self._folder = tempfile.mkdtemp(prefix="of-ray-")  # short: names of sockets have at most 107 characters
+                local = {"num_cpus": os.cpu_count(), "include_dashboard": False, "_temp_dir": self._folder}
+                ray.init(address="local", **local, **quiet)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            where = "could not be started here" if address is None else f"does not answer at {address}"
+            raise InvalidInput(f"Ray {where}: {str(error).splitlines()[0]:.300}") from None
+        return True
+
+    def _look(self) -> None:
+        """Send a foreman to every machine that has none."""
+        if time.monotonic() - self._looked < LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        wanted = {"CPU", *(name for needs in self._needs.values() for name in needs.others)}
+        wanted |= {"GPU"} if any(needs.gpus for needs in self._needs.values()) else set()
+        for node in self._ray.nodes():
+            key, resources = node["NodeID"], node["Resources"]
+            has = {name: amount for name, amount in resources.items() if name in wanted}
+            if node["Alive"] and has.get("CPU", 0) >= 1 and key not in self._machines and key not in self._unfit:
+                self._machines[key] = _Machine(self._ray, key, has, self._outfit)
+
+    def _place(self, job: Job) -> bool:
+        """Send a job to the machine with most room, if one has what it needs."""
+        needs = self._needs.get(job.cell.agent, Needs())
+        ready = [machine for machine in self._machines.values() if machine.is_ready]
+        for machine in sorted(ready, key=lambda each: -each.account.cpus):
+            cards = machine.account.take(needs)
+            if cards is not None:
+                self._send(machine, job, needs, cards)
+                return True
+        if needs.is_usual:
+            for machine in sorted(ready, key=lambda each: each.ahead / each.cpus):
+                if self._ahead(machine) > 0:
+                    self._send(machine, job, needs, None)
+                    return True
+        return False
+
+    def _ahead(self, machine: _Machine) -> int:
+        """Return how many more jobs may wait on a machine: none where cells are long."""
+        each = min(int(AHEAD_SECONDS / max(self._seconds, 1e-3)), MAX_AHEAD)
+        return max(int(machine.cpus) * each - machine.ahead, 0)
+
+    def _send(self, machine: _Machine, job: Job, needs: Needs, cards: tuple[int, ...] | None) -> None:
+        machine.tasks[job.cell.id] = job, needs, cards
+        gives_cards = any(each.gpus for each in self._needs.values())
+        task = ShippedJob(job, self._read_past(job), needs.cpus, (cards or ()) if gives_cards else None)
+        machine.foreman.start.remote(task)
+
+    def _read_past(self, job: Job) -> Rows:
+        """Return what a job goes on from: its own record, and that of the trial it comes after."""
+        places = [(job.cell.id, job.attempt)] if job.steps else []
+        places += [(job.start[0].id, job.start[1])] if job.start is not None else []
+        return {
+            table: [row for place in places for row in self._db.execute(_SELECT[table], place).fetchall()]
+            for table in PAST
+        }
+
+    def _wait(self) -> list[_Machine]:
+        """Wait a moment, and return the machines that have something to say."""
+        waited = {each.stream if each.is_ready else each.greeting: each for each in self._machines.values()}
+        if not waited:
+            time.sleep(POLL_SECONDS)
+            return []
+        self._ray.wait(list(waited), num_returns=1, timeout=POLL_SECONDS, fetch_local=False)
+        ready, _ = self._ray.wait(list(waited), num_returns=len(waited), timeout=0, fetch_local=False)
+        return [waited[each] for each in ready]
+
+    def _hear(self, machine: _Machine) -> None:
+        try:
+            if not machine.is_ready:
+                self._welcome(machine, self._ray.get(machine.greeting))
+                return
+            batch = _BATCH.decode(self._ray.get(next(machine.stream)))
+        except (self._ray.exceptions.RayError, StopIteration) as error:  # its node or its foreman is gone
+            self._bury(machine, error)
+            return
+        for entries in batch:
+            for entry in entries:
+                if isinstance(entry, AttemptEnd):
+                    machine.finish(entry.cell)
+                    self._failures[machine.node] = 0
+                    self._seconds += (entry.seconds - self._seconds) / 8
+            self._emit(*entries)
+
+    def _emit(self, *entries: Entry) -> None:
+        """Hand entries to the writer, and wait for it if it is far behind."""
+        receipt = self._emit_entries(*entries)
+        if receipt is not None:
+            self._receipts.append(receipt)
+        while len(self._receipts) > MAX_UNWRITTEN:
+            self._receipts.popleft().result()
+
+    def _welcome(self, machine: _Machine, greeting: Greeting) -> None:
+        machine.name = greeting.name
+        if not greeting.problem:
+            machine.listen()
+            return
+        self._dismiss(machine, f"it cannot play: {greeting.problem}")
+
+    def _dismiss(self, machine: _Machine, why: str) -> None:
+        """Leave a machine out from now on. If no other is left, the run cannot go on."""
+        del self._machines[machine.node]
+        self._unfit[machine.node] = why
+        self._ray.kill(machine.foreman)
+        if not self._machines and not any(
+            node["Alive"] and node["NodeID"] not in self._unfit and node["Resources"].get("CPU", 0) >= 1
+            for node in self._ray.nodes()
+        ):
+            raise InvalidInput(f"Machine {machine.name} is the last of the cluster, and {why}")
+        warnings.warn(f"Machine {machine.name} is left out: {why}", ClusterWarning, stacklevel=5)
+
+    def _bury(self, machine: _Machine, error: Exception) -> None:
+        """Put back the jobs of a machine that is lost, and see to it that it does not play on out of reach."""
+        self._failures[machine.node] += 1
+        why = str(getattr(error, "cause", None) or error).strip().splitlines() or [type(error).__name__]
+        if self._failures[machine.node] > MAX_RETRIES:
+            self._dismiss(machine, f"its foreman ended {MAX_RETRIES + 1} times: {why[0]:.300}")
+        else:
+            del self._machines[machine.node]
+            self._ray.kill(machine.foreman)
+        for job, _, _ in machine.tasks.values():
+            self._lost[job.cell.id] += 1
+            if self._stopping:
+                self._emit(AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0))
+            elif self._lost[job.cell.id] > MAX_LOST:
+                note = f"{MAX_LOST + 1} machines were lost while they played it."
+                self._emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", note, 0.0, torn=True))
+            else:
+                self._put_back(job.cell.id)
+
+    def _tell_to_stop(self) -> None:
+        for job in self._waiting:
+            self._emit(AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0))
+        self._waiting.clear()
+        if not self._told:
+            self._told = True
+            for machine in self._machines.values():
+                machine.foreman.stop.remote()
+
+    def _explain_waiting(self) -> None:
+        """Say once of an agent that no machine has what it needs; on this machine alone none ever will."""
+        if not self._waiting or not all(machine.is_ready for machine in self._machines.values()):
+            return
+        for agent in {job.cell.agent for job in self._waiting} - self._warned:
+            needs = self._needs.get(agent, Needs())
+            if any(machine.account.could_hold(needs) for machine in self._machines.values()):
+                continue
+            self._warned.add(agent)
+            text = f"No machine has what the agent '{agent}' needs: {needs}."
+            if self._folder:
+                raise InvalidInput(text)
+            warnings.warn(f"{text} Its cells wait for one that joins. Ctrl-C ends the waiting.", ClusterWarning, 5)
+
+
+_BATCH = msgspec.msgpack.Decoder(list[list[Entry]])
+_SELECT = {
+    table: f"SELECT {', '.join(columns)} FROM {table} WHERE cell = ? AND attempt = ?"  # noqa: S608
+    for table, columns in PAST.items()
+}
