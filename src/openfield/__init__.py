@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         World,
     )
     from openfield.domain import Domain
+    from openfield.domains.gym.domain import from_gymnasium
     from openfield.episodic import EpisodicWorld, Play
     from openfield.errors import (
         AgentCrashed,
@@ -62,14 +63,15 @@ if TYPE_CHECKING:
     from openfield.rollout import Rollout, drive
     from openfield.runner.isolation.settings import isolate
     from openfield.settings import Settings
-    from openfield.spaces import Box, Choice, Discrete, Fields, Space
+    from openfield.spaces import Box, Choice, Discrete, Fields, Space, Text, Tuple
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
-__all__ = ["Result", "find_agent", "find_domain", "isolate", "resume", "run", "trials", "with_parameters"]
+__all__ = ["Result", "find_agent", "find_domain", "from_gymnasium", "isolate", "resume", "run", "trials"]
+__all__ += ["with_parameters"]
 __all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
-__all__ += ["Box", "Choice", "Discrete", "Fields", "Space"]
+__all__ += ["Box", "Choice", "Discrete", "Fields", "Space", "Text", "Tuple"]
 __all__ += ["AttemptEnd", "CellRecord", "Episode", "EpisodeEnd", "Journal", "Rollout", "Run", "drive"]
 __all__ += ["Metric", "Number"]
 __all__ += [

@@ -25,14 +25,14 @@ S = TypeVar("S", bound=Settings)
 class Domain(ABC, Generic[S]):
     """A family of worlds. A subclass fills in the names below and writes `spec`, `phases` and `world`."""
 
-    name: ClassVar[str]
+    name: str
     version: ClassVar[int] = 1
     """Raise it when the same trial would show other turns than before."""
     older_versions: ClassVar[frozenset[int]] = frozenset()
     """Older versions whose trials are still played as they were."""
     older_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
     """Version -> the defaults that its trials had, and those of versions before it, where later ones have others."""
-    title: ClassVar[str]
+    title: str
     """The domain in one line, for lists and reports."""
     settings: type[S]
     novelties: Sequence[Novelty[S]] = ()

@@ -24,9 +24,13 @@ class Play(Protocol):
     observation: Any
     reward: float
     """Of the last move."""
-    performance: float
-    """How well it went so far, from 0 to 1."""
     ended: Ending | None
+    """A play may also have a `detail`, which becomes that of the truth, and a `look`."""
+
+    @property
+    def performance(self) -> float | None:
+        """How well it went so far, from 0 to 1; None where there is no such number yet, or at all."""
+        ...
 
     def move(self, action: Any) -> None:
         """Carry out an action. Raise `AgentProtocol` if there is no such action."""
@@ -79,7 +83,12 @@ class EpisodicWorld(Generic[S]):
 
     def _turn(self, first: bool = False) -> Turn:
         play, novel = self._play, bool(self._phase.novelty)
-        self.truth = Truth(novel=novel, performance=play.performance, episode_over=play.ended is not None)
+        self.truth = Truth(
+            novel=novel,
+            performance=play.performance,
+            episode_over=play.ended is not None,
+            detail=getattr(play, "detail", None),
+        )
         return Turn(
             ask=Ask.ACT if play.ended is None else Ask.NONE,
             observation=play.observation,

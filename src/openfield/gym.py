@@ -30,7 +30,7 @@ from openfield.record import UNWRITABLE, check_belief
 from openfield.registry import PluginWarning, absolute, domain_source, find_domain, installed_domains, use_domain
 from openfield.rollout import Rollout
 from openfield.runner.player import explain
-from openfield.spaces import Box, Choice, Discrete, Fields, Space, from_numpy, to_numpy
+from openfield.spaces import Box, Choice, Discrete, Fields, Space, Text, Tuple, from_numpy, to_numpy
 from openfield.trial import Trial
 from openfield.window import Window
 
@@ -275,16 +275,20 @@ def gym_name(domain: Domain[Any]) -> str:
 def to_gym(space: Space) -> gymnasium.Space[Any]:
     """Convert a space to Gymnasium's; a choice becomes the number of its option."""
     match space:
-        case Discrete(n):
-            return gymnasium.spaces.Discrete(n)
+        case Discrete(n, start):
+            return gymnasium.spaces.Discrete(n, start=start)
         case Choice(options):
             return gymnasium.spaces.Discrete(len(options))
-        case Box(low, high, shape, dtype):
+        case Box(shape=shape, dtype=dtype):
             kind = np.dtype(dtype).type
-            lows, highs = (np.broadcast_to(np.ravel(bound), int(np.prod(shape))) for bound in (low, high))
+            lows, highs = space.bounds
             return gymnasium.spaces.Box(lows.reshape(shape).astype(kind), highs.reshape(shape).astype(kind), dtype=kind)
         case Fields(parts):
             return gymnasium.spaces.Dict({name: to_gym(part) for name, part in parts.items()})
+        case Tuple(items):
+            return gymnasium.spaces.Tuple([to_gym(part) for part in items])
+        case Text(characters, longest, shortest):
+            return gymnasium.spaces.Text(longest, min_length=shortest, charset=characters)
 
 
 def _first_trial(domain: Domain[Any]) -> Trial:

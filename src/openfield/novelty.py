@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from openfield.errors import InvalidInput, UnknownName
 
@@ -53,12 +53,23 @@ class Novelty(Generic[S]):
         return f"{self.name}:{self.difficulty}" if self.difficulty else self.name
 
 
+@runtime_checkable
+class ReadsNovelties(Protocol[S]):
+    """Novelties that are more than a list: a text such as `gravity=20` is one too."""
+
+    def read_novelty(self, text: str) -> Novelty[S] | None:
+        """Return the novelty that a text stands for; None if it stands for none."""
+        ...
+
+
 def find_novelty(novelties: Iterable[Novelty[S]], wanted: str) -> Novelty[S]:
     """Return the novelty called `NAME` or `NAME:difficulty`. A bare name takes the first difficulty declared."""
     known = list(novelties)
     for novelty in known:
         if wanted in (novelty.id, novelty.name):
             return novelty
+    if isinstance(novelties, ReadsNovelties) and (read := novelties.read_novelty(wanted)) is not None:
+        return read
     raise UnknownName("novelty", wanted, [novelty.id for novelty in known], label="Declared")
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.process:process_agent", "openfield.agents.legacy"
 FIND_CONTROL = "openfield.agents.controls:find_control"
 """Where agents in other programs and controls are found. They are named as text: agents stand above the registry."""
+FAMILIES = {"gym": "openfield.domains.gym.domain:open_domain"}
+"""Families of domains: `gym:CartPole-v1` is the domain that this function makes of the text after the prefix."""
 CONTROL = "control:"
 """What the source of a control begins with in plans and run files."""
 CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator")
@@ -49,15 +51,27 @@ class PluginWarning(UserWarning):
 
 
 def find_domain(source: str) -> Domain[Any]:
-    """Return the domain of this name, at `package.module:attribute` or `file.py:attribute`, or alone in `file.py`."""
+    """Return the domain of this name, at `package.module:attribute` or `file.py:attribute`, or alone in `file.py`.
+
+    `gym:ID` is an environment of Gymnasium.
+    """
     if source in _domains:
         return _domains[source][0]
+    family, text = split_family(source)
+    if family:
+        return use_domain(load(FAMILIES[family])(text), f"{family}:{absolute(text)}")
     if ":" in source or source.endswith(".py"):
         return use_domain(_load_domain(source), source)
     points = find_entry_points("openfield.domains")
     if source not in points:
         raise UnknownName("domain", source, domain_names())
     return use_domain(_made(load(points[source].value), source), source)
+
+
+def split_family(source: str) -> tuple[str, str]:
+    """Return the family of a domain's source and the text after its prefix; an empty family for other sources."""
+    family, colon, text = source.partition(":")
+    return (family, text) if colon and family in FAMILIES else ("", source)
 
 
 def known_domain(name: str, source: str = "") -> Domain[Any]:
@@ -344,6 +358,9 @@ def look_here() -> None:
 
 def absolute(source: str) -> str:
     """Return the source of a domain or agent as a process in another folder can use it."""
+    family, text = split_family(source)
+    if family:
+        return f"{family}:{absolute(text)}"
     place, colon, attribute = source.partition(":")
     return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
 

@@ -55,13 +55,14 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
         InvalidInput: A value does not fit; the message names the key and what would be right.
     """
     rows = {row.name: row for row in setting_rows(kind)}
+    values = _gather_keys(values, rows)
     for name in values:
         if name not in rows:
             raise UnknownName("setting", name, rows, label="Known")
     made: dict[str, Any] = {}
     for name, field in _fields(kind).items():
         if name in values:
-            made[name] = _convert(name, values[name], field, rows[name])
+            made[field.name] = _convert(name, values[name], field.type, rows[name])
     return kind(**made)
 
 
@@ -106,8 +107,29 @@ def _rows(kind: type[Settings]) -> tuple[SettingRow, ...]:
 
 
 @functools.cache
-def _fields(kind: type[Settings]) -> dict[str, Any]:
-    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+def _fields(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+
+
+def _gather_keys(values: Mapping[str, Any], rows: Mapping[str, SettingRow]) -> dict[str, Any]:
+    """Return values in which `make.size=8` is the key `size` of the mapping `make`; its text is read as JSON."""
+    gathered: dict[str, Any] = {}
+    for name, value in values.items():
+        field, dot, key = name.partition(".")
+        if not dot or not key or field not in rows or rows[field].type != "object":
+            gathered[name] = value
+            continue
+        mapping = gathered.get(field, values.get(field, {}))
+        gathered[field] = {**mapping, key: read_plain(value) if isinstance(value, str) else value}
+    return gathered
+
+
+def read_plain(text: str) -> Any:
+    """Return the value that a text stands for as JSON; text that is no JSON stands for itself."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
 
 
 def _convert(name: str, value: Any, kind: Any, row: SettingRow) -> Any:

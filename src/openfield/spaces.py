@@ -5,6 +5,7 @@ Part of a `Spec`; the rollout never looks at it, worlds check actions themselves
 
 from __future__ import annotations
 
+import math
 import operator
 import random
 from typing import Any
@@ -13,18 +14,20 @@ import msgspec
 import numpy as np
 
 
-class Discrete(msgspec.Struct, frozen=True, tag="discrete"):
-    """The whole numbers 0 .. n-1."""
+class Discrete(msgspec.Struct, frozen=True, tag="discrete", omit_defaults=True):
+    """The whole numbers 0 .. n-1, or as many from another start on."""
 
     n: int
+    start: int = 0
 
     def sample(self, rng: random.Random) -> int:
         """Draw a value."""
-        return rng.randrange(self.n)
+        return self.start + rng.randrange(self.n)
 
     def contains(self, value: Any) -> bool:
         """Return whether a value belongs to the space."""
-        return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < self.n)
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return whole and bool(self.start <= value < self.start + self.n)
 
 
 class Choice(msgspec.Struct, frozen=True, tag="choice"):
@@ -42,21 +45,43 @@ class Choice(msgspec.Struct, frozen=True, tag="choice"):
 
 
 class Box(msgspec.Struct, frozen=True, tag="box"):
-    """Numbers of a shape between two bounds; shape () is one number."""
+    """Numbers of a shape between two bounds; shape () is one number.
 
-    low: float | tuple[float, ...]
+    A bound may be infinite. JSON has no infinity: there it is null, and read back as the infinity that it was.
+    """
+
+    low: int | float | tuple[int | float | None, ...] | None
     """The lower bound of all numbers, or one of each in their order."""
-    high: float | tuple[float, ...]
+    high: int | float | tuple[int | float | None, ...] | None
     shape: tuple[int, ...] = ()
     dtype: str = "float32"
 
+    def __post_init__(self) -> None:
+        """Read null as the infinity that it stands for."""
+        for name, infinite in (("low", -math.inf), ("high", math.inf)):
+            bound = getattr(self, name)
+            if bound is None:
+                msgspec.structs.force_setattr(self, name, infinite)
+            elif isinstance(bound, tuple) and None in bound:
+                filled = tuple(infinite if each is None else each for each in bound)
+                msgspec.structs.force_setattr(self, name, filled)
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """The lower and the upper bound of each number, as two flat arrays."""
+        count, ends = int(np.prod(self.shape)), (self.low, self.high)
+        low, high = (np.broadcast_to(np.ravel(np.asarray(end)), count) for end in ends)
+        return low, high
+
     def sample(self, rng: random.Random) -> Any:
-        """Draw a value: nested lists of numbers, a bare number for shape ()."""
-        whole = np.issubdtype(self.dtype, np.integer)
-        lows, highs = (np.broadcast_to(np.ravel(bound), int(np.prod(self.shape))) for bound in (self.low, self.high))
-        pairs = zip(lows.tolist(), highs.tolist(), strict=True)
-        flat = [rng.randint(int(low), int(high)) if whole else rng.uniform(low, high) for low, high in pairs]
-        return np.array(flat).reshape(self.shape).tolist()
+        """Draw a value: nested lists of numbers, a bare number for shape ().
+
+        Numbers without a lower and an upper bound are normal, those with one bound exponential from there on.
+        """
+        draw = self._draw_whole if np.issubdtype(self.dtype, np.integer) or self.dtype == "bool" else _draw_real
+        lows, highs = self.bounds
+        flat = [draw(rng, low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
+        return np.array(flat, object).reshape(self.shape).tolist()
 
     def contains(self, value: Any) -> bool:
         """Return whether a value belongs to the space."""
@@ -64,11 +89,17 @@ class Box(msgspec.Struct, frozen=True, tag="box"):
             array = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
             return False
-        kinds = "iu" if np.issubdtype(self.dtype, np.integer) else "iuf"
+        kinds = "iub" if self.dtype == "bool" else "iu" if np.issubdtype(self.dtype, np.integer) else "iuf"
         if array.dtype.kind not in kinds or array.shape != self.shape:
             return False
-        flat = array.ravel()
-        return bool(np.all((flat >= np.ravel(self.low)) & (flat <= np.ravel(self.high))))
+        flat, (lows, highs) = array.ravel(), self.bounds
+        return bool(np.all((flat >= lows) & (flat <= highs)))
+
+    def _draw_whole(self, rng: random.Random, low: float, high: float) -> int:
+        if self.dtype == "bool":
+            return rng.randint(int(low), int(high))
+        ends = np.iinfo(self.dtype)  # a bound that is a float may be rounded beyond them
+        return rng.randint(max(_whole(low), int(ends.min)), min(_whole(high), int(ends.max)))
 
 
 class Fields(msgspec.Struct, frozen=True, tag="fields"):
@@ -89,7 +120,56 @@ class Fields(msgspec.Struct, frozen=True, tag="fields"):
         )
 
 
-Space = Discrete | Choice | Box | Fields
+class Tuple(msgspec.Struct, frozen=True, tag="tuple"):
+    """Parts in an order, each with a space of its own; a value is a list or a tuple."""
+
+    parts: tuple[Space, ...]
+
+    def sample(self, rng: random.Random) -> list[Any]:
+        """Draw a value."""
+        return [part.sample(rng) for part in self.parts]
+
+    def contains(self, value: Any) -> bool:
+        """Return whether a value belongs to the space."""
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(self.parts)
+            and all(part.contains(each) for part, each in zip(self.parts, value, strict=True))
+        )
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """A text of some characters."""
+
+    characters: str
+    max_length: int
+    min_length: int = 0
+
+    def sample(self, rng: random.Random) -> str:
+        """Draw a value."""
+        return "".join(rng.choices(self.characters, k=rng.randint(self.min_length, self.max_length)))
+
+    def contains(self, value: Any) -> bool:
+        """Return whether a value belongs to the space."""
+        fits = isinstance(value, str) and self.min_length <= len(value) <= self.max_length
+        return fits and set(value) <= set(self.characters)
+
+
+def _draw_real(rng: random.Random, low: float, high: float) -> float:
+    if math.isfinite(high - low):
+        return rng.uniform(low, high)
+    if math.isfinite(low) and high == math.inf:
+        return low + rng.expovariate(1.0)
+    if math.isfinite(high) and low == -math.inf:
+        return high - rng.expovariate(1.0)
+    return min(high, max(low, rng.gauss(0.0, 1.0)))
+
+
+def _whole(bound: float) -> int:
+    return int(bound) if math.isfinite(bound) else int(math.copysign(2**64, bound))
+
+
+Space = Discrete | Choice | Box | Fields | Tuple | Text
 """What an action or an observation may be."""
 
 
@@ -104,6 +184,10 @@ def to_numpy(space: Space, value: Any) -> Any:
             return np.asarray(value, dtype=dtype)
         case Fields(parts):
             return {name: to_numpy(part, value[name]) for name, part in parts.items()}
+        case Tuple(items):
+            return tuple(to_numpy(part, each) for part, each in zip(items, value, strict=True))
+        case Text():
+            return str(value)
 
 
 def from_numpy(space: Space, value: Any) -> Any:
@@ -117,3 +201,7 @@ def from_numpy(space: Space, value: Any) -> Any:
             return np.asarray(value).tolist()
         case Fields(parts):
             return {name: from_numpy(part, value[name]) for name, part in parts.items()}
+        case Tuple(items):
+            return [from_numpy(part, each) for part, each in zip(items, value, strict=True)]
+        case Text():
+            return str(value)

@@ -68,7 +68,7 @@ class LineHuman:
             return "Ready? "
         if isinstance(space, Choice):
             return f"{' | '.join(space.options)}: "
-        return f"0 .. {space.n - 1}: " if isinstance(space, Discrete) else "action (JSON): "
+        return f"{space.start} .. {space.start + space.n - 1}: " if isinstance(space, Discrete) else "action (JSON): "
 
     def _read(self, prompt: str) -> Reply | None:
         """Read a line and return the reply it stands for; None if it stands for none."""

@@ -21,7 +21,7 @@ import msgspec
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.versions import identify_source, is_command
 from openfield.parameters import strip_parameters
-from openfield.registry import find_domain, is_control, known_domain
+from openfield.registry import find_domain, is_control, known_domain, split_family
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -38,6 +38,11 @@ def is_code(source: str | None) -> bool:
         return False
     plain = strip_parameters(source)
     return ":" in plain or plain.endswith(".py")
+
+
+def is_domain_code(source: str) -> bool:
+    """Return whether the source of a domain names code; `gym:CartPole-v1` is found among what is installed."""
+    return is_code(split_family(source)[1])
 
 
 def sign_code(sources: Iterable[str | None]) -> dict[str, str]:
@@ -57,7 +62,7 @@ def list_domain_code(run: Run) -> list[str]:
     """Return the domains that a run file names and that are not installed."""
     facts = run.facts
     named = (facts.get(f"domain {name}") for name in sorted({trial.domain for trial in run.trials()}))
-    return [source for source in named if source is not None and is_code(source)]
+    return [source for source in named if source is not None and is_domain_code(source)]
 
 
 def admit_code(run: Run, code: Iterable[str], trust: bool = False) -> None:
@@ -89,7 +94,7 @@ def trusted_domain(run: Run, name: str, trust: bool = False) -> Domain[Any]:
     except UnknownName:
         if not source:
             raise
-    admit_code(run, [source], trust)
+    admit_code(run, [source] if is_domain_code(source) else [], trust)
     domain = find_domain(source)
     if domain.name != name:
         raise DamagedRun(f"{run.path} is damaged: {source} is the domain '{domain.name}', not '{name}'.")
@@ -114,10 +119,13 @@ def _describe(source: str) -> bytes:
 
     A command can reach any file by a name that is relative to the folder it starts in, so that folder is signed too.
     """
-    code = identify_source(source)
-    paths = [] if code is None else sorted(map(str, code.paths))
+    text = split_family(source)[1]
+    found = [identify_source(each) for each in dict.fromkeys((source, text))]
+    codes = [code for code in found if code is not None]
+    paths = sorted(str(path) for code in codes for path in code.paths)
+    parts = {name: part for code in codes for name, part in code.parts.items()}
     folder = _name_folder() if is_command(source) else ""
-    return msgspec.json.encode([source, folder, paths, {} if code is None else code.parts], order="sorted")
+    return msgspec.json.encode([source, folder, paths, parts], order="sorted")
 
 
 def _name_folder() -> str:

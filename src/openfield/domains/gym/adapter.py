@@ -1,0 +1,100 @@
+"""Map Gymnasium's spaces to those of openfield, observations to what the record takes, and replies to actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces as gym_spaces
+
+from openfield.errors import AgentProtocol, InvalidInput
+from openfield.spaces import Box, Discrete, Fields, Space, Text, Tuple
+
+GymSpace = gymnasium.Space[Any]
+
+
+def to_space(space: GymSpace) -> Space:
+    """Return the space of openfield that holds the same values.
+
+    Raises:
+        InvalidInput: There is none, as for graphs.
+    """
+    match space:
+        case gym_spaces.Discrete():
+            return Discrete(int(space.n), int(space.start))
+        case gym_spaces.MultiBinary():
+            return Box(0, 1, tuple(space.shape), "int8")
+        case gym_spaces.MultiDiscrete():
+            first = np.broadcast_to(space.start, space.nvec.shape)
+            last = first + space.nvec - 1
+            return Box(_bounds(first), _bounds(last), tuple(space.shape), str(space.dtype))
+        case gym_spaces.Box():
+            return Box(_bounds(space.low), _bounds(space.high), tuple(space.shape), str(space.dtype))
+        case gym_spaces.Text():
+            return Text("".join(sorted(space.character_set)), space.max_length, space.min_length)
+        case gym_spaces.Dict() if all(isinstance(name, str) for name in space):
+            return Fields({name: to_space(part) for name, part in space.items()})
+        case gym_spaces.Tuple():
+            return Tuple(tuple(to_space(part) for part in space))
+    raise InvalidInput(
+        f"The space {space!s:.80} cannot be used. "
+        "Known are Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict with text as keys, and Tuple."
+    )
+
+
+def _bounds(bounds: Any) -> float | tuple[float, ...]:
+    """Return one bound where all are equal, and else one of each."""
+    flat = np.ravel(bounds).tolist()
+    return flat[0] if len(set(flat)) == 1 else tuple(flat)
+
+
+def to_plain(value: Any) -> Any:
+    """Return an observation as the record takes it. Arrays are copied, as the agent may write into them."""
+    match value:
+        case np.ndarray():
+            return value.copy()
+        case np.generic():
+            return value.item()
+        case dict():
+            return {name: to_plain(part) for name, part in value.items()}
+        case tuple() | list():
+            return [to_plain(part) for part in value]
+    return value
+
+
+def to_action(space: GymSpace, declared: Space, value: Any) -> Any:
+    """Return the action that a reply means, in the form that the environment takes.
+
+    Raises:
+        AgentProtocol: The action space does not hold it.
+    """
+    plain = _bare(value)
+    if not declared.contains(plain):
+        raise AgentProtocol(f"{value!r:.80} is no action of {space!s:.120}")
+    return _convert(space, plain)
+
+
+def _bare(value: Any) -> Any:
+    """Return a value in which arrays without dimensions are numbers: networks return such arrays."""
+    match value:
+        case np.ndarray() if value.ndim == 0:
+            return value[()]
+        case dict():
+            return {name: _bare(part) for name, part in value.items()}
+        case tuple():
+            return [_bare(part) for part in value]
+    return value
+
+
+def _convert(space: GymSpace, value: Any) -> Any:
+    match space:
+        case gym_spaces.Discrete():
+            return int(value)
+        case gym_spaces.Dict():
+            return {name: _convert(part, value[name]) for name, part in space.items()}
+        case gym_spaces.Tuple():
+            return tuple(_convert(part, each) for part, each in zip(space, value, strict=True))
+        case gym_spaces.Text():
+            return value
+    return np.asarray(value, dtype=space.dtype)

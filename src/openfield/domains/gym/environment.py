@@ -1,0 +1,178 @@
+"""Make environments of Gymnasium: find them by id, file, module or callable, and set attributes of theirs.
+
+Whatever is wrong with an environment becomes one line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName, describe_error
+from openfield.registry import load
+from openfield.settings import read_plain
+
+try:
+    import gymnasium
+    from gymnasium.error import DependencyNotInstalled, UnregisteredEnv
+except ImportError:
+    raise MissingExtra("gym", "A domain gym:ID") from None
+
+Env = gymnasium.Env[Any, Any]
+MakeEnv = Callable[..., Env]
+"""Makes an environment from the arguments of its constructor."""
+
+_ID = re.compile(r".+-v\d+")
+_CHANGE = re.compile(r"(?P<path>[A-Za-z]\w*(?:\.[A-Za-z]\w*)*)(?P<sign>=|\*=|/=|-=)(?P<value>.+)", re.DOTALL)
+
+
+def find_maker(text: str) -> MakeEnv:
+    """Return what makes the environment that a text names: `ID`, `module:ID`, `file.py:NAME` or `module:NAME`."""
+    if ":" not in text or (_ID.fullmatch(text) and not text.partition(":")[0].endswith(".py")):
+        return lambda **arguments: gymnasium.make(text, disable_env_checker=True, **arguments)
+    found = load(text)
+    if not callable(found):
+        raise InvalidInput(f"'{text}' makes no environment: it is a {type(found).__name__}.")
+    return found  # type: ignore[no-any-return]
+
+
+def make_env(text: str, maker: MakeEnv, arguments: dict[str, Any], attributes: Sequence[str] = ()) -> Env:
+    """Make an environment and change attributes of it.
+
+    Args:
+        text: What the user called it, for messages.
+        maker: Makes it.
+        arguments: The arguments of its constructor.
+        attributes: Changes such as `gravity=19.6`.
+
+    Raises:
+        InvalidInput: It cannot be made, or an attribute cannot be changed like this.
+        UnknownName: It has no such attribute.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium warns of old versions; the user named this one
+        env = _make(text, maker, arguments)
+    try:
+        for change in attributes:
+            set_attribute(env, change, text)
+    except OpenfieldError:
+        env.close()
+        raise
+    return env
+
+
+def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
+    try:
+        env = maker(**arguments)
+    except OpenfieldError:
+        raise
+    except UnregisteredEnv as error:
+        near = difflib.get_close_matches(text, list(gymnasium.registry), n=1, cutoff=0.5)
+        hint = f" Did you mean 'gym:{near[0]}'?" if near else ""
+        raise InvalidInput(f"Gymnasium knows no '{text}': {one_line(error)}{hint}") from None
+    except DependencyNotInstalled as error:
+        raise InvalidInput(f"{text} needs a package that is not installed. Gymnasium says: {one_line(error)}") from None
+    except Exception as error:
+        raise InvalidInput(f"The environment {text} cannot be made: {one_line(describe_error(error))}") from error
+    if not isinstance(env, gymnasium.Env):
+        raise InvalidInput(f"'{text}' makes a {type(env).__name__}, not an environment of Gymnasium.")
+    return env
+
+
+def one_line(message: object) -> str:
+    """Return a message of another package as one line."""
+    return " ".join(str(message).split())
+
+
+def split_change(text: str) -> tuple[str, str, Any] | None:
+    """Return the attribute, the sign and the value of a change such as `length*=2`; None if it is no change."""
+    found = _CHANGE.fullmatch(text)
+    return None if found is None else (found["path"], found["sign"], read_plain(found["value"]))
+
+
+def set_attribute(env: Env, change: str, text: str) -> None:
+    """Carry out a change of an attribute of the unwrapped environment."""
+    holder, name, _ = _find_attribute(env, change, text)
+    value = _changed_value(getattr(holder, name), change)
+    try:
+        setattr(holder, name, value)
+    except (AttributeError, TypeError) as error:
+        raise InvalidInput(f"'{change}' cannot be set in {text}: {one_line(error)}") from None
+
+
+def read_attribute(env: Env, change: str, text: str) -> Any:
+    """Return the attribute that a change is about."""
+    holder, name, _ = _find_attribute(env, change, text)
+    return getattr(holder, name)
+
+
+def list_attributes(holder: Any) -> list[str]:
+    """Return the attributes of an object that a text can change."""
+    own = {name: None for kind in type(holder).__mro__ for name in vars(kind)} | dict.fromkeys(
+        getattr(holder, "__dict__", ())
+    )
+    found = []
+    for name in own:
+        if name[0] != "_" and isinstance(
+            getattr(holder, name, None), bool | int | float | str | np.ndarray | np.generic
+        ):
+            found.append(name)
+    return sorted(found)
+
+
+def _find_attribute(env: Env, change: str, text: str) -> tuple[Any, str, str]:
+    parsed = split_change(change)
+    if parsed is None:
+        raise InvalidInput(
+            f"'{change}' changes no attribute. Write NAME=VALUE, NAME*=VALUE, NAME/=VALUE or NAME-=VALUE."
+        )
+    *parents, name = parsed[0].split(".")
+    holder: Any = env.unwrapped
+    for parent in parents:
+        if not hasattr(holder, parent):
+            raise UnknownName("attribute", parsed[0], list_attributes(holder), label=f"{text} has")
+        holder = getattr(holder, parent)
+    if not hasattr(holder, name):
+        raise UnknownName("attribute", parsed[0], list_attributes(holder), label=f"{text} has")
+    return holder, name, parsed[1]
+
+
+def _changed_value(old: Any, change: str) -> Any:
+    """Return the new value of an attribute, which is of the old one's kind."""
+    path, sign, value = split_change(change) or ("", "", 0)
+    if isinstance(old, np.ndarray):
+        return _changed_array(old, change, sign, value)
+    kinds: tuple[type, ...] = (bool,) if isinstance(old, bool) else (int, float)
+    if isinstance(old, str):
+        kinds = (str,)
+        value = value if isinstance(value, str) else change.partition(sign)[2]
+    elif not isinstance(old, bool | int | float | np.number) and old is not None:
+        raise InvalidInput(
+            f"'{change}' cannot be set: {path} is a {type(old).__name__}, no number, text or truth value."
+        )
+    fits = old is None or (isinstance(value, kinds) and (isinstance(old, bool) or not isinstance(value, bool)))
+    if not fits or (sign != "=" and not isinstance(old, int | float | np.number)):
+        raise InvalidInput(f"'{change}' cannot be set: {path} is {old!r}.")
+    if sign == "=":
+        return float(value) if isinstance(old, float) else value
+    return _calculate(old, change, sign, value)
+
+
+def _changed_array(old: Any, change: str, sign: str, value: Any) -> Any:
+    try:
+        given = np.asarray(value, old.dtype)
+        new = given if sign == "=" else np.asarray(_calculate(old, change, sign, given), old.dtype)
+        return np.broadcast_to(new, old.shape).copy()
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"'{change}' cannot be set: {one_line(error)}") from None
+
+
+def _calculate(old: Any, change: str, sign: str, value: Any) -> Any:
+    if sign == "/=" and not np.all(value):
+        raise InvalidInput(f"'{change}' divides by 0.")
+    return old * value if sign == "*=" else old / value if sign == "/=" else old - value

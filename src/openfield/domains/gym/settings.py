@@ -1,0 +1,64 @@
+"""What can change in an environment of Gymnasium, and the length of a trial."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import msgspec
+
+from openfield.errors import InvalidInput
+from openfield.settings import Settings
+
+
+def _about(text: str, **bounds: Any) -> msgspec.Meta:
+    return msgspec.Meta(description=text, **bounds)
+
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
+    """The environment, what lies between it and the agent, how it is scored, and how long it is played."""
+
+    make: Annotated[dict[str, Any], _about("Arguments of the constructor: make.KEY=VALUE sets one.")] = {}
+    attributes: Annotated[
+        tuple[str, ...], _about("Changes of attributes of the environment, such as gravity=19.6 or length*=2.")
+    ] = ()
+    permute_actions: Annotated[bool, _about("Each action means the next one.")] = False
+    delay_actions: Annotated[int, _about("Steps until an action has its effect.", ge=0, le=1000)] = 0
+    sticky_actions: Annotated[Share, _about("Chance that the action before is carried out again.")] = 0.0
+    drop_actions: Annotated[Share, _about("Chance that the first action, or 0, takes the place of an action.")] = 0.0
+    noise: Annotated[
+        float, _about("Standard deviation of noise on observed numbers, in shares of their range.", ge=0)
+    ] = 0.0
+    mask: Annotated[Share, _about("Share of the observed numbers that are blank.")] = 0.0
+    permute_observations: Annotated[bool, _about("Observed numbers change places.")] = False
+    freeze: Annotated[Share, _about("Chance that the observation before is shown again.")] = 0.0
+    delay_observations: Annotated[int, _about("Steps by which observations come late.", ge=0, le=1000)] = 0
+    reward_factor: Annotated[float, _about("What the agent is paid for a reward of 1. It changes no score.")] = 1.0
+    delay_rewards: Annotated[int, _about("Steps by which rewards come late.", ge=0, le=1000)] = 0
+    scale: Annotated[
+        tuple[float, float] | None,
+        _about("LOW,HIGH: the returns that are a performance of 0 and 1; null finds them where that is honest."),
+    ] = None
+    max_steps: Annotated[
+        int, _about("Steps until an episode is cut off; 0 means the environment's own limit, or 10000.", ge=0)
+    ] = 0
+    allow_drift: Annotated[
+        bool, _about("Play an environment that does not replay. Its runs cannot be resumed or proven.")
+    ] = False
+    training: Annotated[int, _about("Episodes of training.", ge=0)] = 0
+    before: Annotated[int, _about("Test episodes before the onset.", ge=0)] = 10
+    after: Annotated[int, _about("Test episodes from the onset on.", ge=0)] = 10
+
+    def __post_init__(self) -> None:
+        """Refuse a scale without a length.
+
+        Raises:
+            InvalidInput: It has none.
+        """
+        if self.scale is not None and not (
+            math.isfinite(self.scale[1] - self.scale[0]) and self.scale[0] < self.scale[1]
+        ):
+            raise InvalidInput(f"return={self.scale[0]:g},{self.scale[1]:g} is no scale: LOW must be below HIGH.")

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces as gs
+
+from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects, can_permute, permute, rest
+from openfield.domains.gym.settings import GymSettings
+
+
+def actions(space: gs.Space[Any], given: list[Any], **settings: Any) -> list[Any]:
+    effects = ActionEffects(GymSettings(**settings), space, random.Random(1))
+    return [effects.apply(action) for action in given]
+
+
+def observations(space: gs.Space[Any], given: list[Any], **settings: Any) -> list[Any]:
+    effects = ObservationEffects(GymSettings(**settings), space, random.Random(1))
+    return [effects.apply(seen) for seen in given]
+
+
+def rewards(given: list[float], **settings: Any) -> list[float]:
+    effects = RewardEffects(GymSettings(**settings))
+    return [effects.apply(reward, number == len(given) - 1) for number, reward in enumerate(given)]
+
+
+def test_actions_are_permuted_delayed_sticky_and_dropped() -> None:
+    four = gs.Discrete(4)
+    assert actions(four, [0, 1, 2, 3], permute_actions=True) == [1, 2, 3, 0]
+    assert actions(four, [3, 1, 2, 0], delay_actions=2) == [3, 3, 3, 1]
+    assert actions(four, [3, 1, 2, 0], sticky_actions=1.0) == [3, 3, 3, 3]
+    assert actions(gs.Discrete(4, start=5), [6, 7], drop_actions=1.0) == [5, 5]
+    assert actions(four, [3, 1]) == [3, 1]
+
+
+def test_observations_are_delayed_frozen_and_permuted() -> None:
+    four = gs.Discrete(4)
+    assert observations(four, [0, 1, 2, 3], delay_observations=1) == [0, 0, 1, 2]
+    assert observations(four, [0, 1, 2, 3], freeze=1.0) == [0, 0, 0, 0]
+    assert observations(four, [0, 3], permute_observations=True) == [1, 0]
+    pair = gs.Tuple([four, gs.Box(-1, 1, (2,), np.float64)])
+    (seen,) = observations(pair, [(3, np.array([0.5, -0.5]))], permute_observations=True)
+    assert seen[0] == 0
+    assert seen[1].tolist() == [-0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gs.Box(np.array([-4.8, -np.inf], np.float32), np.array([4.8, np.inf], np.float32)),
+        gs.Box(0, 255, (4, 4, 3), np.uint8),
+        gs.Box(1, 3, (8,), np.int64),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("change", [{"noise": 0.2}, {"mask": 0.5}, {"noise": 0.2, "mask": 0.5}])
+def test_noise_and_blanks_stay_in_bounds_and_change_something(space: gs.Box, change: dict[str, float]) -> None:
+    space.seed(2)
+    given = [space.sample() for _ in range(20)]
+    shown = observations(space, given, **change)
+    assert all(space.contains(each) for each in shown)
+    assert any(not np.array_equal(one, other) for one, other in zip(given, shown, strict=True))
+
+
+def test_noise_on_numbers_without_a_real_range_is_small() -> None:
+    ends = np.finfo(np.float64)
+    (seen,) = observations(gs.Box(ends.min, ends.max, (2,), np.float64), [np.ones(2)], noise=0.2)
+    assert 0 < np.abs(seen - 1).max() < 2
+
+
+def test_the_same_sensors_are_blank_in_every_episode() -> None:
+    space = gs.Box(-9, 9, (8,), np.float64)
+    one, other = (observations(space, [np.full(8, value)], mask=0.25)[0] for value in (1.0, 2.0))
+    assert (one == 0).sum() == 2
+    assert np.array_equal(one == 0, other == 0)
+
+
+def test_rewards_are_scaled_and_delayed_and_all_of_them_are_paid() -> None:
+    assert rewards([1.0, 0.0, 2.0], reward_factor=-1.0) == [-1.0, 0.0, -2.0]
+    assert not np.signbit(rewards([0.0], reward_factor=-1.0)[0])
+    assert rewards([1.0, 2.0, 3.0, 4.0], delay_rewards=2) == [0.0, 0.0, 1.0, 9.0]
+
+
+def test_a_permutation_moves_something_or_does_not_fit() -> None:
+    assert not can_permute(gs.Discrete(1))
+    assert not can_permute(gs.Box(0, 1, (1,)))
+    assert permute(gs.MultiDiscrete([2, 5]), np.array([1, 4])).tolist() == [1, 1]
+    assert permute(gs.Dict({"a": gs.Discrete(2)}), {"a": 1}) == {"a": 0}
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gs.Discrete(3, start=1),
+        gs.Box(1, 2, (2,)),
+        gs.MultiBinary(2),
+        gs.MultiDiscrete([2], start=[4]),
+        gs.Text(3, min_length=1),
+    ],
+    ids=str,
+)
+def test_the_action_that_stands_for_none_is_an_action(space: gs.Space[Any]) -> None:
+    assert space.contains(rest(space))
+    both = gs.Dict({"a": space, "b": gs.Tuple([space])})
+    assert both.contains(rest(both))
