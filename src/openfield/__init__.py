@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
+    from openfield.agents.policy import policy
     from openfield.api import resume, run, trials
     from openfield.capabilities import Film
     from openfield.core import (
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
-__all__ = ["Result", "find_agent", "find_domain", "from_gymnasium", "isolate", "resume", "run", "trials"]
+__all__ = ["Result", "find_agent", "find_domain", "from_gymnasium", "isolate", "policy", "resume", "run", "trials"]
 __all__ += ["with_parameters"]
 __all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]

@@ -165,6 +165,15 @@ class AgentFactory(Protocol):
 
 
 @runtime_checkable
+class ChecksSpec(Protocol):
+    """A factory of agents that tells before a run starts whether they can play a trial, as a trained policy does."""
+
+    def check_spec(self, spec: Spec) -> Any:
+        """Check that observations and actions fit; raise `InvalidInput` if they do not."""
+        ...
+
+
+@runtime_checkable
 class Saves(Protocol):
     """An agent whose state can be kept: a resumed cell goes on from its last saved state."""
 

@@ -25,6 +25,8 @@ MAX_DEPTH = 20
 """How deep lists and tables may be nested."""
 COMMANDS = ("process:", "wire:")
 """What the source of a program begins with. Programs take the words of their command instead of parameters."""
+MODELS = ("onnx:", "sb3:")
+"""What the source of a trained model begins with. Its file stands last: `onnx:net.onnx`, `sb3:PPO:net.zip`."""
 WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _PLACE = re.compile(r".*?\.py:[\w.]+(?=\()|[^()]*(?=\()")
 _BARE = re.compile(r"[^,=()\[\]{}\"']+")
@@ -77,7 +79,16 @@ def settle_source(source: str) -> str:
     This is how run files keep it, and how a process in another folder can use it.
     """
     place, parameters = split_source(source)
+    if place.startswith(MODELS):
+        start, colon, file = place.rpartition(":")
+        place = f"{start}{colon}{_full_path(file)}"
     return write_source(place, {name: _change(value, _full_path) for name, value in parameters.items()})
+
+
+def source_files(source: str) -> list[Path]:
+    """Return the files that exist among those that an agent names: its model, and the values of its parameters."""
+    place, parameters = split_source(source)
+    return named_files({**parameters, "": place.rpartition(":")[2]} if place.startswith(MODELS) else parameters)
 
 
 def named_files(parameters: Mapping[str, Any]) -> list[Path]:

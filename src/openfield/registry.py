@@ -22,19 +22,23 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from openfield.capabilities import AdaptsAgents, ImportsAgents, NeedsExtra
-from openfield.core import AgentFactory
+from openfield.core import AgentFactory, ChecksSpec
+from openfield.domain import spec_of
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.extras import import_extra
-from openfield.parameters import split_source, strip_parameters
+from openfield.parameters import MODELS, split_source, strip_parameters
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
+    from openfield.trial import Trial
 
 PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.process:process_agent", "openfield.agents.legacy"
 FIND_CONTROL = "openfield.agents.controls:find_control"
 """Where agents in other programs and controls are found. They are named as text: agents stand above the registry."""
 FAMILIES = {"gym": "openfield.domains.gym.domain:open_domain"}
 """Families of domains: `gym:CartPole-v1` is the domain that this function makes of the text after the prefix."""
+MODEL_AGENTS = {"onnx": "openfield.agents.onnx:onnx_agent", "sb3": "openfield.agents.sb3:sb3_agent"}
+"""Where agents are made from the files of trained models, by what their sources begin with."""
 CONTROL = "control:"
 """What the source of a control begins with in plans and run files."""
 CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator")
@@ -141,6 +145,8 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
         find: Callable[[str, Domain[Any]], AgentFactory] = load(FIND_CONTROL)
         return find(name.removeprefix(CONTROL), domain)
     plain, parameters = split_source(source)
+    if plain.startswith(MODELS):
+        return _find_model(plain, parameters)
     if plain in domain.agents:
         built_in = domain.agents[plain]
         return _as_factory(load(built_in) if isinstance(built_in, str) else built_in, parameters)
@@ -154,12 +160,22 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     raise UnknownName("agent", plain, agent_names(domain), label=f"For {domain.name}")
 
 
-def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
-    """Check that an agent can be found, before anything starts."""
+def _find_model(place: str, parameters: Mapping[str, Any]) -> AgentFactory:
+    """Return the factory of agents that play with a trained model."""
+    kind, _, file = place.partition(":")
+    make: Callable[..., AgentFactory] = load(MODEL_AGENTS[kind])
+    check_parameters(make, parameters, taken=1)
+    return make(file, **parameters)
+
+
+def check_agent(source: AgentSource, domain: Domain[Any], trial: Trial | None = None) -> None:
+    """Check that an agent can be found, and that a trained policy fits a trial, before anything starts."""
     if isinstance(source, str) and source.startswith("wire:"):
         load(f"{WIRE_AGENTS}:check_program")(source, domain)
-    else:
-        find_agent(source, domain)
+        return
+    factory = find_agent(source, domain)
+    if trial is not None and isinstance(factory, ChecksSpec):
+        factory.check_spec(spec_of(domain, trial))
 
 
 def check_extra(domain: Domain[Any]) -> None:

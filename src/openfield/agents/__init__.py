@@ -2,6 +2,7 @@
 
 `random.py` is the smallest example of an agent. `human.py` lets a person play line by line. `process.py` starts a
 program that speaks JSON lines on its standard input and output, `legacy.py` one that speaks the domain's own protocol.
+`policy.py` plays with a trained policy, `onnx.py` and `sb3.py` with one in a file.
 """
 
 from typing import TYPE_CHECKING
@@ -11,9 +12,12 @@ from openfield.lazy import attach
 if TYPE_CHECKING:
     from openfield.agents.human import LineHuman
     from openfield.agents.legacy import drive_program
+    from openfield.agents.onnx import onnx_agent
+    from openfield.agents.policy import policy
     from openfield.agents.process import process_agent
     from openfield.agents.random import RandomAgent
+    from openfield.agents.sb3 import sb3_agent
 
-__all__ = ["LineHuman", "RandomAgent", "drive_program", "process_agent"]
+__all__ = ["LineHuman", "RandomAgent", "drive_program", "onnx_agent", "policy", "process_agent", "sb3_agent"]
 
 __getattr__, __dir__ = attach(__name__)

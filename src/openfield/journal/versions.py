@@ -13,9 +13,11 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -24,13 +26,25 @@ import msgspec
 
 from openfield import __version__
 from openfield.domain import Domain
-from openfield.parameters import named_files, split_source
+from openfield.parameters import MODELS, named_files, split_source
 from openfield.record import UNWRITABLE, action_key
-from openfield.registry import FIND_CONTROL, AgentSource, find_entry_points, is_control, look_here, name_control
+from openfield.registry import (
+    FIND_CONTROL,
+    MODEL_AGENTS,
+    AgentSource,
+    find_entry_points,
+    is_control,
+    look_here,
+    name_control,
+)
 
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders of installed packages: their version stands for all their files."""
 
+RUNTIMES = {"onnx": "onnxruntime", "sb3": "stable_baselines3"}
+"""The packages that run trained models, by what the sources of agents begin with."""
+MAX_NESTING = 6
+"""How deep objects in objects are told apart."""
 WORDS = {"name": "its class or function", "command": "its command", "code": "its code"}
 """What the parts of a version are called that are neither files, packages nor parameters."""
 
@@ -114,7 +128,16 @@ class Code:
         try:
             self.parts[f"parameter {name}"] = hashlib.sha256(action_key(value)).hexdigest()
         except UNWRITABLE:
-            self.parts[f"parameter {name}"] = type(value).__qualname__  # its own text may hold an address in memory
+            self._add_object(name, value)
+
+    def _add_object(self, name: str, value: object) -> None:
+        """Add a parameter that is a function, a class or an object: the code behind it, and what it holds."""
+        made = value if inspect.isroutine(value) or inspect.isclass(value) else type(value)
+        module = getattr(made, "__module__", "") or ""
+        path = getattr(sys.modules.get(module), "__file__", None)
+        if path is not None and Path(path).is_file() and module.partition(".")[0] not in sys.stdlib_module_names:
+            self.add_module(module, Path(path).resolve())
+        self.parts[f"parameter {name}"] = hashlib.sha256(repr(_describe(value, set())).encode()).hexdigest()
 
     def _follow(self, path: Path, root: Path) -> Iterator[Path]:
         """Yield the files below a folder that a Python file imports."""
@@ -206,6 +229,8 @@ def find_versions(modules: Iterable[str]) -> dict[str, str]:
 def _identify_place(source: str) -> Code | None:
     """Return the code at `package.module:attribute` or `file.py:attribute`."""
     place, _, attribute = source.partition(":")
+    if source.startswith(MODELS):
+        return _identify_model(place, attribute)
     code = Code().named(attribute)
     if place.endswith(".py"):
         path = next((each for each in (Path(place), Path(Path(place).name)) if each.is_file()), None)
@@ -216,6 +241,18 @@ def _identify_place(source: str) -> Code | None:
         if path is not None:
             code.add_module(place, path)
     return None if path is None else code
+
+
+def _identify_model(kind: str, place: str) -> Code | None:
+    """Return the file of a trained model with what runs it."""
+    code = _identify_place(MODEL_AGENTS[kind])
+    name, _, file = place.rpartition(":")
+    path = _existing_file(file)
+    if code is None or path is None:
+        return None
+    code.add_file(path)
+    code.parts |= {f"package {each}": number for each, number in find_versions([RUNTIMES[kind]]).items()}
+    return code.named(f"{kind}:{name}")
 
 
 def _identify_command(command: str) -> Code | None:
@@ -322,6 +359,33 @@ def _strip(found: Any, code: Code) -> Any:
     for name, cell in zip(*_closure(function), strict=False):
         code.add_parameter(name, cell.cell_contents)
     return type(owner) if owner is found else function
+
+
+def _describe(value: object, seen: set[int], depth: int = MAX_NESTING) -> object:
+    """Return what makes an object, in values whose text is the same in every process: no address in memory."""
+    with suppress(*UNWRITABLE):
+        return hashlib.sha256(action_key(value)).hexdigest()
+    kind = type(value).__qualname__
+    if not depth or id(value) in seen:
+        return kind
+    seen.add(id(value))
+    if inspect.isclass(value) or isinstance(getattr(value, "__code__", None), CodeType):
+        return [_describe(each, seen, depth - 1) for each in (*_list_code(value), *_list_cells(value))]
+    if isinstance(value, list | tuple):
+        return [kind, *(_describe(each, seen, depth - 1) for each in value)]
+    held = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+    owner = getattr(value, "__self__", None)
+    inner = [] if owner is None or inspect.ismodule(owner) else [_describe(owner, seen, depth - 1)]
+    names = [
+        (str(name), _describe(each, seen, depth - 1)) for name, each in held.items() if isinstance(name, str | int)
+    ]
+    return [kind, getattr(value, "__name__", ""), *inner, *sorted(names, key=itemgetter(0))]
+
+
+def _list_cells(function: Any) -> Iterator[Any]:
+    for cell in _closure(function)[1]:
+        with suppress(ValueError):  # a variable that has no value yet
+            yield cell.cell_contents
 
 
 def _closure(function: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:

@@ -112,9 +112,10 @@ def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource], isolati
     if isolation is not None:
         isolation = settle(isolation)
         agents = {name: _name_isolated(name, source) for name, source in agents.items()}
+    first = {cell.trial.domain: cell.trial for cell in reversed(cells)}
     for name, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
         if isolation is None:
-            check_agent(agents[agent], domains[name])
+            check_agent(agents[agent], domains[name], first[name])
         else:
             check_isolated(str(agents[agent]), domains[name], isolation)
     return Plan(cells, agents, domains, isolation=isolation)

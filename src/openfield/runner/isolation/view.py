@@ -19,7 +19,7 @@ from pathlib import Path
 
 import openfield
 from openfield.errors import InvalidInput
-from openfield.parameters import named_files, split_source, strip_parameters
+from openfield.parameters import MODELS, source_files, strip_parameters
 
 RUN_FILES = ".sqlite"
 """In the names of run files, of their logs, and of folders beside them."""
@@ -185,7 +185,7 @@ def view_of_python(*sources: str) -> View:
     prefixes = list_installations(Path(sys.executable))
     others = [path for path in [*paths, *own] if not any(prefix in path.parents for prefix in prefixes)]
     folders = [Path(openfield.__file__).parents[1], *(path for path in others if path not in packages)]
-    granted = [path for source in sources for path in named_files(split_source(source)[1])]
+    granted = [path for source in sources for path in source_files(source)]
     seen = tuple((path, False) for path in granted)
     return View(tuple(folders), (*prefixes, *packages), seen, modules=tuple(others))
 
@@ -193,6 +193,8 @@ def view_of_python(*sources: str) -> View:
 def _folders_of(source: str) -> list[Path]:
     """Return the folders that a source is imported from; none for an installed name. Nothing is imported here."""
     place, sign, _ = strip_parameters(source).partition(":")
+    if source.startswith(MODELS):
+        return []
     if place.endswith(".py"):
         return [Path(place).resolve().parent]
     top = place.partition(".")[0]
