@@ -80,7 +80,7 @@ class Frames:
             ) from error
 
 
-class Answers(Protocol):
+class Answering(Protocol):
     """What answers observations with actions."""
 
     def begin(self) -> None:
@@ -98,7 +98,7 @@ class Policy:
     On resume it is asked again what it was asked before, and must answer as it did.
     """
 
-    def __init__(self, answer: Answers, frames: Frames, spec: Spec) -> None:
+    def __init__(self, answer: Answering, frames: Frames, spec: Spec) -> None:
         self._answer, self._frames, self._spec = answer, frames, spec
         self._begins, self._seen = True, deque[Any]()
 
