@@ -27,7 +27,15 @@ from openfield.journal.rules import own_rule, write_rules
 from openfield.journal.trust import sign_code
 from openfield.journal.writer import Journal
 from openfield.record import UNWRITABLE, check_belief
-from openfield.registry import PluginWarning, absolute, domain_source, find_domain, installed_domains, use_domain
+from openfield.registry import (
+    PluginWarning,
+    absolute,
+    domain_source,
+    find_domain,
+    installed_domains,
+    list_trial_code,
+    use_domain,
+)
 from openfield.rollout import Rollout
 from openfield.runner.player import explain
 from openfield.spaces import Box, Choice, Discrete, Fields, Space, Text, Tuple, from_numpy, to_numpy
@@ -324,7 +332,7 @@ def _next_cell(journal: Journal, agent: str, trial: Trial) -> Cell:
     """Lease the first repeat of a trial that has not begun."""
     source = absolute(domain_source(trial.domain))
     facts = {"openfield": __version__} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
-    facts |= write_rules(find_domain(trial.domain)) | sign_code([source])
+    facts |= write_rules(find_domain(trial.domain)) | sign_code([source, *list_trial_code([trial])])
     for repeat in itertools.count():
         cell = Cell(agent, trial, repeat)
         journal.enter([cell], {agent: None}, facts)

@@ -78,6 +78,25 @@ def split_family(source: str) -> tuple[str, str]:
     return (family, text) if colon and family in FAMILIES else ("", source)
 
 
+def names_class(text: str) -> bool:
+    """Return whether a text names a class as `file.py:NAME` or `package.module:NAME`; a difficulty is not one."""
+    place, colon, name = text.partition(":")
+    dotted = place.endswith(".py") or ("." in place and all(part.isidentifier() for part in place.split(".")))
+    return bool(colon) and dotted and name.isidentifier()
+
+
+def list_trial_code(trials: Iterable[Trial]) -> list[str]:
+    """Return the classes that trials of families name: wrappers of environments, as settings or as novelties."""
+    prefixes, found = tuple(f"{family}-" for family in FAMILIES), set[str]()
+    for trial in trials:
+        if trial.domain.startswith(prefixes):
+            wrappers = trial.settings.get("wrappers", ())
+            found.update(text for text in wrappers if isinstance(text, str))
+            found.update(name for phase in trial.phases for name in phase.novelty if names_class(name))
+            found.update(name for name in trial.novelty if names_class(name))
+    return sorted(found)
+
+
 def known_domain(name: str, source: str = "") -> Domain[Any]:
     """Return the domain of this name if it is in use here or installed. Nothing that a file names is imported.
 

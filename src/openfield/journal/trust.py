@@ -21,7 +21,7 @@ import msgspec
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.versions import identify_source, is_command
 from openfield.parameters import strip_parameters
-from openfield.registry import find_domain, is_control, known_domain, split_family
+from openfield.registry import find_domain, is_control, known_domain, list_trial_code, split_family
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -59,10 +59,11 @@ def list_code(run: Run) -> list[str]:
 
 
 def list_domain_code(run: Run) -> list[str]:
-    """Return the domains that a run file names and that are not installed."""
-    facts = run.facts
-    named = (facts.get(f"domain {name}") for name in sorted({trial.domain for trial in run.trials()}))
-    return [source for source in named if source is not None and is_domain_code(source)]
+    """Return the domains that a run file names and that are not installed, and the classes that its trials name."""
+    facts, trials = run.facts, list(run.trials())
+    named = (facts.get(f"domain {name}") for name in sorted({trial.domain for trial in trials}))
+    domains = [source for source in named if source is not None and is_domain_code(source)]
+    return [*domains, *list_trial_code(trials)]
 
 
 def admit_code(run: Run, code: Iterable[str], trust: bool = False) -> None:
@@ -89,6 +90,7 @@ def trusted_domain(run: Run, name: str, trust: bool = False) -> Domain[Any]:
         UnknownName: It is not installed, and the file does not say where it is found.
     """
     source = run.facts.get(f"domain {name}", "")
+    admit_code(run, list_trial_code(trial for trial in run.trials() if trial.domain == name), trust)
     try:
         return known_domain(name, source)
     except UnknownName:

@@ -29,6 +29,7 @@ from openfield.registry import (
     check_extra,
     domain_source,
     find_domain,
+    list_trial_code,
     name_control,
 )
 from openfield.rollout import SAVE_SECONDS
@@ -196,6 +197,7 @@ def agent_text(source: AgentSource) -> str | None:
 
 def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
     """Return what a run file says of itself: which version wrote it, when, and where its domains are found."""
+    cells = tuple(cells)
     names = {cell.trial.domain for cell in cells}
     found = {name: domain_source(name) for name in names}
     sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
@@ -205,7 +207,7 @@ def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
         "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         **sources,
         **rules,
-        **sign_code(sources.values()),
+        **sign_code([*sources.values(), *list_trial_code(cell.trial for cell in cells)]),
     }
 
 

@@ -12,8 +12,8 @@ from gymnasium import spaces as gs
 import openfield as of
 from openfield.domains.gym.domain import GymDomain, open_domain
 from openfield.domains.gym.environment import find_maker
-from openfield.journal.trust import is_domain_code
-from openfield.registry import absolute, find_domain
+from openfield.journal.trust import is_domain_code, trusted_domain
+from openfield.registry import absolute, find_domain, list_trial_code
 from openfield.testing import check_domain
 
 SHORT: dict[str, Any] = {"before": 2, "after": 2, "max_steps": 30}
@@ -108,22 +108,23 @@ def test_an_environment_without_threshold_has_no_performance_but_a_return(tmp_pa
 
 def test_a_reward_novelty_changes_what_is_paid_and_not_the_score() -> None:
     domain = find_domain("gym:CartPole-v1")
-    paid, scores = [], []
-    for novelty in ("rewards-negated", "none"):
-        (trial,) = domain.trials(
-            count=1, novelty=novelty, before=0, after=1, **({"unchanged": 0} if novelty != "none" else {})
-        )
-        world = domain.world(trial)
-        turn, total = world.reset(), 0.0
-        while turn.last is None:
-            assert world.truth.performance is None
-            turn = world.step(of.Reply(1))
-            total += turn.reward
-        paid.append(total)
-        scores.append(world.truth.detail)
-        world.close()
+    paid, scores = zip(*(play_once(domain, novelty) for novelty in ("rewards-negated", "none")), strict=True)
     assert paid[0] == -paid[1] < 0
     assert scores[0] == scores[1] == {"return": paid[1]}
+
+
+def play_once(domain: of.Domain[Any], novelty: str) -> tuple[float, Any]:
+    """Play an episode with one action, and return what was paid and the detail of the truth."""
+    twins = {} if novelty == "none" else {"unchanged": 0}
+    (trial,) = domain.trials(count=1, novelty=novelty, before=0, after=1, **twins)
+    world = domain.world(trial)
+    turn, total = world.reset(), 0.0
+    while turn.last is None:
+        assert world.truth.performance is None
+        turn = world.step(of.Reply(1))
+        total += turn.reward
+    world.close()
+    return total, world.truth.detail
 
 
 def watch(domain: of.Domain[Any], novelty: str, **settings: Any) -> list[Any]:
@@ -300,3 +301,91 @@ def test_environments_are_closed_one_by_one() -> None:
     world.close()
     assert len(made) == 3
     assert all(env.closed for env in made)
+
+
+WRAPPERS = """
+import gymnasium
+
+class Charged(gymnasium.RewardWrapper):
+    def reward(self, reward):
+        return -5 * reward
+
+class Reversed(gymnasium.ActionWrapper):
+    def action(self, action):
+        return 1 - action
+
+class Wider(gymnasium.Wrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.action_space = gymnasium.spaces.Discrete(3)
+
+class Broken(gymnasium.Wrapper):
+    def __init__(self, env):
+        raise ValueError("no")
+
+def number(env):
+    return 3
+"""
+
+
+@pytest.fixture
+def wrappers(tmp_path: Path) -> str:
+    path = tmp_path / "wrappers.py"
+    path.write_text(WRAPPERS)
+    sys.modules.pop("openfield_file_wrappers", None)
+    return str(path)
+
+
+def test_a_wrapper_of_ones_own_is_a_novelty_that_changes_no_score(wrappers: str) -> None:
+    domain = find_domain("gym:CartPole-v1")
+    assert watch(domain, f"{wrappers}:Reversed") == watch(domain, "actions-permuted")
+    paid, detail = play_once(domain, f"{wrappers}:Charged")
+    assert detail == play_once(domain, "none")[1] == {"return": -paid / 5}
+    (trial,) = domain.trials(count=1, unchanged=0, novelty=f"{wrappers}:Charged")
+    assert trial.files.keys() == {"wrappers.py"}
+    assert list_trial_code([trial]) == [f"{wrappers}:Charged"]
+    Path(wrappers).write_text(WRAPPERS + "\nMORE = 1\n")
+    with pytest.raises(of.InvalidInput, match=r"wrappers\.py changed since trial"):
+        domain.world(trial)
+
+
+def test_a_wrapper_that_a_file_names_runs_only_if_it_is_signed_or_trusted(
+    wrappers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "mine"))
+    domain = find_domain("gym:CartPole-v1")
+    of.run("random", domain.trials(count=1, novelty=f"{wrappers}:Reversed", **SHORT), path := tmp_path / "run.sqlite")
+    with of.Run(path) as run:
+        assert trusted_domain(run, domain.name) is domain
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
+    with (
+        of.Run(path) as run,
+        pytest.raises(of.InvalidInput, match=r"code that you did not sign.*wrappers\.py:Reversed"),
+    ):
+        trusted_domain(run, domain.name)
+    with pytest.raises(of.InvalidInput, match="code that you did not sign"):
+        of.resume(path)
+    assert of.resume(path, trust=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Wider", "changes the action space from Discrete.2. to Discrete.3."),
+        ("Broken", "cannot wrap CartPole-v1: ValueError: no"),
+        ("number", "is no wrapper: it makes a int"),
+        ("Missing", "Unknown name 'Missing'"),
+    ],
+)
+def test_a_wrapper_that_does_not_fit_is_one_line(name: str, message: str, wrappers: str) -> None:
+    with pytest.raises(of.OpenfieldError, match=message) as caught:
+        find_domain("gym:CartPole-v1").trials(novelty=f"{wrappers}:{name}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrapper_of_the_usual_world_may_change_spaces(wrappers: str) -> None:
+    domain = find_domain("gym:Taxi-v4")
+    (trial,) = domain.trials(count=1, unchanged=0, wrappers=f"{wrappers}:Wider", allow_drift=True)
+    assert domain.spec(trial).actions == of.Discrete(3)
+    with pytest.raises(of.InvalidInput, match="names no wrapper"):
+        domain.trials(count=1, wrappers="Wider")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,17 +12,26 @@ import msgspec
 from openfield.core import Spec, World
 from openfield.domain import Domain
 from openfield.domains.gym.adapter import GymSpace, to_space
-from openfield.domains.gym.environment import Env, MakeEnv, find_maker, make_env, one_line, read_attribute
+from openfield.domains.gym.environment import (
+    Env,
+    MakeEnv,
+    ReturnMeter,
+    find_maker,
+    make_env,
+    one_line,
+    read_attribute,
+    wrap_env,
+)
 from openfield.domains.gym.episode import GymWorld
 from openfield.domains.gym.novelty import list_novelties
 from openfield.domains.gym.scale import find_drift, measure_floor
 from openfield.domains.gym.settings import GymSettings
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.novelty import apply_novelties
-from openfield.registry import absolute, use_domain
+from openfield.registry import absolute, list_trial_code, use_domain
 from openfield.settings import make_settings
-from openfield.spaces import Space
-from openfield.trial import Phase, Trial
+from openfield.spaces import Discrete, Space
+from openfield.trial import Phase, Trial, file_digest, with_changes
 
 MAX_EPISODE_STEPS = 10_000
 """Steps until an episode is cut off, where neither the environment nor the user says it."""
@@ -49,7 +59,7 @@ class GymDomain(Domain[GymSettings]):
     demo_agents: Sequence[str] = ("random",)
     demo_novelty: str | None = None
     demo_settings: Mapping[str, Any] = {"before": 3, "after": 3, "max_steps": 200}
-    check_settings: Mapping[str, Any] | None = {"before": 2, "after": 2, "max_steps": 60}
+    check_settings: Mapping[str, Any] | None = {"before": 2, "after": 6, "max_steps": 40}
     shown_detail: Sequence[str] = ("return",)
     shown_effects: Sequence[str] = ()
 
@@ -77,10 +87,16 @@ class GymDomain(Domain[GymSettings]):
         self.title = f"{probe.id}, an environment of Gymnasium"
         self.novelties = list_novelties(probe.gym_actions, probe.gym_observations)
         self.default_novelty = self.novelties[0].id
+        if isinstance(probe.observations, Discrete):  # the whole observation is one number, which may well be constant
+            self.shown_effects = ("observation",)
 
     def make_env(self, settings: GymSettings) -> Env:
         """Make an environment with these settings."""
-        return make_env(self._text, self._maker, settings.make, settings.attributes)
+        env = make_env(self._text, self._maker, settings.make, settings.attributes)
+        env = wrap_env(env, settings.wrappers, self._text)
+        if settings.novel_wrappers:
+            env = wrap_env(ReturnMeter(env), settings.novel_wrappers, self._text)
+        return env
 
     def probe(self, settings: GymSettings) -> Probe:
         """Return what the environment says of itself with these settings. It is made once for each kind of them."""
@@ -101,7 +117,16 @@ class GymDomain(Domain[GymSettings]):
         return (*early, Phase("test", settings.after, novelty))
 
     def world(self, trial: Trial) -> World:
-        """Make the world of a trial."""
+        """Make the world of a trial.
+
+        Raises:
+            InvalidInput: A file of a wrapper is not what it was when the trial was made.
+        """
+        if trial.files and (now := digest_wrappers(list_trial_code([trial]))) != trial.files:
+            changed = sorted(name for name in {*now, *trial.files} if now.get(name) != trial.files.get(name))
+            raise InvalidInput(
+                f"{', '.join(changed)} changed since trial {trial.id} was made: its world is another now."
+            )
         return GymWorld(self, trial)
 
     def trials(
@@ -112,7 +137,7 @@ class GymDomain(Domain[GymSettings]):
         Args:
             count: How many trials change.
             seed: The root of all their seeds.
-            novelty: What changes; `gravity=19.6` and `make.KEY=VALUE` are novelties too.
+            novelty: What changes; `gravity=19.6`, `make.KEY=VALUE` and `file.py:Wrapper` are novelties too.
             red_light: Tell the agents when the world has changed.
             **settings: Changes of the settings.
 
@@ -125,7 +150,9 @@ class GymDomain(Domain[GymSettings]):
             self._refuse_drift(chosen)
         scale = chosen.scale or self._find_scale(chosen)
         plain = {name: value for name, value in settings.items() if name.partition(".")[0] != "make"}
-        return super().trials(count, seed, novelty, red_light, **{**plain, "make": chosen.make, "return": scale})
+        made = super().trials(count, seed, novelty, red_light, **{**plain, "make": chosen.make, "return": scale})
+        files = digest_wrappers(list_trial_code(made))
+        return with_changes(made, lambda trial: msgspec.structs.replace(trial, files=files)) if files else made
 
     def check_novelties(self, settings: GymSettings, names: Sequence[str]) -> None:
         """Refuse novelties that the environment does not have, or that change its spaces."""
@@ -233,9 +260,17 @@ def open_domain(text: str) -> GymDomain:
     return GymDomain(text, find_maker(text))
 
 
+def digest_wrappers(sources: Iterable[str]) -> dict[str, str]:
+    """Return the digest of each file that holds a wrapper, by its name. Packages have versions of their own."""
+    paths = {Path(source.partition(":")[0]) for source in sources}
+    found = {path.name: path if path.is_file() else Path(path.name) for path in paths if path.suffix == ".py"}
+    return {name: file_digest(path.read_bytes()) for name, path in sorted(found.items()) if path.is_file()}
+
+
 def _key(settings: GymSettings) -> bytes:
     """Return what tells environments apart that are made differently."""
-    return msgspec.json.encode((settings.make, settings.attributes), order="sorted")
+    made_of = settings.make, settings.attributes, settings.wrappers, settings.novel_wrappers
+    return msgspec.json.encode(made_of, order="sorted")
 
 
 def _plain(value: Any) -> Any:

@@ -41,6 +41,45 @@ def find_maker(text: str) -> MakeEnv:
     return found  # type: ignore[no-any-return]
 
 
+class ReturnMeter(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Sums the rewards below the wrappers of novelties, which may change what is paid but not what is scored."""
+
+    total = 0.0
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take a step and add its reward."""
+        result = self.env.step(action)
+        self.total += float(result[1])
+        return result
+
+
+def wrap_env(env: Env, wrappers: Sequence[str], text: str) -> Env:
+    """Return an environment within wrappers, the first one innermost. If one fails, the environment is closed."""
+    for source in wrappers:
+        try:
+            wrapped = load(source)(env)
+        except OpenfieldError:
+            env.close()
+            raise
+        except Exception as error:
+            env.close()
+            raise InvalidInput(f"{source} cannot wrap {text}: {one_line(describe_error(error))}") from error
+        if not isinstance(wrapped, gymnasium.Env):
+            env.close()
+            raise InvalidInput(f"{source} is no wrapper: it makes a {type(wrapped).__name__} of {text}.")
+        env = wrapped
+    return env
+
+
+def find_meter(env: Env) -> ReturnMeter | None:
+    """Return the meter among the wrappers of an environment, if there is one."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, ReturnMeter):
+            return env
+        env = env.env
+    return None
+
+
 def make_env(text: str, maker: MakeEnv, arguments: dict[str, Any], attributes: Sequence[str] = ()) -> Env:
     """Make an environment and change attributes of it.
 

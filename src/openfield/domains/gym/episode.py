@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from openfield.core import Ending
 from openfield.domains.gym.adapter import to_action
 from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects
-from openfield.domains.gym.environment import Env
+from openfield.domains.gym.environment import Env, find_meter
 from openfield.domains.gym.settings import GymSettings
 from openfield.episodic import EpisodicWorld
 from openfield.trial import Trial
@@ -39,6 +39,7 @@ class GymEpisode:
         self._actions = ActionEffects(settings, env.action_space, other)
         self._observations = ObservationEffects(settings, env.observation_space, other)
         self._rewards = RewardEffects(settings)
+        self._meter = find_meter(env)
         self._return, self._steps = 0.0, 0
         self.reward = 0.0
         self.performance: float | None = None
@@ -53,7 +54,7 @@ class GymEpisode:
         taken = self._actions.apply(to_action(env.action_space, self._declared, action))
         seen, reward, terminated, truncated, _ = env.step(taken)
         self._steps += 1
-        self._return += float(reward)
+        self._return = self._return + float(reward) if self._meter is None else self._meter.total
         if terminated:
             self.ended = "terminated"
         elif truncated or self._steps >= self._limit:

@@ -1,7 +1,7 @@
 """What can change in any environment: changes that fit its spaces, and those that a text describes.
 
 `gravity=19.6` and `length*=2` change attributes of the unwrapped environment, `make.KEY=VALUE` an argument of its
-constructor.
+constructor, and `file.py:Wrapper` is a wrapper class of the user's own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from openfield.domains.gym.effects import can_permute, has_numbers
 from openfield.domains.gym.environment import split_change
 from openfield.domains.gym.settings import GymSettings
 from openfield.novelty import Novelty
+from openfield.registry import names_class
 
 ACTIONS, RULES, GOALS, ENVIRONMENTS = (3, "actions"), (6, "rules"), (7, "goals"), (9, "environments")
 """Levels and kinds, numbered as in the hierarchy that domains share."""
@@ -30,6 +31,8 @@ class GymNovelties(tuple[Novelty[GymSettings], ...]):
 
     def read_novelty(self, text: str) -> Novelty[GymSettings] | None:
         """Return the novelty that a text describes; None if it describes none."""
+        if names_class(text):
+            return Novelty(text, *RULES, f"the wrapper {text.partition(':')[2]} lies around it", _wrapping(text))
         parsed = split_change(text)
         if parsed is None:
             return None
@@ -123,6 +126,10 @@ def _scaling(factor: float) -> Change:
 
 def _making(key: str, value: Any) -> Change:
     return lambda settings: msgspec.structs.replace(settings, make={**settings.make, key: value})
+
+
+def _wrapping(source: str) -> Change:
+    return lambda settings: msgspec.structs.replace(settings, novel_wrappers=(*settings.novel_wrappers, source))
 
 
 def _setting(text: str) -> Change:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from openfield.errors import InvalidInput
+from openfield.registry import names_class
 from openfield.settings import Settings
 
 
@@ -25,6 +26,10 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
     attributes: Annotated[
         tuple[str, ...], _about("Changes of attributes of the environment, such as gravity=19.6 or length*=2.")
     ] = ()
+    wrappers: Annotated[
+        tuple[str, ...], _about("Wrapper classes, file.py:NAME or package.module:NAME, innermost first.")
+    ] = ()
+    novel_wrappers: Annotated[tuple[str, ...], _about("Wrappers that novelties add; they change no score.")] = ()
     permute_actions: Annotated[bool, _about("Each action means the next one.")] = False
     delay_actions: Annotated[int, _about("Steps until an action has its effect.", ge=0, le=1000)] = 0
     sticky_actions: Annotated[Share, _about("Chance that the action before is carried out again.")] = 0.0
@@ -53,11 +58,14 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
     after: Annotated[int, _about("Test episodes from the onset on.", ge=0)] = 10
 
     def __post_init__(self) -> None:
-        """Refuse a scale without a length.
+        """Refuse a scale without a length, and wrappers that are not named as classes.
 
         Raises:
-            InvalidInput: It has none.
+            InvalidInput: There is one.
         """
+        for text in (*self.wrappers, *self.novel_wrappers):
+            if not names_class(text):
+                raise InvalidInput(f"'{text}' names no wrapper: write file.py:NAME or package.module:NAME.")
         if self.scale is not None and not (
             math.isfinite(self.scale[1] - self.scale[0]) and self.scale[0] < self.scale[1]
         ):

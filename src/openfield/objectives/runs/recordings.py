@@ -25,7 +25,7 @@ from openfield.metrics.scenario import scenario_of
 from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
 from openfield.record import Step, action_key, observation_key
-from openfield.registry import known_domain
+from openfield.registry import known_domain, list_trial_code
 from openfield.rollout import Rollout
 
 Stage = Literal["training", "before", "after"]
@@ -181,6 +181,8 @@ def _find_domain(run: Run, name: str, replays: bool, trust: bool) -> Domain[Any]
     """
     facts = run.facts
     source = facts.get(f"domain {name}", "")
+    if replays:
+        admit_code(run, list_trial_code(trial for trial in run.trials() if trial.domain == name), trust)
     try:
         return known_domain(name, source)
     except UnknownName:
