@@ -51,6 +51,14 @@ class Learner(Redriven):
         self.rng.setstate((version, tuple(numbers), gauss))
 
 
+class SlowLearner(Learner):
+    """Leaves time to lose its machine in the middle of a trial."""
+
+    def __call__(self, turn: Turn) -> Reply:
+        time.sleep(0.05)
+        return super().__call__(turn)
+
+
 class Fickle:
     """Never answers the same twice, and cannot be saved."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import time
 import warnings
@@ -50,7 +51,7 @@ MAX_STREAMED = 8
 """Batches of a machine that wait for the driver."""
 MAX_LOST = 10
 """How many machines may be lost under a cell before that counts as a failure of the cell."""
-CLEAN_SECONDS = 5.0
+CLEAN_SECONDS, KNOCK_SECONDS = 5.0, 10.0
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
@@ -138,11 +139,14 @@ class RayExecutor:
         self._sources = {name: write_agent(name, source) for name, source in plan.agents.items()}
         self._domains = {name: write_domain(name, domain_source(name)) for name in plan.domains}
         outfit = self._make_outfit()
-        self._folder = ""
-        self._address = cluster.address
-        self._started = self._connect(cluster.address)
-        self._outfit = self._ray.put(outfit)
-        self._db = open_to_read(run)
+        self._folder, self._started = "", False
+        try:
+            self._connect(cluster.address)
+            self._outfit = self._ray.put(outfit)
+            self._db = open_to_read(run)
+        except BaseException:  # Ctrl-C, too
+            self._disconnect()
+            raise
         self._machines: dict[str, _Machine] = {}
         self._unfit: dict[str, str] = {}  # machines that cannot play, and why
         self._failures: Counter[str] = Counter()  # foremen lost since their machine last finished a job
@@ -195,8 +199,12 @@ class RayExecutor:
             for machine in self._machines.values():
                 ray.kill(machine.foreman)
         self._db.close()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._started:
-            ray.shutdown()
+            self._ray.shutdown()
+        if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _make_outfit(self) -> Outfit:
@@ -208,23 +216,25 @@ class RayExecutor:
         texts = tuple((key, write_trial(trial)) for key, trial in trials.items())
         return Outfit(pack(self._plan, sources), texts, pairs)
 
-    def _connect(self, address: str | None) -> bool:
-        """Connect to a cluster, and return whether it or the connection is to be ended here."""
+    def _connect(self, address: str | None) -> None:
+        """Connect to a cluster, or start one, unless the program that called us has done so."""
         ray = self._ray
-        if ray.is_initialized():  # the program that called us has done it
-            return False
+        if ray.is_initialized():
+            return
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             if address is not None:
+                _knock(address)
+                self._started = True
                 ray.init(address=address, **quiet)
             else:
                 self._folder = tempfile.mkdtemp(prefix="of-ray-")  # short: names of sockets have at most 107 characters
+                self._started = True
                 local = {"num_cpus": os.cpu_count(), "include_dashboard": False, "_temp_dir": self._folder}
                 ray.init(address="local", **local, **quiet)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             where = "could not be started here" if address is None else f"does not answer at {address}"
             raise InvalidInput(f"Ray {where}: {str(error).splitlines()[0]:.300}") from None
-        return True
 
     def _look(self) -> None:
         """Send a foreman to every machine that has none."""
@@ -370,6 +380,13 @@ class RayExecutor:
             if self._folder:
                 raise InvalidInput(text)
             warnings.warn(f"{text} Its cells wait for one that joins. Ctrl-C ends the waiting.", ClusterWarning, 5)
+
+
+def _knock(address: str) -> None:
+    """Try whether anything listens at HOST:PORT: Ray itself would try for two minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
 
 
 _BATCH = msgspec.msgpack.Decoder(list[list[Entry]])
