@@ -90,8 +90,9 @@ def list_trial_code(trials: Iterable[Trial]) -> list[str]:
     prefixes, found = tuple(f"{family}-" for family in FAMILIES), set[str]()
     for trial in trials:
         if trial.domain.startswith(prefixes):
-            wrappers = trial.settings.get("wrappers", ())
-            found.update(text for text in wrappers if isinstance(text, str))
+            for key in ("wrappers", "novel_wrappers"):
+                given = trial.settings.get(key) or ()
+                found.update(map(str, given.split(",") if isinstance(given, str) else given))
             found.update(name for phase in trial.phases for name in phase.novelty if names_class(name))
             found.update(name for name in trial.novelty if names_class(name))
     return sorted(found)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import msgspec
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
@@ -162,6 +163,7 @@ def test_attributes_and_arguments_are_novelties_that_take_effect_and_compose() -
         ("gym:CartPole-v1", "gravity=heavy", "gravity is 9.8"),
         ("gym:CartPole-v1", "gravity/=0", "divides by 0"),
         ("gym:CartPole-v1", "state.x=3", "Unknown attribute"),
+        ("gym:CartPole-v1", "render.x=3", "Unknown attribute"),
         ("gym:CartPole-v1", "spec=3", "is a EnvSpec"),
         ("gym:CartPole-v1", "kinematics_integrator*=2", "is 'euler'"),
         ("gym:CartPole-v1", "_secret=3", "Unknown novelty '_secret=3'"),
@@ -366,6 +368,15 @@ def test_a_wrapper_that_a_file_names_runs_only_if_it_is_signed_or_trusted(
     with pytest.raises(of.InvalidInput, match="code that you did not sign"):
         of.resume(path)
     assert of.resume(path, trust=True)
+
+
+@pytest.mark.parametrize("key", ["wrappers", "novel_wrappers"])
+@pytest.mark.parametrize("given", ["a.py:B,c.py:D", ["a.py:B", "c.py:D"]])
+def test_wrappers_in_settings_are_code_in_whatever_form_a_file_has_them(key: str, given: Any) -> None:
+    (trial,) = find_domain("gym:CartPole-v1").trials(count=1, novelty="none")
+    forged = msgspec.structs.replace(trial, settings={**trial.settings, key: given})
+    assert list_trial_code([forged]) == ["a.py:B", "c.py:D"]
+    assert list_trial_code([msgspec.structs.replace(forged, domain="maze")]) == []
 
 
 @pytest.mark.parametrize(

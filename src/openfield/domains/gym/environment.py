@@ -9,6 +9,7 @@ import difflib
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -173,9 +174,12 @@ def _find_attribute(env: Env, change: str, text: str) -> tuple[Any, str, str]:
     *parents, name = parsed[0].split(".")
     holder: Any = env.unwrapped
     for parent in parents:
-        if not hasattr(holder, parent):
+        below = getattr(holder, parent, None)
+        if (
+            below is None or isinstance(below, ModuleType | type) or callable(below)
+        ):  # they are not the environment's own
             raise UnknownName("attribute", parsed[0], list_attributes(holder), label=f"{text} has")
-        holder = getattr(holder, parent)
+        holder = below
     if not hasattr(holder, name):
         raise UnknownName("attribute", parsed[0], list_attributes(holder), label=f"{text} has")
     return holder, name, parsed[1]
