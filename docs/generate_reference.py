@@ -16,7 +16,7 @@ PAGE = DOCS / "reference.md"
 THEMES = {
     "Run an evaluation": "run resume trials isolate with_parameters find_domain from_gymnasium find_agent Result",
     "What agent and world exchange": "Turn Reply Belief Ask Ending Truth Spec",
-    "Write an agent": "Agent AgentFactory Saves Remembers policy",
+    "Write an agent": "Agent AgentFactory Saves Remembers policy with_detector",
     "Write a domain": "Domain Settings Novelty Trial Phase Limits World EpisodicWorld Play Film",
     "Spaces": "Space Discrete Choice Box Fields Tuple Text",
     "Play and record": "Rollout drive Journal EpisodeEnd AttemptEnd Run CellRecord Episode",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
+    from openfield.agents.detectors import with_detector
     from openfield.agents.policy import policy
     from openfield.api import resume, run, trials
     from openfield.capabilities import Film
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Result", "find_agent", "find_domain", "from_gymnasium", "isolate", "policy", "resume", "run", "trials"]
-__all__ += ["with_parameters"]
+__all__ += ["with_detector", "with_parameters"]
 __all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
 __all__ += ["Box", "Choice", "Discrete", "Fields", "Space", "Text", "Tuple"]

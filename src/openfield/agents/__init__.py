@@ -2,7 +2,8 @@
 
 `random.py` is the smallest example of an agent. `human.py` lets a person play line by line. `process.py` starts a
 program that speaks JSON lines on its standard input and output, `legacy.py` one that speaks the domain's own protocol.
-`policy.py` plays with a trained policy, `onnx.py` and `sb3.py` with one in a file.
+`policy.py` plays with a trained policy, `onnx.py` and `sb3.py` with one in a file; `detectors.py` gives a
+belief to an agent that has none.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
+    from openfield.agents.detectors import with_detector
     from openfield.agents.human import LineHuman
     from openfield.agents.legacy import drive_program
     from openfield.agents.onnx import onnx_agent
@@ -19,5 +21,6 @@ if TYPE_CHECKING:
     from openfield.agents.sb3 import sb3_agent
 
 __all__ = ["LineHuman", "RandomAgent", "drive_program", "onnx_agent", "policy", "process_agent", "sb3_agent"]
+__all__ += ["with_detector"]
 
 __getattr__, __dir__ = attach(__name__)

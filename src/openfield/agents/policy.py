@@ -166,7 +166,7 @@ class Model:
             extra["episode_start"] = np.array([self._first])
         given = self._ask(flatten(shown)[None] if self._rows else shown, **extra)
         self._first = False
-        if isinstance(given, tuple) and len(given) == 2 and not _is_pair_of_numbers(given, self._actions):
+        if isinstance(given, tuple) and len(given) == 2 and not _is_pair(given, self._actions):
             given, self._state = given
         return np.asarray(given)[0] if self._rows else given
 
@@ -351,8 +351,10 @@ def _is_shape(shown: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return shown == wanted or (len(shown) == 3 and (shown[2], *shown[:2]) == wanted)
 
 
-def _is_pair_of_numbers(given: tuple[Any, Any], actions: Space | None) -> bool:
-    """Return whether a pair is an action of two numbers, and not an action with a state."""
+def _is_pair(given: tuple[Any, Any], actions: Space | None) -> bool:
+    """Return whether a pair is an action of two numbers or parts, and not an action with a state."""
+    if isinstance(actions, Tuple):
+        return _is_action(actions, given)
     return isinstance(actions, Box) and actions.shape == (2,) and np.ndim(given[0]) == 0
 
 
