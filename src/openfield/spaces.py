@@ -92,8 +92,8 @@ class Box(msgspec.Struct, frozen=True, tag="box"):
         kinds = "iub" if self.dtype == "bool" else "iu" if np.issubdtype(self.dtype, np.integer) else "iuf"
         if array.dtype.kind not in kinds or array.shape != self.shape:
             return False
-        flat, (lows, highs) = array.ravel(), self.bounds
-        return bool(np.all((flat >= lows) & (flat <= highs)))
+        flat = array.ravel()
+        return bool(((flat >= np.asarray(self.low)) & (flat <= np.asarray(self.high))).all())
 
     def _draw_whole(self, rng: random.Random, low: float, high: float) -> int:
         if self.dtype == "bool":

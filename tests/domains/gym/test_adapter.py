@@ -65,11 +65,13 @@ def test_bounds_are_of_each_element_and_infinities_are_null_on_the_wire() -> Non
     ("space", "action"),
     [
         (gs.Discrete(2), 2),
+        (gs.Discrete(2), 2**70),
         (gs.Discrete(2), True),
         (gs.Discrete(2), 0.0),
         (gs.Discrete(2, start=1), 0),
         (gs.Box(-1, 1, (2,)), [0.0, float("nan")]),
         (gs.Box(-1, 1, (2,)), [0.0]),
+        (gs.Box(-1, 1, (2,)), np.array([0.0, 2.0], np.float32)),
         (gs.Tuple([gs.Discrete(2)]), [0, 0]),
         (gs.Text(2, charset="ab"), "c"),
         (gs.Dict({"a": gs.Discrete(2)}), {"b": 0}),

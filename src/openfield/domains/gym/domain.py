@@ -37,6 +37,10 @@ MAX_EPISODE_STEPS = 10_000
 """Steps until an episode is cut off, where neither the environment nor the user says it."""
 
 
+MAX_PHASES = 256
+"""Phases whose settings are kept."""
+
+
 class Probe(NamedTuple):
     """What an environment says of itself before it is played."""
 
@@ -81,6 +85,7 @@ class GymDomain(Domain[GymSettings]):
             ) from None
         self._probes: dict[bytes, Probe] = {}
         self._floors: dict[bytes, float] = {}
+        self._phases: dict[tuple[str, tuple[str, ...]], GymSettings] = {}
         self._steady: set[bytes] = set()
         probe = self.probe(GymSettings(make=self._arguments))
         self.name = f"gym-{probe.id.replace('/', '-')}"
@@ -128,6 +133,15 @@ class GymDomain(Domain[GymSettings]):
                 f"{', '.join(changed)} changed since trial {trial.id} was made: its world is another now."
             )
         return GymWorld(self, trial)
+
+    def settings_in(self, trial: Trial, phase: Phase) -> GymSettings:
+        """Return the settings of a phase. They are kept, as every short episode asks for them."""
+        key = trial.id, phase.novelty
+        if key not in self._phases:
+            if len(self._phases) >= MAX_PHASES:
+                self._phases.clear()
+            self._phases[key] = super().settings_in(trial, phase)
+        return self._phases[key]
 
     def trials(
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any

@@ -107,9 +107,11 @@ class RewardEffects:
 
     def apply(self, reward: float, ended: bool) -> float:
         """Return what the agent is paid now; what it is still owed comes with the end of the episode."""
+        if not self._delay:
+            return reward * self._factor + 0.0  # not -0.0, which would tell of a changed sign
         self._waiting.append(reward * self._factor)
         due = len(self._waiting) if ended else max(0, len(self._waiting) - self._delay)
-        return sum(self._waiting.popleft() for _ in range(due)) + 0.0  # not -0.0, which would tell of a changed sign
+        return sum(self._waiting.popleft() for _ in range(due)) + 0.0
 
 
 def can_permute(space: GymSpace) -> bool:
