@@ -20,8 +20,9 @@ from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.record import EpisodeEnd
 from openfield.runner.cluster import Cluster, choose_workers
+from openfield.runner.plan import make_plan
 from openfield.runner.ray.needs import Account, Needs, read_needs
-from openfield.runner.ray.shipment import Shipment, write_agent
+from openfield.runner.ray.shipment import Shipment, is_everywhere, pack, write_agent
 from openfield.runner.scheduler import CellScheduler
 from openfield.trial import Limits
 from support.players import FATAL_CALL, Learner, Looper, Redriven, SlowLearner, copycat
@@ -218,6 +219,17 @@ def test_an_account_gives_out_cards_and_shares_of_them() -> None:
 def test_amounts_that_are_none_are_refused(resources: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match="The agent 'a' needs"):
         read_needs("a", resources)
+
+
+def test_files_of_python_and_openfield_do_not_travel() -> None:
+    """A part of the standard library on a machine would hide the rest of it."""
+    import xml.dom
+
+    assert is_everywhere(Path(xml.dom.__file__).resolve())
+    assert is_everywhere(Path(of.__file__).resolve())
+    assert not is_everywhere(Path(__file__).resolve())
+    plan = make_plan("random", of.trials("birds", 1, training=1, before=1, after=1))
+    assert pack(plan, ["openfield.domains.birds:DOMAIN"]).files == {}
 
 
 def test_files_keep_their_places_below_the_folder_of_a_machine(tmp_path: Path, monkeypatch: Any) -> None:

@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import openfield
 from openfield.errors import InvalidInput
 from openfield.journal.versions import Code, identify_source, is_command
 from openfield.parameters import split_source, write_source
 from openfield.registry import AgentSource, absolute, is_control
 from openfield.runner.plan import Plan, agent_text
 
+OWN_FOLDERS = tuple(
+    Path(each).resolve()
+    for each in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), openfield.__path__[0])
+)
+"""What every machine has of its own."""
 MAX_SHIPMENT = 512 << 20
 """Bytes of all files together. More than that belongs on a disk that the machines share."""
 
@@ -44,7 +51,7 @@ class Shipment:
         here = place_in(folder, self.here)
         here.mkdir(parents=True, exist_ok=True)
         os.chdir(here)
-        sys.path[:0] = [str(place_in(folder, each)) for each in self.modules]
+        sys.path += [str(place_in(folder, each)) for each in self.modules]
 
     def move(self, source: str, folder: Path) -> str:
         """Return the source of an agent or domain with the places that its files have below a folder."""
@@ -99,10 +106,15 @@ def _list_files(plan: Plan, sources: Iterable[str]) -> Iterator[Path]:
     codes: list[Code | None] = [*plan.codes.values()]
     codes += [identify_source(source) for source in sources if not is_control(source)]
     for code in codes:
-        yield from () if code is None else code.files.values()
+        yield from () if code is None else (path for path in code.files.values() if not is_everywhere(path))
     settings = {text for cell in plan.cells for text in cell.trial.settings.values() if isinstance(text, str)}
     for path in (Path(text).absolute() for text in sorted(settings) if is_local(text)):
         yield from [each for each in sorted(path.rglob("*")) if each.is_file()] if path.is_dir() else [path]
+
+
+def is_everywhere(path: Path) -> bool:
+    """Return whether a file belongs to Python or to openfield: a part of these would hide the whole."""
+    return any(path.is_relative_to(folder) for folder in OWN_FOLDERS)
 
 
 def is_local(text: str) -> bool:
