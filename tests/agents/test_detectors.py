@@ -128,7 +128,7 @@ def test_it_goes_on_as_if_nothing_had_happened(path: Path, maze: of.Domain[Any])
 
 def test_too_little_training_is_named(path: Path, maze: of.Domain[Any]) -> None:
     (cell,) = of.run(of.with_detector("random", "returns"), maze.trials(1, **{**SHORT, "training": 2}), path).cells
-    assert "A detector needs 3 training episodes, and saw 2." in cell.note
+    assert "A detector needs 3 training episodes, and saw 2. Make trials with more" in cell.note
 
 
 def test_what_cannot_be_watched_is_refused_before_the_run(path: Path, maze: of.Domain[Any]) -> None:

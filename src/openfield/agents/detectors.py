@@ -193,7 +193,8 @@ def calibrate(detector: EpisodeDetector, episodes: Sequence[Seen]) -> Standard:
         InvalidInput: There are too few of them.
     """
     if len(episodes) < MIN_TRAINING:
-        raise InvalidInput(f"A detector needs {MIN_TRAINING} training episodes, and saw {len(episodes)}.")
+        told = f"A detector needs {MIN_TRAINING} training episodes, and saw {len(episodes)}."
+        raise InvalidInput(f"{told} Make trials with more, such as --set training=20.")
     folds = min(len(episodes), MAX_FOLDS)
     scores: list[float] = []
     for fold in range(folds):
