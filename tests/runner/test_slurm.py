@@ -45,6 +45,7 @@ def test_a_machine_without_slurm_says_so(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 SLOW = """\
+import os
 import time
 from pathlib import Path
 
@@ -55,7 +56,8 @@ HERE = Path(__file__).parent
 
 def slow(turn):
     if not (HERE / "started").exists():
-        (HERE / "started").touch()
+        (HERE / "starting").write_text(os.environ["SLURM_ARRAY_TASK_ID"])
+        (HERE / "starting").rename(HERE / "started")
         while not (HERE / "go").exists():
             time.sleep(0.05)
     return Reply("up" if turn.first else "left")
@@ -79,9 +81,8 @@ def test_an_array_plays_an_experiment_and_goes_on_after_its_time(tmp_path: Path)
         assert said.returncode == 0, said.stderr
         logs = tmp_path / "all.slurm" / "logs"
         wait_until((tmp_path / "started").exists)
-        job = said.stdout.split()[0]
-        words = ["scancel", "--batch", "--signal=TERM", job]  # time is nearly up; tasks that wait for a node complain
-        subprocess.run(words, env=environment, check=False, capture_output=True)
+        task = f"{said.stdout.split()[0]}_{(tmp_path / 'started').read_text()}"
+        subprocess.run(["scancel", "--batch", "--signal=TERM", task], env=environment, check=True)  # time is nearly up
         wait_until(lambda: any("Stopping after the turn" in path.read_text() for path in logs.iterdir()))
         (tmp_path / "go").touch()
         wait_for_jobs(environment)
