@@ -56,8 +56,9 @@ HERE = Path(__file__).parent
 
 def slow(turn):
     if not (HERE / "started").exists():
-        (HERE / "starting").write_text(os.environ["SLURM_ARRAY_TASK_ID"])
-        (HERE / "starting").rename(HERE / "started")
+        mine = HERE / f"starting-{os.getpid()}"
+        mine.write_text(os.environ["SLURM_ARRAY_TASK_ID"])
+        mine.replace(HERE / "started")
         while not (HERE / "go").exists():
             time.sleep(0.05)
     return Reply("up" if turn.first else "left")
