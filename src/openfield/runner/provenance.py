@@ -54,6 +54,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agents: dict[str, dict[str, CodeVersion]] = {}
     """Domain -> agent -> its version."""
     domains: dict[str, CodeVersion] = {}
+    wrappers: dict[str, CodeVersion] = {}
+    """Classes of users that change the world, and the files they are in."""
     experiment: CodeVersion | None = None
 
 
@@ -77,13 +79,26 @@ class RunOrigin:
     """The code behind the agents and domains of a plan, and what is recorded of it."""
 
     def __init__(
-        self, agents: Mapping[tuple[str, str], Code], domains: Iterable[Domain[Any]], remarks: Remarks | None = None
+        self,
+        agents: Mapping[tuple[str, str], Code],
+        domains: Iterable[Domain[Any]],
+        remarks: Remarks | None = None,
+        wrappers: Iterable[str] = (),
     ) -> None:
-        """Take the code of agents, by domain and name, and look for that of the domains."""
+        """Take the code of agents, and look for that of domains and wrappers.
+
+        Args:
+            agents: The code of agents, by domain and name.
+            domains: The domains that are played.
+            remarks: What the user says about the command.
+            wrappers: Classes that trials name, as `file.py:NAME` or `package.module:NAME`.
+        """
         self._remarks = remarks or Remarks()
         self._agents = agents
         self._needs = [domain for domain in domains if isinstance(domain, NeedsExtra)]
         self._domains = {domain.name: identify_object(type(domain)) for domain in domains}
+        files = {name: Path(name.rpartition(":")[0]) for name in wrappers}
+        self._wrappers = {name: identify_file(path) for name, path in files.items() if path.suffix == ".py"}
         file = self._remarks.experiment
         self._experiment = None if file is None else identify_file(file)
 
@@ -105,6 +120,7 @@ class RunOrigin:
             tags=self._remarks.tags,
             agents=agents,
             domains={name: code.version for name, code in self._domains.items()},
+            wrappers={name: code.version for name, code in self._wrappers.items()},
             experiment=None if self._experiment is None else self._experiment.version,
         )
         return {f"{FACT}{now:%Y-%m-%d %H:%M:%S.%f}": msgspec.json.encode(record).decode()}
@@ -122,7 +138,7 @@ class RunOrigin:
 
     def _codes(self) -> list[Code]:
         experiment = [] if self._experiment is None else [self._experiment]
-        return [*self._agents.values(), *self._domains.values(), *experiment]
+        return [*self._agents.values(), *self._domains.values(), *self._wrappers.values(), *experiment]
 
     def _versions(self) -> dict[str, str]:
         """Return the versions of Python, openfield, and the packages that agents and domains use."""

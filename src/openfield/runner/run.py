@@ -13,6 +13,7 @@ from openfield.errors import DamagedRun, InvalidInput
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
+from openfield.registry import list_trial_code
 from openfield.runner.cluster import Cluster
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
@@ -71,7 +72,8 @@ def run_plan(
         scheduler = CellScheduler(record, plan, retry, watch, keep)
         remarks = remarks or Remarks()
         if scheduler.brings_news or remarks.note or remarks.tags:
-            origin = RunOrigin(plan.codes, plan.domains.values(), remarks)
+            wrappers = list_trial_code(cell.trial for cell in plan.cells)
+            origin = RunOrigin(plan.codes, plan.domains.values(), remarks, wrappers)
             record.enter((), {}, origin.facts(), origin.sources())
         scheduler.run(_make_executor(workers, scheduler, plan, record.path))
 

@@ -359,6 +359,7 @@ def test_a_wrapper_that_a_file_names_runs_only_if_it_is_signed_or_trusted(
     of.run("random", domain.trials(count=1, novelty=f"{wrappers}:Reversed", **SHORT), path := tmp_path / "run.sqlite")
     with of.Run(path) as run:
         assert trusted_domain(run, domain.name) is domain
+        assert WRAPPERS in [source.text for source in run.sources()]
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
     with (
         of.Run(path) as run,

@@ -110,6 +110,7 @@ def _list_users(run: Run) -> dict[str, list[str]]:
     told = read_provenance(run.facts, run.path)
     latest = [(name, version) for (_, name), version in latest_versions(told).items()]
     latest += {name: (name, version) for each in told for name, version in each.domains.items()}.values()
+    latest += {name: (name, version) for each in told for name, version in each.wrappers.items()}.values()
     latest += [("experiment", each.experiment) for each in told if each.experiment is not None][-1:]
     users: dict[str, list[str]] = {}
     for name, version in latest:
