@@ -18,6 +18,7 @@ from openfield.journal.reader import Run
 from openfield.rollout import Rollout
 from openfield.runner.processes import Guard
 from openfield.runner.scheduler import RunWarning
+from openfield.serving.connection import LineConnection
 from openfield.serving.dispatch import SingleDispatcher
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.trial import Limits
@@ -95,6 +96,22 @@ def test_a_server_is_told_to_end_once_and_waited_for(path: Path, client: Any, mo
     monkeypatch.setattr(JsonLinesWire, "serve", serve_and_end_slowly)
     of.run(client("play()"), tiny_trials(1), path, workers=0)
     assert len(ended) == 1
+
+
+def test_a_program_need_not_be_told_how_an_episode_ended(
+    path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have left: then its connection refuses what is written."""
+    write = LineConnection.write
+
+    def refuse_endings(self: LineConnection, message: bytes) -> None:
+        if b'"ask":"none"' in message:
+            raise ConnectionError("the agent has hung up")
+        write(self, message)
+
+    monkeypatch.setattr(LineConnection, "write", refuse_endings)
+    of.run(client("play(48); os._exit(0)"), tiny_trials(1), path)
+    assert outcome(path) == ("done", "", 57)
 
 
 def test_a_program_may_leave_with_its_last_words(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -193,12 +193,15 @@ class _Exchange:
         if rollout.over:
             self.finished.set_result(None)
             return
+        is_asked = rollout.turn.ask is not Ask.NONE
         try:
-            self._lines.write(turn_line(rollout.turn))
+            # An agent that has said its last words may leave before it is told how the episode ended.
+            with nullcontext() if is_asked else suppress(ConnectionError):
+                self._lines.write(turn_line(rollout.turn))
         except (OpenfieldError, OSError, TypeError) as error:
             self.finished.set_exception(error)
             return
-        if rollout.turn.ask is Ask.NONE:
+        if not is_asked:
             self._take(Reply())
         else:
             self._lines.listen(self._hear, self._remote.spec.reply_seconds)
