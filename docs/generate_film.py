@@ -11,7 +11,7 @@ from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game, solve
 from openfield.domains.birds.novelty import change_level
 from openfield.domains.birds.picture.film import FPS, LevelFilm
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 from openfield.report.webp import write_webp
 
 PLACE = Path(__file__).parent / "images" / "birds.webp"

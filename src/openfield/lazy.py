@@ -1,4 +1,4 @@
-"""Import public names when they are first used.
+"""Import late: public names when they are first used, and optional parts when they are needed.
 
 A package that exports many names would import all of its modules at once, and the command line would answer late.
 """
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+from openfield.errors import MissingExtra
 
 
 def attach(
@@ -48,3 +50,15 @@ def _find_homes(package: str) -> dict[str, str]:
     guarded = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
     imports = [node for each in guarded for node in each.body if isinstance(node, ast.ImportFrom)]
     return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+def import_extra(module: str, extra: str, need: str) -> Any:
+    """Import and return a module of an optional part; `need` says what needs it.
+
+    Raises:
+        MissingExtra: The part is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(extra, need) from None

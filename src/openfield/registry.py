@@ -25,7 +25,7 @@ from openfield.capabilities import AdaptsAgents, ImportsAgents, NeedsExtra
 from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 from openfield.parameters import MODELS, split_source, strip_parameters
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 from openfield.agents.policy import Array, Frames, Policy, PurePolicy, describe_space, flatten
 from openfield.core import Spec
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 from openfield.spaces import Box, Choice, Discrete, Space
 
 KINDS = {

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.errors import MORE_MEMORY, InvalidInput
-from openfield.extras import import_extra
 from openfield.files.large import check_size
+from openfield.lazy import import_extra
 
 ZIP_HEAD = 30
 """Bytes of the head of a member in an archive, before its name."""

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from openfield.errors import MORE_MEMORY, InvalidInput
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 
 if TYPE_CHECKING:
     import numpy as np

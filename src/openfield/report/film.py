@@ -13,10 +13,10 @@ from typing import Any
 
 from openfield.capabilities import Film, make_film
 from openfield.errors import InvalidInput
-from openfield.extras import import_extra
 from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import trusted_domain
+from openfield.lazy import import_extra
 from openfield.record import RawStep
 from openfield.report.webp import write_webp
 from openfield.rollout import Rollout

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 
 QUALITY = 80
 ANIMATED = 0x02

@@ -17,7 +17,7 @@ from numpy._core.numeric import _frombuffer  # type: ignore[attr-defined]
 
 from openfield.domains.doom.settings import DoomSettings
 from openfield.errors import AgentProtocol
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 from openfield.spaces import Box
 
 Image = np.ndarray[Any, np.dtype[np.uint8]]

@@ -22,12 +22,12 @@ import msgspec
 
 from openfield.capabilities import PreparesTrials
 from openfield.errors import InvalidInput
-from openfield.extras import import_extra
 from openfield.journal.fingerprint import write_trial
 from openfield.journal.reader import MAX_RETRIES
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Emit
 from openfield.journal.schema import open_to_read
+from openfield.lazy import import_extra
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import domain_source
 from openfield.runner.cluster import Cluster

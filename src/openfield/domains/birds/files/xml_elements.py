@@ -19,8 +19,8 @@ import msgspec
 
 from openfield.domains.birds.game.level import decode_xml
 from openfield.errors import InvalidInput
-from openfield.extras import import_extra
 from openfield.files.data import read_data
+from openfield.lazy import import_extra
 
 MAX_NUMBER = 10**9
 MIN_LIKENESS = 0.6

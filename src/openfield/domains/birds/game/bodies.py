@@ -21,7 +21,7 @@ from openfield.domains.birds.game.physics import (
     box,
     load_profile,
 )
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 
 BIRD, BLOCK, PLATFORM, FRAME = 1, 2, 4, 8
 """Collision groups; the frame is the ground."""

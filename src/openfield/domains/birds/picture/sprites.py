@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -23,7 +23,7 @@ from typing import Any
 from openfield.domains.doom.engine import watchdog, workdir
 from openfield.domains.doom.maps.scenario import FIRST_MAP, read_wad
 from openfield.errors import WorldFault
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
 """The buttons of the player. The last two turn it, see `data/scripts.asm`."""

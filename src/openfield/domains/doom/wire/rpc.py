@@ -13,7 +13,7 @@ from typing import Any
 
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, Message, decode_message, encode
 from openfield.errors import AgentFault, AgentProtocol
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 
 RECONNECT_SECONDS = 1.0
 RESEND_SECONDS = 2.0

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
-from openfield.extras import import_extra
 from openfield.files.arrays import opening_picture, read_arrays
+from openfield.lazy import import_extra
 from openfield.trial import derive, file_digest
 
 GLYPHS = "ABDEFGHJKLMNPQRSTUVXYZ23456789abdefghnqrty@#$%&?+="

@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from openfield.errors import InvalidInput
-from openfield.extras import import_extra
+from openfield.lazy import import_extra
 
 
 class Window:

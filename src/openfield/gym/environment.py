@@ -1,8 +1,4 @@
-"""Any domain with declared spaces as a Gymnasium environment: `gymnasium.make("openfield.gym:openfield/NAME-v0")`.
-
-The caller's loop drives the rollout, and the record is the same as that of any other run. Importing this module
-registers all installed domains; `register_domain` registers others.
-"""
+"""A trial as a Gymnasium environment: the caller's loop drives the rollout."""
 
 from __future__ import annotations
 
@@ -21,6 +17,7 @@ from openfield.cell import Cell
 from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError, UnknownName
+from openfield.gym.window import Window
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.rules import own_rule, write_rules
@@ -40,15 +37,12 @@ from openfield.rollout import Rollout
 from openfield.runner.player import explain
 from openfield.spaces import Box, Choice, Discrete, Fields, Space, Text, Tuple, from_numpy, to_numpy
 from openfield.trial import Trial
-from openfield.window import Window
 
 try:
     import gymnasium
     from gymnasium.error import ResetNeeded
 except ImportError:
     raise MissingExtra("gym", "openfield.gym") from None
-
-__all__ = ["DomainEnv", "register_domain"]
 
 NAMESPACE = "openfield"
 RENDER_MODES = ["human", "rgb_array", "rgb_array_list"]
@@ -344,13 +338,11 @@ def _next_cell(journal: Journal, agent: str, trial: Trial) -> Cell:
     return cell
 
 
-def _register_installed() -> None:
+def register_installed() -> None:
+    """Register all installed domains; one that cannot be is named in a warning."""
     for domain in installed_domains():
         try:
             register_domain(domain)
         except OpenfieldError as error:
             note = f"The domain '{domain.name}' cannot be used with Gymnasium: {error}"
             warnings.warn(note, PluginWarning, stacklevel=2)
-
-
-_register_installed()

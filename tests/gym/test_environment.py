@@ -18,7 +18,8 @@ import openfield as of
 from openfield.capabilities import Film
 from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.errors import AgentProtocol, InvalidInput, UnknownName, WorldFault
-from openfield.gym import DomainEnv, gym_name, register_domain, to_gym
+from openfield.gym import DomainEnv, register_domain
+from openfield.gym.environment import gym_name, to_gym
 from openfield.installation import install_line
 from openfield.journal.reader import Run
 from openfield.registry import find_domain
