@@ -5,6 +5,7 @@ import io
 import pytest
 
 import openfield as of
+from openfield.agents.belief_question import BELIEF_QUESTION
 from openfield.agents.human import LineHuman
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import Cancelled
@@ -57,7 +58,7 @@ def test_every_kind_of_turn_is_shown() -> None:
     for words in (
         "Answer the cue.",
         "Ready? ",
-        "Has your world changed (0 to 1)? ",
+        f"{BELIEF_QUESTION} ",
         "-- episode terminated --",
         "reward 1",
         "feedback {'p': 0.9}",

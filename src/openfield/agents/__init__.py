@@ -3,7 +3,7 @@
 `random.py` is the smallest example of an agent. `human.py` lets a person play line by line. `process.py` starts a
 program that speaks JSON lines on its standard input and output, `legacy.py` one that speaks the domain's own protocol.
 `policy.py` plays with a trained policy, `onnx.py` and `sb3.py` with one in a file; `detectors.py` gives a
-belief to an agent that has none.
+belief to an agent that has none. `belief_question.py` has the words in which people and models are asked for theirs.
 """
 
 from typing import TYPE_CHECKING

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from openfield.agents.belief_question import BELIEF_QUESTION
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import Cancelled
 from openfield.spaces import Choice, Discrete
@@ -63,7 +64,7 @@ class LineHuman:
     def _prompt(self, turn: Turn) -> str:
         space = self._spec.actions
         if turn.ask is Ask.BELIEF:
-            return "Has your world changed (0 to 1)? "
+            return f"{BELIEF_QUESTION} "
         if turn.ask is Ask.READY:
             return "Ready? "
         if isinstance(space, Choice):
@@ -78,7 +79,7 @@ class LineHuman:
         text = line.strip()
         if not line or text == "QUIT":
             raise Cancelled("The player left.")
-        if text.startswith("?") or prompt.startswith("Has"):
+        if text.startswith("?") or prompt.startswith(BELIEF_QUESTION):
             return self._belief(text.lstrip("? "))
         if prompt.startswith("Ready"):
             return Reply(True if (action := self.parse(text)) is None else action)
