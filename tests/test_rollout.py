@@ -239,6 +239,41 @@ def test_untimed_worlds_get_the_reply_itself() -> None:
     assert world.replies[0] is reply
 
 
+def test_a_note_is_recorded_and_never_shown_to_the_world() -> None:
+    kept, noted = Kept(), {"tokens": 12, "said": ["left", None]}
+    world = two_episodes()
+    stays: list[Reply] = []
+    world.stays = lambda reply: bool(stays.append(reply))  # type: ignore[attr-defined]
+    rollout = Rollout(world, recorder=kept.recorder())
+    while not rollout.over:
+        rollout.reply(Reply("left", Belief(0.2), note=noted))
+    rollout.close()
+    steps = past_of(kept)
+    assert all(reply.note is None for reply in (*world.replies, *stays)) and world.replies and stays
+    assert [step.reply.note for step in steps if step.reply is not None] == [noted] * rollout.turns
+    again = Rollout.resume(two_episodes(), steps, known=0)
+    told = list(again.recall())
+    assert [reply.note for _, reply in told] == [noted] * rollout.turns
+
+
+def test_a_rehearsed_agent_may_note_other_things() -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), recorder=kept.recorder())
+    rollout.reply(Reply("left", note={"seconds": 1.5}))
+    rollout.reply(Reply("right"))
+    rollout.close()
+    again = Rollout.resume(endless(), past_of(kept), known=0)
+    again.reply(Reply("left", note={"seconds": 0.1}))
+    with pytest.raises(AgentDiffers):
+        again.reply(Reply("left", note="other"))
+
+
+@pytest.mark.parametrize("note", [object(), 1 << 70, "x" * (9 << 20)])
+def test_a_note_that_cannot_be_read_back_is_a_protocol_fault(note: Any) -> None:
+    with pytest.raises(AgentProtocol, match="Turn 0: the note cannot be recorded"):
+        Rollout(endless()).reply(Reply("left", note=note))
+
+
 def test_a_late_reply_ends_the_rollout_and_leaves_the_turns_before(clock: Clock) -> None:
     kept, world = Kept(), endless()
     rollout = Rollout(world, Limits(reply_seconds=2.0), kept.recorder())

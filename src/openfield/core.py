@@ -85,6 +85,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
     belief: Belief | None = None
     took: float = 0.0
     """Seconds the agent needed; stamped by the rollout for worlds whose rules know time."""
+    note: Any = None
+    """What the agent wants on record beside its answer, such as tokens and transcript. The world never sees it."""
 
 
 class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename=_SHORT.get):

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from openfield.core import Belief, PhaseName, Reply, Truth, Turn
 
@@ -17,6 +18,8 @@ SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out. Larger ones leave a digest, and replay makes them again."""
 MAX_STEP = 64 << 20
 """Bytes of one step, that is a reply and the turn it led to. An agent that replies with more is flooding."""
+MAX_REPLY_NOTE = 8 << 20
+"""Bytes of the note of a reply."""
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What encoding raises for values that have no form in the record."""
 
@@ -123,9 +126,12 @@ def is_same_truth(truth: Truth, recorded: Truth) -> bool:
 
 
 def is_same_reply(reply: object, recorded: Reply | None) -> bool:
-    """Return whether an agent that is shown an old turn again answers as it did."""
+    """Return whether an agent that is shown an old turn again answers as it did. Notes may differ: they hold times."""
     try:
-        return type(reply) is Reply and _is_equal(REPLY_ENCODER.encode(reply), REPLY_ENCODER.encode(recorded), _REPLIES)
+        if type(reply) is not Reply or recorded is None:
+            return False
+        one, other = (each if each.note is None else replace(each, note=None) for each in (reply, recorded))
+        return _is_equal(REPLY_ENCODER.encode(one), REPLY_ENCODER.encode(other), _REPLIES)
     except (*UNWRITABLE, msgspec.DecodeError):
         return False
 
@@ -140,6 +146,18 @@ def check_belief(belief: object) -> None:
     chances = novel if isinstance(novel, tuple) else (novel,)
     if not chances or not all(0.0 <= chance <= 1.0 for chance in chances):
         raise ValueError("the probability that the world has changed is a number from 0 to 1")
+
+
+def check_note(note: object) -> None:
+    """Check that a note can be read back from the record, in a step with room for the rest.
+
+    Raises:
+        ValueError, TypeError, OverflowError, RecursionError, msgspec.DecodeError: It cannot.
+    """
+    data = REPLY_ENCODER.encode(note)
+    if len(data) > MAX_REPLY_NOTE:
+        raise ValueError(f"it has {len(data) >> 20} MB; {MAX_REPLY_NOTE >> 20} MB are allowed")
+    msgspec.msgpack.decode(data)
 
 
 def observation_key(observation: Any) -> Any:

@@ -34,6 +34,7 @@ from openfield.record import (
     EpisodeEnd,
     RawStep,
     check_belief,
+    check_note,
     is_same_reply,
     is_same_turn,
 )
@@ -173,7 +174,7 @@ class Rollout:
                 self._rehearse(reply, self._repeated)
             else:
                 took = self._stop_clock() if self._clocked else 0
-                if type(reply) is not Reply or reply.belief is not None:
+                if type(reply) is not Reply or reply.belief is not None or reply.note is not None:
                     self._check(reply)
                 self._take(reply, took)
                 if self._recorder is not None and self._recorder.due:
@@ -267,7 +268,7 @@ class Rollout:
         return took
 
     def _check(self, reply: Reply) -> None:
-        """Check that a reply is one, and that its belief can be read back from the record."""
+        """Check that a reply is one, and that its belief and its note can be read back from the record."""
         if type(reply) is not Reply:
             raise AgentProtocol(f"Turn {self.turns}: the agent answered {shorten(reply)}; it must return a Reply.")
         if reply.belief is not None and not _is_plain(reply.belief):
@@ -276,6 +277,11 @@ class Rollout:
             except (*UNWRITABLE, msgspec.DecodeError) as error:
                 text = f"Turn {self.turns}: {shorten(reply.belief)} is no belief: {error}."
                 raise AgentProtocol(text) from None
+        if reply.note is not None:
+            try:
+                check_note(reply.note)
+            except (*UNWRITABLE, msgspec.DecodeError) as error:
+                raise AgentProtocol(f"Turn {self.turns}: the note cannot be recorded: {error}.") from None
         if reply.belief is not None:
             try:
                 self._check_belief(reply.belief)
@@ -289,19 +295,20 @@ class Rollout:
         object, has more said about the episode.
         """
         turn, truth, world = self.turn, self._truth, self.world
+        bare = reply if reply.note is None else Reply(reply.action, reply.belief)  # a note is for the record only
         if reply.belief is not None:
             self._episode.belief = reply.belief
         again = reply.action is None and turn.ask is ACT
         shown: Turn | msgspec.Raw | None = None
         try:
-            if turn.last is not None and world.over and not self._stays(reply):
+            if turn.last is not None and world.over and not self._stays(bare):
                 self.over = True
             elif again:
                 shown = self._as_recorded(turn)
             elif reply.belief is None and turn.ask is BELIEF:
                 raise AgentProtocol("a belief was asked for and the reply has none")
             else:
-                self.turn = shown = world.step(Reply(reply.action, reply.belief, took / 1e9) if self._timed else reply)
+                self.turn = shown = world.step(Reply(reply.action, reply.belief, took / 1e9) if self._timed else bare)
                 self._truth = world.truth
                 if shown is turn and turn.last is not None:
                     again, shown = True, None

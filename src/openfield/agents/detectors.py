@@ -128,8 +128,8 @@ class WithDetector:
         reply = self._agent(turn)
         self._note(turn, reply)
         if turn.last is None and turn.ask is not Ask.BELIEF:
-            return Reply(reply.action)
-        return Reply(reply.action, Belief(min(1.0, self._sum / (2 * self._bound))))
+            return Reply(reply.action, note=reply.note)
+        return Reply(reply.action, Belief(min(1.0, self._sum / (2 * self._bound))), note=reply.note)
 
     def close(self) -> None:
         """Close the agent, if it can be closed."""

@@ -82,7 +82,7 @@ class Program:
             self.write(jsonlines.turn_line(turn))
             return Reply()
         answer = self.ask(jsonlines.turn_line(turn), jsonlines.ReplyMessage)
-        return Reply(answer.action, answer.belief)
+        return Reply(answer.action, answer.belief, note=answer.note)
 
     def ask(self, message: bytes, kind: type[M]) -> M:
         """Send a message and return the answer. The program must have sent nothing since its last answer."""

@@ -51,6 +51,8 @@ class ReplyMessage(msgspec.Struct, frozen=True, tag="reply"):
 
     action: Any = None
     belief: Belief | None = None
+    note: Any = None
+    """What the agent wants on record beside its answer; no world sees it."""
 
 
 class StateMessage(msgspec.Struct, frozen=True, tag="state"):
@@ -114,7 +116,7 @@ def turn_line(turn: Turn) -> bytes:
 
 def remember_line(turn: Turn, reply: Reply) -> bytes:
     """Return the line that tells an agent of a recorded turn and its own reply to it."""
-    return _line(type="remember", turn=_show(turn), reply={"action": reply.action, "belief": reply.belief})
+    return _line(type="remember", turn=_show(turn), reply=_told(reply))
 
 
 def save_line() -> bytes:
@@ -219,7 +221,7 @@ class _Exchange:
         except (OpenfieldError, OSError, EOFError) as error:
             self.finished.set_exception(error)
         else:
-            self._take(Reply(answer.action, answer.belief))
+            self._take(Reply(answer.action, answer.belief, note=answer.note))
 
     def _take(self, reply: Reply) -> None:
         try:
@@ -251,6 +253,11 @@ def _decode(line: bytes) -> FromAgent:
 def _show(turn: Turn) -> _TurnMessage:
     shown = turn.observation, turn.reward, turn.feedback, turn.phase, turn.first, turn.last, turn.red_light
     return _TurnMessage(turn.ask, *shown)
+
+
+def _told(reply: Reply) -> dict[str, Any]:
+    told = {"action": reply.action, "belief": reply.belief}
+    return told if reply.note is None else {**told, "note": reply.note}
 
 
 def _line(**message: Any) -> bytes:
