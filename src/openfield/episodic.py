@@ -16,6 +16,7 @@ from openfield.settings import Settings
 from openfield.trial import Trial, derive
 
 S = TypeVar("S", bound=Settings)
+ACT, NONE = Ask.ACT, Ask.NONE  # looking up a member of an enumeration takes as long as calling a method
 
 
 class Play(Protocol):
@@ -60,9 +61,10 @@ class EpisodicWorld(Generic[S]):
 
     def step(self, reply: Reply) -> Turn:
         """Move in the episode, or start the next one."""
-        if self._play.ended is not None:
+        play = self._play
+        if play.ended is not None:
             return self._next()
-        self._play.move(reply.action)
+        play.move(reply.action)
         return self._turn()
 
     def look(self, query: str) -> Any:
@@ -77,24 +79,24 @@ class EpisodicWorld(Generic[S]):
     def _next(self) -> Turn:
         self._number += 1
         self._phase = self._script[self._number]
+        self._novel = bool(self._phase.novelty)
+        self._red_light = self._novel if self._trial.red_light else None
         rng = random.Random(derive(self._trial.seed, "episode", self._number))
         self._play = self._start(self._domain.settings_in(self._trial, self._phase), rng)
         return self._turn(first=True)
 
     def _turn(self, first: bool = False) -> Turn:
-        play, novel = self._play, bool(self._phase.novelty)
-        self.truth = Truth(
-            novel=novel,
-            performance=play.performance,
-            episode_over=play.ended is not None,
-            detail=getattr(play, "detail", None),
-        )
+        play, ended = self._play, self._play.ended
+        performance, detail = play.performance, getattr(play, "detail", None)
+        if first or ended is not None or detail is not None or performance != self.truth.performance:
+            over = ended is not None
+            self.truth = Truth(novel=self._novel, performance=performance, episode_over=over, detail=detail)
         return Turn(
-            ask=Ask.ACT if play.ended is None else Ask.NONE,
+            ask=ACT if ended is None else NONE,
             observation=play.observation,
             reward=play.reward,
             phase=self._phase.name,
             first=first,
-            last=play.ended,
-            red_light=novel if self._trial.red_light else None,
+            last=ended,
+            red_light=self._red_light,
         )

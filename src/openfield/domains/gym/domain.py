@@ -35,8 +35,8 @@ from openfield.trial import Phase, Trial, file_digest, with_changes
 
 MAX_EPISODE_STEPS = 10_000
 """Steps until an episode is cut off, where neither the environment nor the user says it."""
-
-
+REUSABLE = ("ALE/", "CartPole-", "Acrobot-", "MountainCar", "Pendulum-")
+"""How the ids of environments begin that start an episode as fresh ones do, which a test compares."""
 MAX_PHASES = 256
 """Phases whose settings are kept."""
 
@@ -164,7 +164,8 @@ class GymDomain(Domain[GymSettings]):
             self._refuse_drift(chosen)
         scale = chosen.scale or self._find_scale(chosen)
         plain = {name: value for name, value in settings.items() if name.partition(".")[0] != "make"}
-        made = super().trials(count, seed, novelty, red_light, **{**plain, "make": chosen.make, "return": scale})
+        found = {"make": chosen.make, "return": scale, "reuse": self._find_reuse(chosen)}
+        made = super().trials(count, seed, novelty, red_light, **{**plain, **found})
         files = digest_wrappers(list_trial_code(made))
         return with_changes(made, lambda trial: msgspec.structs.replace(trial, files=files)) if files else made
 
@@ -241,6 +242,11 @@ class GymDomain(Domain[GymSettings]):
             self._floors[floor_key] = self._try(lambda: measure_floor(make, probe.actions, limit))
         floor = self._floors[floor_key]
         return (floor, probe.threshold) if floor < probe.threshold else None
+
+    def _find_reuse(self, settings: GymSettings) -> bool | None:
+        """Return whether one environment plays all episodes: what the user says, else what is known of it."""
+        known = self.probe(settings).id.startswith(REUSABLE) or None
+        return known if settings.reuse is None else settings.reuse
 
     def _try(self, play: Callable[[], Any]) -> Any:
         """Play before the first trial is made; an environment that fails is an input that cannot be used."""

@@ -1,6 +1,7 @@
 """One episode of an environment, and the world that plays a trial of them.
 
-Every episode has an environment of its own: one that is used again is not always like a fresh one.
+Every episode has an environment of its own, as one that is used again is not always like a fresh one. Where it is known
+to be like a fresh one (`reuse`), one environment plays all episodes with the same settings.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ending
-from openfield.domains.gym.adapter import to_action
+from openfield.domains.gym.adapter import to_action, to_plain
 from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects
 from openfield.domains.gym.environment import Env, find_meter
 from openfield.domains.gym.settings import GymSettings
 from openfield.episodic import EpisodicWorld
+from openfield.spaces import Space
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -24,21 +26,20 @@ if TYPE_CHECKING:
 class GymEpisode:
     """One episode. It is a `Play` of `EpisodicWorld`."""
 
-    def __init__(self, settings: GymSettings, rng: random.Random, env: Env, limit: int, declared: Any) -> None:
+    def __init__(self, settings: GymSettings, rng: random.Random, env: Env, limit: int, declared: Space) -> None:
         """Start an episode.
 
         Args:
             settings: The settings in force.
             rng: The source of its seeds.
-            env: A fresh environment.
+            env: The environment.
             limit: Steps until the episode is cut off.
             declared: The action space, as agents know it.
         """
-        self._settings, self._env, self._limit, self._declared = settings, env, limit, declared
-        seed, other = rng.getrandbits(31), random.Random(rng.getrandbits(63))
-        self._actions = ActionEffects(settings, env.action_space, other)
-        self._observations = ObservationEffects(settings, env.observation_space, other)
-        self._rewards = RewardEffects(settings)
+        self._env, self._limit, self._scale = env, limit, settings.scale
+        self._space, self._declared = env.action_space, declared
+        seed = rng.getrandbits(31)
+        self._effects = Effects(settings, env, random.Random(rng.getrandbits(63))) if settings.has_effects else None
         self._meter = find_meter(env)
         self._return, self._steps = 0.0, 0
         self.reward = 0.0
@@ -46,24 +47,38 @@ class GymEpisode:
         self.ended: Ending | None = None
         self.detail: dict[str, float] | None = None
         seen, _ = env.reset(seed=seed)
-        self.observation = self._observations.apply(seen)
+        self.observation = to_plain(seen) if self._effects is None else self._effects.observations.apply(seen)
 
     def move(self, action: Any) -> None:
         """Take a step. The performance is known at the end only."""
-        env = self._env
-        taken = self._actions.apply(to_action(env.action_space, self._declared, action))
-        seen, reward, terminated, truncated, _ = env.step(taken)
+        taken, effects = to_action(self._space, self._declared, action), self._effects
+        if effects is not None:
+            taken = effects.actions.apply(taken)
+        seen, reward, terminated, truncated, _ = self._env.step(taken)
+        reward = float(reward) + 0.0  # not -0.0: only a changed world would show 0.0 instead
         self._steps += 1
-        self._return = self._return + float(reward) if self._meter is None else self._meter.total
+        self._return += reward
         if terminated:
             self.ended = "terminated"
         elif truncated or self._steps >= self._limit:
             self.ended = "truncated"
-        self.reward = self._rewards.apply(float(reward), self.ended is not None)
-        self.observation = self._observations.apply(seen)
+        if effects is None:
+            self.reward, self.observation = reward, to_plain(seen)
+        else:
+            self.reward = effects.rewards.apply(reward, self.ended is not None)
+            self.observation = effects.observations.apply(seen)
         if self.ended is not None:
-            self.detail = {"return": self._return}
-            self.performance = score(self._return, self._settings.scale)
+            total = self._return if self._meter is None else self._meter.total
+            self.detail, self.performance = {"return": total}, score(total, self._scale)
+
+
+class Effects:
+    """What lies between the environment and the agent in an episode."""
+
+    def __init__(self, settings: GymSettings, env: Env, rng: random.Random) -> None:
+        self.actions = ActionEffects(settings, env.action_space, rng)
+        self.observations = ObservationEffects(settings, env.observation_space, rng)
+        self.rewards = RewardEffects(settings)
 
 
 def score(total: float, scale: tuple[float, float] | None) -> float | None:
@@ -78,20 +93,29 @@ class GymWorld(EpisodicWorld[GymSettings]):
     """Plays the episodes of a trial, and closes the environment of each."""
 
     def __init__(self, domain: GymDomain, trial: Trial) -> None:
-        self._family, self._env = domain, None
+        self._family, self._env, self._made_with = domain, None, None
         super().__init__(domain, trial, self._begin)
 
     _env: Env | None
+    _made_with: GymSettings | None
+    """The settings of the environment, if another episode may be played in it."""
 
     def close(self) -> None:
-        """Close the environment of the episode under way."""
-        env, self._env = self._env, None
+        """Close the environment."""
+        env, self._env, self._made_with = self._env, None, None
         if env is not None:
             with suppress(Exception):  # the record is whole; an environment that fails now has nothing to say
                 env.close()
 
     def _begin(self, settings: GymSettings, rng: random.Random) -> GymEpisode:
-        self.close()
         probe = self._family.probe(settings)
-        self._env = self._family.make_env(settings)
+        if self._env is None or self._made_with is not settings:  # a domain returns the same settings for a phase
+            self.close()
+            self._env = self._family.make_env(settings)
+            self._made_with = settings if can_reuse(settings) else None
         return GymEpisode(settings, rng, self._env, settings.max_steps or probe.limit, probe.actions)
+
+
+def can_reuse(settings: GymSettings) -> bool:
+    """Return whether another episode may be played in an environment: its own wrappers may keep anything."""
+    return bool(settings.reuse) and not settings.wrappers and not settings.novel_wrappers

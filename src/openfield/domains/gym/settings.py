@@ -50,12 +50,21 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
     max_steps: Annotated[
         int, _about("Steps until an episode is cut off; 0 means the environment's own limit, or 10000.", ge=0)
     ] = 0
+    reuse: Annotated[
+        bool | None,
+        _about("Play all episodes in one environment; null does so where it is known to be like a fresh one."),
+    ] = None
     allow_drift: Annotated[
         bool, _about("Play an environment that does not replay. Its runs cannot be resumed or proven.")
     ] = False
     training: Annotated[int, _about("Episodes of training.", ge=0)] = 0
     before: Annotated[int, _about("Test episodes before the onset.", ge=0)] = 10
     after: Annotated[int, _about("Test episodes from the onset on.", ge=0)] = 10
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether anything lies between the environment and the agent."""
+        return any(getattr(self, name) != default for name, default in _EFFECTS.items())
 
     def __post_init__(self) -> None:
         """Refuse a scale without a length, and wrappers that are not named as classes.
@@ -70,3 +79,12 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
             math.isfinite(self.scale[1] - self.scale[0]) and self.scale[0] < self.scale[1]
         ):
             raise InvalidInput(f"return={self.scale[0]:g},{self.scale[1]:g} is no scale: LOW must be below HIGH.")
+
+
+_SURROUNDINGS = {"make", "attributes", "wrappers", "novel_wrappers", "scale", "max_steps", "reuse", "allow_drift"}
+_LENGTHS = {"training", "before", "after"}
+_EFFECTS = {
+    field.name: field.default
+    for field in msgspec.structs.fields(GymSettings)
+    if field.name not in _SURROUNDINGS | _LENGTHS
+}

@@ -1,0 +1,139 @@
+"""What openfield costs beside a bare loop over an environment of Gymnasium, and how large the record becomes.
+
+One JSON line per figure. Times are processor times of all threads; a ratio is the median over loops that took turns.
+The bare loop keeps one environment for all episodes. `python bench/bench_gym.py CartPole` measures one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+
+import openfield as of
+from openfield.cell import Cell
+from openfield.journal.recorder import Recorder
+from openfield.journal.writer import Journal
+from openfield.registry import find_domain
+
+ROUNDS = 7
+RECORDED_STEPS = 10_000
+EPISODES = 1_000_000
+"""Of a trial, so that it never ends before its steps are played."""
+
+
+class Subject(NamedTuple):
+    """An environment with its bars."""
+
+    id: str
+    steps: int
+    """Of one loop."""
+    alone: float
+    """How many times as long as the bare loop the world may take."""
+    recorded: float
+    """The same with a journal."""
+    megabytes: float
+    """Of the record of 10,000 steps."""
+    module: str = "gymnasium"
+    """What registers it."""
+
+
+SUBJECTS = {
+    "CartPole": Subject("CartPole-v1", 20_000, 1.5, 3.0, 1.0),
+    "Pendulum": Subject("Pendulum-v1", 10_000, 2.0, 2.6, 1.0),
+    "Breakout": Subject("ALE/Breakout-v5", 500, 1.15, 1.45, 0.5, "ale_py"),
+}
+FRAMES = 1_000_000
+
+
+def main(names: list[str]) -> None:
+    for name in names or SUBJECTS:
+        measure(name, SUBJECTS[name])
+
+
+def measure(name: str, subject: Subject) -> None:
+    """Play the same actions in a bare loop, in a world, and with a record."""
+    gymnasium.register_envs(__import__(subject.module))
+    domain: of.Domain[Any] = find_domain(f"gym:{subject.id}")
+    (trial,) = domain.trials(1, unchanged=0, novelty="none", before=EPISODES, after=0)
+    drawn = draw_actions(subject.id, max(subject.steps, RECORDED_STEPS))
+    actions = drawn[: subject.steps]
+    bare, alone, recorded = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(ROUNDS):
+            bare.append(processor_time(partial(play_bare, subject, actions)))
+            alone.append(processor_time(partial(play_world, domain.world(trial), actions)))
+            path = Path(folder) / f"{number}.sqlite"
+            recorded.append(processor_time(partial(play_recorded, path, domain.world(trial), trial, actions)))
+        path = Path(folder) / "large.sqlite"
+        play_recorded(path, domain.world(trial), trial, drawn[:RECORDED_STEPS])
+        size = path.stat().st_size / 1e6
+    for label, times, bar in (("world", alone, subject.alone), ("world and record", recorded, subject.recorded)):
+        ratio = statistics.median(one / other for one, other in zip(times, bare, strict=True))
+        show(f"{name}: {label}, times the bare loop", ratio, bar)
+    show(f"{name}: record of {RECORDED_STEPS} steps, MB", size, subject.megabytes)
+    if name == "Breakout":
+        show("Breakout: record of a million frames, extrapolated, MB", size * FRAMES / RECORDED_STEPS, 100.0)
+
+
+def draw_actions(name: str, count: int) -> list[Any]:
+    """Return random actions in the form that the environment takes."""
+    space = gymnasium.make(name).action_space
+    space.seed(0)
+    drawn = [space.sample() for _ in range(count)]
+    return [int(each) for each in drawn] if isinstance(space, gymnasium.spaces.Discrete) else drawn
+
+
+def play_bare(subject: Subject, actions: list[Any]) -> None:
+    env, rng = gymnasium.make(subject.id, disable_env_checker=True), random.Random(0)
+    env.reset(seed=rng.getrandbits(31))
+    for action in actions:
+        _, _, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            env.reset(seed=rng.getrandbits(31))
+    env.close()
+
+
+def play_world(world: of.World, actions: list[Any]) -> None:
+    turn = world.reset()
+    for action in actions:
+        turn = world.step(of.Reply(action))
+        if turn.last is not None:
+            turn = world.step(of.Reply())
+    world.close()
+
+
+def play_recorded(path: Path, world: of.World, trial: of.Trial, actions: list[Any]) -> None:
+    with Journal(path) as journal:
+        cell = Cell("bench", trial)
+        journal.enter([cell], {"bench": None}, {})
+        rollout = of.Rollout(world, recorder=Recorder(cell.id, journal.begin(cell.id), journal.add))
+        for action in actions:
+            rollout.reply(of.Reply(action))
+            if rollout.turn.last is not None:
+                rollout.reply(of.Reply())
+        rollout.close("cancelled")
+
+
+def processor_time(work: Callable[[], None]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def show(figure: str, value: float, bar: float) -> None:
+    line = {"subject": "gym", "figure": figure, "value": round(value, 3), "bar": bar, "better": "lower"}
+    print(json.dumps({**line, "ok": value <= bar}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
