@@ -19,7 +19,7 @@ from openfield.record import EpisodeEnd
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
-    from openfield.journal.reader import CellRecord
+    from openfield.journal.reader import CellRecord, Episode
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
     from openfield.serving.wire import Dispatcher, Serving, Wire
@@ -307,6 +307,9 @@ class Film(NamedTuple):
     """Returns the pictures since its last call: arrays of height, width and three colours, a byte each."""
     milliseconds: float
     """How long each picture is shown."""
+    skip: Callable[[Sequence[Episode]], bool] | None = None
+    """Lets `world.reset()` begin after these episodes, without playing them; False if it cannot. A viewer wants the
+    first picture of a late episode at once."""
 
 
 @runtime_checkable

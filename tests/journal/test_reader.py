@@ -58,6 +58,17 @@ def test_steps_hold_what_was_shown_answered_and_true(run_file: Path) -> None:
     assert all(len(step.turn.observation["noise"]) == 3_000 for step in steps[:-1] if step.turn)
 
 
+def test_steps_are_read_from_any_number_on(run_file: Path) -> None:
+    """The file has several chunks, and each step is found in its own."""
+    with Run(run_file) as run:
+        cell = run.cells()[1]
+        whole = list(run.raw_steps(cell.id, 1))
+        for first in range(len(whole) + 2):
+            assert list(run.raw_steps(cell.id, 1, first)) == whole[first:]
+        (last,) = run.steps(cell.id, 1, len(whole) - 1)
+    assert last.reply == whole[-1].reply
+
+
 def test_a_cell_is_found_by_how_its_id_begins(run_file: Path) -> None:
     with Run(run_file) as run:
         first, *_ = run.cells()

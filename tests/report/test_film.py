@@ -14,7 +14,7 @@ import openfield as of
 from openfield.capabilities import Film
 from openfield.journal.reader import Run
 from openfield.registry import find_domain, use_domain
-from openfield.report.film import write_film
+from openfield.report.film import EpisodeReplay, write_film
 from support.places import MAZE
 
 maze: Any = find_domain(MAZE)
@@ -49,3 +49,29 @@ def test_a_record_of_another_process_is_filmed(tmp_path: Path) -> None:
         count = write_film(run, cell, 1, tmp_path / "x.gif")
     with Image.open(tmp_path / "x.gif") as film:
         assert film.n_frames <= count == cell.episodes[1].turns
+
+
+class SeenMaze(type(maze)):  # type: ignore[misc]
+    """A maze whose agents are shown pictures, and which draws none for people."""
+
+    name = "seen-maze"
+
+    def world(self, trial: of.Trial) -> Any:
+        def begin(settings: Any, rng: random.Random) -> Any:
+            play = start(settings, rng)
+            play.observation = np.full((9, 12, 1), 7, np.uint8)
+            return play
+
+        world = super().world(trial)
+        start, world._start = world._start, begin
+        return world
+
+
+def test_what_agents_see_is_filmed_where_a_domain_draws_nothing(tmp_path: Path) -> None:
+    domain = use_domain(SeenMaze())
+    (trial,) = domain.trials(1, training=0, before=2, after=1, unchanged=0)
+    of.run(lambda turn: of.Reply("left"), trial, tmp_path / "x.sqlite")
+    with Run(tmp_path / "x.sqlite") as run:
+        (cell,) = run.cells()
+        (picture, *_) = EpisodeReplay(run, cell, 1).pictures()
+    assert (picture.turn, picture.pixels.shape) == (cell.episodes[0].turns, (9, 12, 3))

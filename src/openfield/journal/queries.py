@@ -16,6 +16,12 @@ COUNTS = """
       count(*) FILTER (WHERE outcome = ?3)
     FROM (SELECT outcome, number = max(number) OVER (PARTITION BY cell) AS is_latest FROM attempts)
 """
+CHUNKS = """
+    SELECT cell, attempt, first, count, crc, data FROM chunks
+    WHERE cell = ?1 AND attempt = ?2 AND first >= coalesce(
+      (SELECT max(first) FROM chunks WHERE cell = ?1 AND attempt = ?2 AND first <= ?3), 0)
+    ORDER BY first
+"""
 ORPHANS = "SELECT cell, attempt FROM {} EXCEPT SELECT cell, number FROM attempts"
 PLAYER = "(SELECT fingerprint FROM players WHERE players.cell = id AND attempt = number)"
 LATEST_ATTEMPTS = """

@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -36,6 +36,7 @@ from openfield.record import Chunk, RawStep, Step
 from openfield.registry import is_control
 from openfield.trial import Trial, hash_trial
 
+S = TypeVar("S")
 RESUMABLE = (None, "cancelled")
 """Outcomes of an attempt that goes on where it was."""
 SCORED = ("done", "truncated")
@@ -272,13 +273,19 @@ class Run:
         (record,) = self.cells(only=found[0])
         return record
 
-    def steps(self, cell: str, attempt: int) -> Iterator[Step]:
-        """Yield all recorded steps of an attempt, each with its truth."""
-        return fill_truth(step for chunk in self._chunks(cell, attempt) for step in read_chunk(chunk))
+    def steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[Step]:
+        """Yield the recorded steps of an attempt from a number on; from 0 on each has its truth, else once it changes.
 
-    def raw_steps(self, cell: str, attempt: int) -> Iterator[RawStep]:
-        """Yield all recorded steps of an attempt, for replay."""
-        return (step for chunk in self._chunks(cell, attempt) for step in read_raw_chunk(chunk))
+        Args:
+            cell: The cell.
+            attempt: The number of the attempt.
+            first: The step to begin with. It is found by an index: what comes before it is not read.
+        """
+        return fill_truth(_from(first, self._chunks(cell, attempt, first), read_chunk))
+
+    def raw_steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[RawStep]:
+        """Yield the recorded steps of an attempt from a number on, for replay."""
+        return _from(first, self._chunks(cell, attempt, first), read_raw_chunk)
 
     def stated_beliefs(self, cell: str, attempt: int) -> StatedBeliefs:
         """Return the beliefs of an attempt with the steps they were stated at."""
@@ -427,11 +434,10 @@ class Run:
             raise DamagedRun(f"{self.path} is damaged: the trial {key} of cell {cell} is missing.")
         return trials[key]
 
-    def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
-        query = (
-            "SELECT cell, attempt, first, count, crc, data FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
-        )
-        return (Chunk(*row) for row in self._rows(query, _Chunk, (cell, attempt), CHUNKS_AT_ONCE))
+    def _chunks(self, cell: str, attempt: int, first: int = 0) -> Iterator[Chunk]:
+        """Yield the chunks of an attempt, from the one on that holds a step."""
+        values = (cell, attempt, first)
+        return (Chunk(*row) for row in self._rows(queries.CHUNKS, _Chunk, values, CHUNKS_AT_ONCE))
 
     def _all_chunks(self) -> Iterator[tuple[Chunk, bytes | None]]:
         """Yield the chunks of all attempts, each with its chain value."""
@@ -453,6 +459,12 @@ class Run:
 def _only(column: str, wanted: str | None) -> str:
     """Return the clause that finds one value by an index, or none: `? IS NULL OR id = ?` reads the whole table."""
     return "" if wanted is None else f"WHERE {column} = ?"
+
+
+def _from(first: int, chunks: Iterable[Chunk], read: Callable[[Chunk], list[S]]) -> Iterator[S]:
+    """Yield the steps of chunks without those that stand before a number."""
+    for chunk in chunks:
+        yield from read(chunk)[max(first - chunk.first, 0) :]
 
 
 def _attempt_of(chunk: tuple[Chunk, bytes | None]) -> tuple[str, int]:

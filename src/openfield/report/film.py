@@ -7,28 +7,51 @@ one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from openfield.capabilities import Film, make_film
-from openfield.errors import InvalidInput
+import numpy as np
+
+from openfield.capabilities import Film, HasFilm, make_film
+from openfield.core import Reply, Turn, World
+from openfield.domain import Domain, make_world
+from openfield.errors import InvalidInput, ReplayMismatch
 from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import trusted_domain
 from openfield.lazy import import_extra
-from openfield.record import RawStep
+from openfield.record import is_picture
 from openfield.report.webp import write_webp
 from openfield.rollout import Rollout
+from openfield.trial import Trial
 
 MAX_PICTURES = {".gif": 1_000, ".webp": 10_000}
 """Pictures of a film in each format. A GIF is made in memory, a WebP picture by picture."""
 LAST_MILLISECONDS = 1_500
 GIF_UNIT = 10
 """Milliseconds that a GIF counts in."""
+SEEN_MILLISECONDS = 100
+"""How long a picture is shown that the agent itself was given."""
 
 
-def write_film(run: Run, cell: CellRecord, episode: int, output: Path, trust: bool = False) -> int:
+MAX_LOOKS = 20
+"""Turns that are looked at to see whether agents are shown pictures."""
+Progress = Callable[[int], None]
+
+
+class Picture(NamedTuple):
+    """A picture of a replayed episode."""
+
+    turn: int
+    """The turn that it leads to, counted from 0 within the cell. A turn may have several pictures, or none."""
+    pixels: Any
+    """An array of height, width and three colours, a byte each."""
+
+
+def write_film(
+    run: Run, cell: CellRecord, episode: int, output: Path, trust: bool = False, progress: Progress | None = None
+) -> int:
     """Write an episode as an animated GIF or WebP, and return how many pictures it has.
 
     Args:
@@ -37,6 +60,7 @@ def write_film(run: Run, cell: CellRecord, episode: int, output: Path, trust: bo
         episode: The number of the episode.
         output: The file to write; its name ends in `.gif` or `.webp`. WebP is several times smaller.
         trust: Run a domain that the run file names even if this user did not sign it.
+        progress: Called with the number of every turn that was played again.
     """
     kind = output.suffix.lower() or ".gif"  # a pipe has no ending
     if kind not in MAX_PICTURES:
@@ -44,16 +68,12 @@ def write_film(run: Run, cell: CellRecord, episode: int, output: Path, trust: bo
     if not 0 <= episode < len(cell.episodes):
         have = f"episodes 0 to {len(cell.episodes) - 1}" if cell.episodes else "no finished episode"
         raise InvalidInput(f"Cell {cell.id} has no episode {episode}; it has {have}.")
-    film = make_film(trusted_domain(run, cell.trial.domain, trust), cell.trial)
-    try:
-        taken = replay_pictures(film, run.raw_steps(cell.id, cell.attempt), episode)
-        pictures = itertools.islice(taken, MAX_PICTURES[kind])
-        with replacing(output) as draft:
-            count = save_film(pictures, draft, film.milliseconds, kind)
-            if not count:
-                raise InvalidInput(f"Episode {episode} of cell {cell.id} has no picture.")
-    finally:
-        film.world.close()
+    replay = EpisodeReplay(run, cell, episode, trust)
+    taken = (picture.pixels for picture in replay.pictures(progress))
+    with replacing(output) as draft:
+        count = save_film(itertools.islice(taken, MAX_PICTURES[kind]), draft, replay.milliseconds, kind)
+        if not count:
+            raise InvalidInput(f"Episode {episode} of cell {cell.id} has no picture.")
     return count
 
 
@@ -70,18 +90,131 @@ def save_film(pictures: Iterable[Any], path: Path, milliseconds: float, kind: st
     return len(made)
 
 
-def replay_pictures(film: Film, steps: Iterable[RawStep], episode: int) -> Iterator[Any]:
-    """Yield the pictures of an episode while its trial is played again, with the recorded replies."""
-    past, replies = itertools.tee(steps)
-    rollout = Rollout.resume(film.world, past, known=1)
-    next(replies)  # it led to the first turn, without a reply
-    shown, number = None, 0
-    for reply in itertools.chain((step.reply for step in replies), [None]):
-        if rollout.turn is not shown:
-            shown = rollout.turn
-            if number == episode:
-                yield from film.pictures()
-            number += shown.last is not None or film.world.truth.episode_over
-        if reply is None or rollout.over or number > episode:
-            return
-        rollout.reply(reply)
+class EpisodeReplay:
+    """A recorded episode that is played again, in a world that draws or with the pictures that the agent saw."""
+
+    def __init__(self, run: Run, cell: CellRecord, episode: int, trust: bool = False) -> None:
+        """Find the domain; nothing is played yet.
+
+        Args:
+            run: The run file. It stays open while pictures are taken.
+            cell: The cell, with its episodes.
+            episode: The number of the episode; the one after the last finished one is played as far as it goes.
+            trust: Run a domain that the run file names even if this user did not sign it.
+        """
+        self._run, self._cell, self._episode = run, cell, episode
+        self._domain = trusted_domain(run, cell.trial.domain, trust)
+        self._film = self._make_film()
+        self.milliseconds: float = self._film.milliseconds
+        """How long each picture is shown."""
+
+    def pictures(self, progress: Progress | None = None) -> Iterator[Picture]:
+        """Play the episode again, and yield its pictures as they are taken.
+
+        Args:
+            progress: Called with the number of every turn that was played again, also of earlier episodes.
+
+        Raises:
+            ReplayMismatch: A turn is not the recorded one.
+        """
+        tell = progress or (lambda _: None)
+        before = self._cell.episodes[: self._episode]
+        first = sum(each.turns for each in before)
+        try:
+            rollout = None
+            if before and self._film.skip is not None and self._film.skip(before):
+                try:
+                    rollout = self._resume(first)
+                except ReplayMismatch:  # play all of it: that tells which turn differs
+                    self._film.world.close()
+                    self._film = self._make_film()
+            if rollout is not None:
+                yield from self._play(rollout, first, self._episode, tell)
+            else:
+                yield from self._play(self._resume(0), 0, 0, tell)
+        finally:
+            self._film.world.close()
+
+    def _make_film(self) -> Film:
+        domain, trial = self._domain, self._cell.trial
+        if isinstance(domain, HasFilm) or not _sees_pictures(self._run, self._cell):
+            return make_film(domain, trial)
+        return film_observations(domain, trial)
+
+    def _resume(self, first: int) -> Rollout:
+        return Rollout.resume(self._film.world, self._run.raw_steps(self._cell.id, self._cell.attempt, first), known=1)
+
+    def _play(self, rollout: Rollout, turn: int, number: int, tell: Progress) -> Iterator[Picture]:
+        """Play on from a turn, which is the first of an episode."""
+        film, wanted, shown = self._film, self._episode, None
+        replies = self._run.raw_steps(self._cell.id, self._cell.attempt, turn + 1)
+        for reply in itertools.chain((step.reply for step in replies), [None]):
+            if rollout.turn is not shown:
+                shown = rollout.turn
+                if number == wanted:
+                    yield from (Picture(turn, pixels) for pixels in film.pictures())
+                number += shown.last is not None or film.world.truth.episode_over
+            tell(turn)
+            if reply is None or rollout.over or number > wanted:
+                return
+            rollout.reply(reply)
+            turn += 1
+
+
+class SeeingWorld:
+    """A world beside which the latest turn is kept, for a film of what the agent saw."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.turn: Turn | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+    def reset(self) -> Turn:
+        """Start the trial."""
+        self.turn = self._world.reset()
+        return self.turn
+
+    def step(self, reply: Reply) -> Turn:
+        """Take a reply."""
+        self.turn = self._world.step(reply)
+        return self.turn
+
+
+def film_observations(domain: Domain[Any], trial: Trial) -> Film:
+    """Make a film of the pictures that the agent is shown."""
+    world = SeeingWorld(make_world(domain, trial))
+
+    def pictures() -> Iterator[Any]:
+        if world.turn is not None and (found := find_picture(world.turn.observation)) is not None:
+            yield found
+
+    return Film(cast("World", world), pictures, SEEN_MILLISECONDS)
+
+
+def find_picture(observation: Any) -> Any:
+    """Return the picture in an observation as an array of three colours, or None: it, or the first of its parts."""
+    parts = observation.values() if isinstance(observation, Mapping) else [observation]
+    picture = next((part for part in parts if is_picture(part)), None)
+    if picture is None:
+        return None
+    flat = picture if picture.ndim == 3 else picture[:, :, None]
+    return flat[:, :, :3] if flat.shape[2] > 1 else np.repeat(flat, 3, axis=2)
+
+
+def is_recorded_picture(observation: Any) -> bool:
+    """Return whether a recorded observation holds what stands for a picture: the digest of an array of bytes."""
+    parts = [observation]
+    if isinstance(observation, Mapping) and "array" not in observation:
+        parts = list(observation.values())
+    return any(
+        isinstance(part, Mapping) and part.get("dtype") == "uint8" and len(part.get("shape", ())) in (2, 3)
+        for part in parts
+    )
+
+
+def _sees_pictures(run: Run, cell: CellRecord) -> bool:
+    """Return whether the first turns of a cell hold pictures."""
+    steps = itertools.islice(run.steps(cell.id, cell.attempt), MAX_LOOKS)
+    return any(step.turn is not None and is_recorded_picture(step.turn.observation) for step in steps)

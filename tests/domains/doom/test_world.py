@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from PIL import Image
 
@@ -27,6 +28,7 @@ from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol
 from openfield.journal.reader import Run
 from openfield.record import ENCODER
+from openfield.report.film import EpisodeReplay
 from support.doom import specification
 from support.doom.worlds import SHORT, TASKS, chance, open_world, play, trace
 
@@ -304,6 +306,23 @@ def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -
     with Image.open(film) as pictures:
         assert pictures.size == (320, 240)
         assert getattr(pictures, "n_frames", 1) > 1
+
+
+@TASKS
+def test_a_late_episode_is_filmed_without_playing_the_earlier_ones(domain: DoomDomain, tmp_path: Path) -> None:
+    settings = {**SHORT, "limit": 21, "light_stays": True}
+    trials = domain.trials(1, novelty=domain.default_novelty, red_light=True, **settings, unchanged=0)
+    of.run({"still": _still}, trials, tmp_path / "run.sqlite", workers=0)
+    with Run(tmp_path / "run.sqlite") as run:
+        cell = run.cells()[0]
+        last, replayed = len(cell.episodes) - 1, list[int]()
+        pictures = list(EpisodeReplay(run, cell, last).pictures(replayed.append))
+        first = sum(each.turns for each in cell.episodes[:last])
+        assert replayed[0] == first
+        assert [picture.turn for picture in pictures] == list(range(first, first + cell.episodes[last].turns - 1, 2))
+        unknown = [msgspec.structs.replace(each, detail=None) for each in cell.episodes]
+        list(EpisodeReplay(run, msgspec.structs.replace(cell, episodes=tuple(unknown)), last).pictures(replayed.append))
+    assert replayed.count(0) == 1  # what is not known of the earlier ones is played
 
 
 @TASKS

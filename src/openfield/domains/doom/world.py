@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from openfield.capabilities import Film
@@ -26,6 +26,7 @@ from openfield.trial import Phase, Trial, derive
 
 if TYPE_CHECKING:
     from openfield.domains.doom.domain import DoomDomain
+    from openfield.journal.reader import Episode
 
 NO_REWARD = Turn().reward
 FILM_SIZE = "320x240"
@@ -54,9 +55,8 @@ class DoomWorld:
         self._image: pictures.Image | None = None
         self._script = TrialScript(domain, trial)
         self._engine: engines.Engine | None = None
-        self._number = -1
-        self._ticks = 0
-        self._onset_passed = False
+        self._begin_after = -1, 0, False  # which episode came before, its last tick, and whether one was novel
+        self._number, self._ticks, self._onset_passed = self._begin_after
         self.truth = Truth()
 
     @property
@@ -68,8 +68,18 @@ class DoomWorld:
         """Start the first episode."""
         if self._engine is None:
             self._engine = engines.take_engine(self._maps.wad, self._size)
-        self._number, self._ticks, self._onset_passed = -1, 0, False
+        self._number, self._ticks, self._onset_passed = self._begin_after
         return self._next()
+
+    def skip(self, episodes: Sequence[Episode]) -> bool:
+        """Let `reset` begin after these recorded episodes: each has its own seed, and only the ticks are counted on."""
+        ticks = [each.detail.get("ticks") if isinstance(each.detail, dict) else None for each in episodes]
+        known = [count for count in ticks if isinstance(count, int)]
+        if len(known) < len(ticks) or len(ticks) >= len(self._script):
+            return False
+        novel = any(phase.novelty for phase in self._script.phases[: len(ticks)])
+        self._begin_after = len(ticks) - 1, sum(known), novel
+        return True
 
     def step(self, reply: Reply) -> Turn:
         """Take an action in the episode, or start the next episode."""
@@ -203,4 +213,4 @@ def make_film(domain: DoomDomain, trial: Trial) -> Film:
         if not next(ticks) % FILM_TICKS and not world.truth.episode_over:  # after an episode's end nothing is drawn
             yield world.look("picture")
 
-    return Film(world, pictures, FILM_MILLISECONDS)
+    return Film(world, pictures, FILM_MILLISECONDS, world.skip)
