@@ -121,6 +121,8 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("slurm maze.toml --array 3 -- gpu", "What goes to sbatch is written as --option=value"),
         ("run maze.py --share 3/3", "A share is NUMBER/OF, counted from 0, such as 3/100"),
         ("run maze.py --budget soon", "--budget takes a time such as 2h, 90m or 1h30m, not 'soon'."),
+        ("view nowhere", "There is no run file or folder nowhere. Make a run: openfield demo"),
+        ("view . --host 0.0.0.0", "Serving on 0.0.0.0 lets other machines in; that needs a token: --token SECRET."),
         ("watch nowhere.sqlite", "There is no run file nowhere.sqlite."),
         ("merge x.sqlite notes.txt -o all.sqlite", "notes.txt is not a run of openfield."),
         ("merge x.sqlite -o x.sqlite", "x.sqlite exists. Merging makes a new file: name another one."),

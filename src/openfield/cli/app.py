@@ -29,6 +29,7 @@ GROUPS = {
         "play": "Play a domain yourself.",
     },
     "Look at results": {
+        "view": "Look at runs in the browser, live and afterwards.",
         "watch": "Follow a run from another terminal.",
         "show": "Look into a run, turn by turn.",
         "report": "Print the numbers of runs and write the report page.",

@@ -109,6 +109,15 @@ def key_path() -> Path:
     return Path(base) / "openfield" / "key"
 
 
+def user_key() -> bytes | None:
+    """Return the key of this user, which is made on first use; None if none can be kept.
+
+    Raises:
+        InvalidInput: Others can read it.
+    """
+    return _read_key(make=True)
+
+
 def _is_signed(facts: dict[str, str], key: bytes | None, source: str) -> bool:
     if key is None:
         return False

@@ -46,8 +46,12 @@ def list_runs(places: Iterable[str | Path]) -> list[RunSummary]:
     Raises:
         InvalidInput: A place does not exist.
     """
-    found = [summary for path in _find_files(places) if (summary := summarise_run(path)) is not None]
-    return sorted(sorted(found, key=lambda each: each.changed, reverse=True), key=lambda each: not each.is_live)
+    return sort_runs(summary for path in find_run_files(places) if (summary := summarise_run(path)) is not None)
+
+
+def sort_runs(runs: Iterable[RunSummary]) -> list[RunSummary]:
+    """Return runs with those that are being played first, then the latest."""
+    return sorted(sorted(runs, key=lambda each: each.changed, reverse=True), key=lambda each: not each.is_live)
 
 
 def summarise_run(path: Path) -> RunSummary | None:
@@ -77,7 +81,12 @@ def summarise_run(path: Path) -> RunSummary | None:
         return RunSummary(run=str(path), problem=str(error))
 
 
-def _find_files(places: Iterable[str | Path]) -> Iterator[Path]:
+def find_run_files(places: Iterable[str | Path]) -> Iterator[Path]:
+    """Yield the files that were named, and the SQLite files in folders.
+
+    Raises:
+        InvalidInput: A place does not exist.
+    """
     for place in map(Path, places):
         if place.is_dir():
             yield from sorted(_walk(place))

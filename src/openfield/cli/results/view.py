@@ -1,0 +1,73 @@
+"""`openfield view`: look at runs in the browser, while they are played and afterwards."""
+
+from __future__ import annotations
+
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+
+from openfield.options import Port
+
+if TYPE_CHECKING:
+    from openfield.view import ViewServer
+
+
+@Parameter(name="*", group=Group("Connection", sort_key=3))
+@dataclass(frozen=True)
+class ViewOptions:
+    """Where browsers connect."""
+
+    host: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1"
+    """The address to listen on [127.0.0.1]. Other machines are let in only with a token."""
+    port: Port | None = None
+    """The port to listen on [7464, or a free one]; 0 takes a free one."""
+    token: Annotated[str | None, Parameter(metavar="SECRET")] = None
+    """A secret that lets browsers in [one that works once]."""
+
+
+LOCAL = ViewOptions()
+
+
+def view(
+    *runs: Path,
+    no_browser: bool = False,
+    listen: ViewOptions = LOCAL,
+) -> None:
+    """Look at runs in the browser, while they are played and afterwards. Ctrl-C stops.
+
+    Args:
+        runs: Run files, and folders of run files [runs].
+        no_browser: Only print the address, do not open it.
+        listen: Where browsers connect.
+
+    Example:
+        openfield view runs/
+    """
+    from openfield.errors import InvalidInput
+    from openfield.view import Library, ViewServer, check_view
+
+    check_view()
+    places = runs or (Path("runs"),)
+    for place in places:
+        if not place.exists():
+            raise InvalidInput(f"There is no run file or folder {place}. Make a run: openfield demo")
+    server = ViewServer(Library(places), listen.host, listen.port, listen.token)
+    server.serve(lambda: announce(server, not no_browser))
+
+
+def announce(server: ViewServer, browser: bool, path: str = "/") -> None:
+    """Print the address of a viewer, and open it in the browser.
+
+    Args:
+        server: The server.
+        browser: Whether to open it.
+        path: The page to begin with.
+    """
+    address = server.address(path)
+    print(f"The viewer: {address}   Ctrl-C stops.", flush=True)
+    server.access.renew = lambda token: print(f"A fresh address: {server.origin}/?token={token}", flush=True)
+    if browser:
+        webbrowser.open(address)

@@ -1,0 +1,56 @@
+"""Tell browsers that a run has changed: server-sent events.
+
+A page that shows runs listens to `/events?run=KEY` (or to all runs without a key). It gets an event when a file was
+written to, and then asks for itself again; `static/live.js` puts in what is new. The server looks at sizes and times of
+files, which costs a run nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from openfield.errors import OpenfieldError
+from openfield.view.library import Library, Signature, sign_file
+from openfield.view.page import library_of
+
+LOOK_SECONDS = 1.0
+"""How often files are looked at."""
+CALM_LOOKS = 15
+"""After so many looks without news a comment is sent, so that a connection that is gone is noticed."""
+
+
+async def send_events(request: Request) -> Response:
+    """Answer with a stream of events that lasts until the browser leaves."""
+    stream = _watch(library_of(request), request.query_params.getlist("run"))
+    return StreamingResponse(stream, media_type="text/event-stream")
+
+
+async def _watch(library: Library, keys: list[str]) -> AsyncIterator[str]:
+    """Yield an event for every change of the files; the first one says that the stream is open."""
+    before, calm = await asyncio.to_thread(_sign, library, keys), 0
+    yield "retry: 1000\nevent: open\ndata: {}\n\n"
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = await asyncio.to_thread(_sign, library, keys)
+        calm = calm + 1 if now == before else 0
+        if now != before:
+            yield "event: change\ndata: {}\n\n"
+        elif calm % CALM_LOOKS == 0:
+            yield ": still here\n\n"
+        before = now
+
+
+def _sign(library: Library, keys: list[str]) -> list[Signature]:
+    try:
+        paths = [library.find(key) for key in keys] if keys else library.paths()
+    except OpenfieldError:
+        return []
+    return [sign_file(path) for path in paths]
+
+
+ROUTES = [Route("/events", send_events)]

@@ -1,0 +1,99 @@
+"""A page: an address, a function that reads its data, and a template that shows them.
+
+The same data are the page's JSON twin. `app.py` says how a page is added.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from openfield.errors import InvalidInput, JournalError, OpenfieldError, UnknownName
+from openfield.view import addresses, wording
+from openfield.view.addresses import TWIN
+from openfield.view.library import Library
+
+Read = Callable[[Request], Any]
+"""Reads the data of a page: a struct or a mapping that becomes JSON as it is. It runs in a thread and may block."""
+STATUS = {UnknownName: 404, InvalidInput: 400, JournalError: 422}
+"""The status of an answer to what cannot be shown."""
+
+
+def page(path: str, template: str, read: Read, twin: str = "") -> list[Route]:
+    """Return the routes of a page and of its JSON twin.
+
+    Args:
+        path: The address, with parameters in braces.
+        template: The template that shows the data, which it gets as `data`.
+        read: Reads the data.
+        twin: The address of the twin, if it is not the path with `.json`.
+    """
+
+    async def show(request: Request) -> Response:
+        return await _answer(request, read, template)
+
+    async def show_json(request: Request) -> Response:
+        return await _answer(request, read, "")
+
+    return [Route(twin or path + TWIN, show_json), Route(path, show)]
+
+
+def library_of(request: Request) -> Library:
+    """Return the library of the application that got a request."""
+    found: Library = request.app.state.library
+    return found
+
+
+def render(template: str, request: Request, data: Any) -> str:
+    """Return a page as HTML."""
+    twin = twin_address(request)
+    return templates().get_template(template).render(data=data, path=request.url.path, twin=twin)
+
+
+def twin_address(request: Request) -> str:
+    """Return the address of a page's data as JSON."""
+    path = "/runs" if request.url.path == "/" else request.url.path
+    return f"{path}{TWIN}{f'?{request.url.query}' if request.url.query else ''}"
+
+
+@cache
+def templates() -> Environment:
+    """Return the templates: everything that they are given is escaped."""
+    made = Environment(
+        loader=PackageLoader("openfield.view"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {name: getattr(addresses, name) for name in vars(addresses) if name.endswith("_address")}
+    made.filters |= wording.FILTERS
+    return made
+
+
+async def _answer(request: Request, read: Read, template: str) -> Response:
+    """Answer with a page or, without a template, with its data; say in words what cannot be shown."""
+    began, status = time.perf_counter(), 200
+    try:
+        data = await run_in_threadpool(read, request)
+    except OpenfieldError as error:
+        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+        data, template = {"error": str(error), "status": status}, template and "error.html"
+    response = await run_in_threadpool(_write, request, template, data, status)
+    response.headers["server-timing"] = f"page;dur={(time.perf_counter() - began) * 1000:.1f}"
+    return response
+
+
+def _write(request: Request, template: str, data: Any, status: int) -> Response:
+    if template:
+        return HTMLResponse(render(template, request, data), status)
+    return Response(msgspec.json.encode(data), status, media_type="application/json")
