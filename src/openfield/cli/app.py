@@ -35,7 +35,7 @@ GROUPS = {
         "report": "Print the numbers of runs and write the report page.",
         "objectives": "Measure what agents did, without asking for their reward.",
         "score": "Compare detectors of unknown samples, on arrays or score files.",
-        "export": "Write episodes or numbers as a table, or in a format of the domain.",
+        "export": "Write episodes or numbers as a table or in a domain's format.",
         "verify": "Check every part of a run file and name the damaged ones.",
         "merge": "Join run files into one.",
     },
