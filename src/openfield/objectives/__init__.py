@@ -3,7 +3,8 @@
 They are computed from transition tables: counts of (input, action, next input). Start at `evaluation.evaluate`;
 `intervals` says how sure the values are.
 `tables/` holds tables and counts, `measures/` the formulas, `formats/` and `pickle/` read and write files, `frames/`
-makes tables from images, `runs/` from recorded runs, and `study/` compares many agents.
+makes tables from images, `runs/` from recorded runs, `tracking/` from an agent that lives in an environment, and
+`study/` compares many agents.
 """
 
 from typing import TYPE_CHECKING
@@ -44,14 +45,23 @@ if TYPE_CHECKING:
     )
     from openfield.objectives.tables.table import Meta, Table
     from openfield.objectives.tables.transitions import transitions
+    from openfield.objectives.tracking.callback import ObjectivesCallback
+    from openfield.objectives.tracking.events import EventFile
+    from openfield.objectives.tracking.measured import LifeMeasures
+    from openfield.objectives.tracking.tracker import Tracker, VectorTracker
 
 __all__ = [
     "Conditionals",
     "EmpowermentEstimate",
     "Evaluation",
+    "EventFile",
+    "LifeMeasures",
     "Meta",
+    "ObjectivesCallback",
     "Similarity",
     "Table",
+    "Tracker",
+    "VectorTracker",
     "code_book",
     "compare",
     "compare_conditionals",

@@ -1,0 +1,85 @@
+"""Log the objectives of an agent that stable-baselines3 trains.
+
+`model.learn(callback=...)` takes any callable of its local and global variables, so nothing of that library is
+imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+from openfield.errors import InvalidInput
+from openfield.objectives.tracking.events import EventFile
+from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
+from openfield.objectives.tracking.life import Life
+from openfield.objectives.tracking.measured import LifeMeasures, measure_life
+
+
+class ObjectivesCallback:
+    """A callback for `model.learn` that counts what the agent does and logs its objectives.
+
+    The values go to the logger of the model, under `objectives/`, and into `folder` for TensorBoard if it is given.
+    """
+
+    def __init__(
+        self,
+        codes: Callable[[Any], Hashable] | None = None,
+        *,
+        every: int = 10_000,
+        window: int = 10_000,
+        draws: int = 20,
+        folder: str | Path | None = None,
+        max_bytes: int = 1 << 28,
+    ) -> None:
+        """Prepare to count.
+
+        Args:
+            codes: A function from an observation to a number, text, bytes or tuple; without it observations are
+                pictures. A stack of frames needs a function, for instance `lambda o: o[-1, ::8, ::8].tobytes()`.
+            every: Transitions between two logs.
+            window: How many of the last transitions are measured alone; 0 measures the whole life only.
+            draws: How many times actions are shuffled for the null of empowerment.
+            folder: A folder for TensorBoard.
+            max_bytes: The cap of memory.
+        """
+        if every < 1:
+            raise InvalidInput(f"every is {every}; it must be positive.")
+        inputs = PictureInputs() if codes is None else FunctionInputs(codes)
+        self.life = Life(inputs, window=window, max_bytes=max_bytes)
+        self._every, self._due, self._draws = every, every, draws
+        self._events = None if folder is None else EventFile(folder)
+
+    def __call__(self, found: Mapping[str, Any], _: Mapping[str, Any]) -> bool:
+        """Count one step of all environments. Return True, so that training goes on."""
+        model = found["self"]
+        before = model._last_obs
+        life = self.life
+        for slot, (action, after, over) in enumerate(
+            zip(found["actions"], found["new_obs"], found["dones"], strict=True)
+        ):
+            if not life.is_open(slot):
+                life.begin(before[slot], slot)
+            seen = found["infos"][slot].get("terminal_observation", after) if over else after
+            life.step(action, seen, bool(over), slot)
+        if life.transitions >= self._due:
+            self._log(model.logger)
+        return True
+
+    def measure(self, last: int | None = None) -> LifeMeasures:
+        """Compute the objectives of the life so far, or of the last so many transitions."""
+        return measure_life(self.life, last, draws=self._draws)
+
+    def _log(self, logger: Any) -> None:
+        at = self.life.transitions
+        while self._due <= at:
+            self._due += self._every
+        window = min(self.life.window, at)
+        for part, found in (("life", self.measure()), ("window", self.measure(window) if window else None)):
+            for name, value in ({} if found is None else found.scalars()).items():
+                logger.record(f"objectives/{part}/{name}", value)
+                if self._events is not None:
+                    self._events.add(f"objectives/{part}/{name}", value, at)
+        if self._events is not None:
+            self._events.flush()

@@ -1,0 +1,98 @@
+"""Compute the objectives of a life at a moment, and say what they stand on.
+
+Beyond the cap of memory the values are estimates from the inputs that were kept, and `note` says so.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from openfield.objectives.evaluation import evaluate
+from openfield.objectives.measures.entropy import log_ratio
+from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
+from openfield.objectives.measures.permutations import DRAWS
+from openfield.objectives.tables.counts import Counts
+from openfield.objectives.tables.table import Table
+from openfield.objectives.tracking.life import Life
+
+MAX_SHUFFLED = 1_000_000
+"""Transitions from which the null is left out: it would take seconds."""
+
+
+class LifeMeasures(msgspec.Struct, frozen=True, kw_only=True):
+    """The objectives of a life so far, or of its last transitions; entropies and information in nats."""
+
+    transitions: int
+    """How many they are of; exact also where inputs are sampled."""
+    episodes: int
+    """Episodes begun in the whole life."""
+    inputs: int
+    """Distinct inputs that were acted on; estimated where inputs are sampled."""
+    values: dict[str, float]
+    """The five objectives of `evaluate`."""
+    empowerment: EmpowermentEstimate
+    """Empowerment with its permutation null and excess."""
+    sample: float = 1.0
+    """The share of inputs that were kept."""
+    kept: int = 0
+    """Transitions that the values are computed from. If their share is far from `sample`, estimates are poor."""
+    note: str = ""
+    """Says that inputs are sampled; empty if all are kept."""
+    saturation: str = ""
+    """Says that inputs hardly repeat, so that entropy and gain only measure the number of transitions."""
+
+    def scalars(self) -> dict[str, float]:
+        """Return what a log of scalars takes: values, null and excess where there is one, and what they stand on."""
+        known = {"empowerment_null": self.empowerment.null, "empowerment_excess": self.empowerment.excess}
+        counts = {"distinct_inputs": float(self.inputs), "sample": self.sample}
+        return self.values | {name: value for name, value in known.items() if value is not None} | counts
+
+
+def measure_life(
+    life: Life, last: int | None = None, *, num_obs: int | None = None, draws: int = DRAWS
+) -> LifeMeasures:
+    """Compute the objectives of a life.
+
+    Args:
+        life: The life.
+        last: Measure only the last so many transitions.
+        num_obs: Distinct inputs of the environment, for the Dirichlet gain; by default those of this life so far.
+        draws: How many times actions are shuffled for the null of empowerment; 0 leaves it out.
+
+    Raises:
+        InvalidInput: There are no transitions, or fewer were held than are asked for.
+    """
+    table = life.table(last)
+    _, total = life.rows(last)
+    known = max(round((0 if table.book is None else len(table.book.indices)) / life.sample), table.num_inputs)
+    found = evaluate(table, num_obs=known if num_obs is None else num_obs)
+    values = {name: value for name, value in found.values.items() if value is not None}
+    if life.bits:
+        values = _estimate(table, values, total, life.sample)
+    shuffles = draws if table.counts.total <= MAX_SHUFFLED else 0
+    return LifeMeasures(
+        transitions=total,
+        episodes=life.episodes,
+        inputs=round(table.counts.inputs.size / life.sample),
+        values=values,
+        empowerment=estimate_empowerment(table.columns, table.counts, draws=shuffles),
+        sample=life.sample,
+        kept=int(table.counts.total),
+        note=life.note,
+        saturation=describe_saturation(table.counts),
+    )
+
+
+def _estimate(table: Table, values: dict[str, float], total: int, sample: float) -> dict[str, float]:
+    """Estimate the values of all transitions from those of the inputs that were kept.
+
+    Entropy and empowerment are means over transitions, so those that are kept stand for all. The gains are sums over
+    pairs, of which a known share is kept.
+    """
+    counts: Counts = table.counts
+    kept = counts.total
+    visits = counts.inputs
+    entropy = visits.sum_of(lambda count: count / kept * log_ratio(total, visits.values))
+    gains = {"info_gain_sqrt_counts": kept / total, "info_gain_log_counts": kept / total, "info_gain_dirichlet": 1.0}
+    scaled = {name: values[name] * factor / sample for name, factor in gains.items() if name in values}
+    return values | scaled | {"input_entropy": entropy}
