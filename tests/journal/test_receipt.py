@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
-from openfield.journal.receipt import Receipt
+from openfield.journal.receipt import Receipt, find_mailbox
 
 
 def test_a_thread_waits_for_what_came_of_it() -> None:
@@ -83,6 +84,35 @@ def test_every_call_is_made_once_however_many_threads_there_are() -> None:
         receipt.settle(0)
         asking.join()
         assert sorted(made) == list(range(20))
+
+
+def test_calls_for_an_event_loop_are_made_there_with_one_message() -> None:
+    async def wait() -> None:
+        loop, made, receipt = asyncio.get_running_loop(), list[str](), Receipt[int]()
+        mailbox, over, complaints = find_mailbox(loop), asyncio.Event(), list[str]()
+        loop.set_exception_handler(lambda _, told: complaints.append(str(told["exception"])))
+
+        def call(name: str) -> None:
+            made.append(f"{name} in {threading.current_thread().name}")
+            if name == "bad":
+                raise ValueError("a call that fails")
+
+        for name in ("first", "bad", "last"):
+            receipt.then_in_loop(mailbox, partial(call, name))
+        settling = threading.Thread(target=receipt.settle, args=(7,))
+        settling.start()
+        settling.join()
+        assert made == []  # this is the loop, which is busy
+        receipt.then_in_loop(mailbox, over.set)  # it joins the others
+        await over.wait()
+        here = threading.current_thread().name
+        assert made == [f"{name} in {here}" for name in ("first", "bad", "last")]
+        assert complaints == ["a call that fails"]
+        over.clear()
+        receipt.then_in_loop(mailbox, over.set)  # the work is done already
+        await over.wait()
+
+    asyncio.run(wait())
 
 
 async def _wait(receipt: Receipt[int]) -> int:

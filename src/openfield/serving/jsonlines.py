@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -197,16 +197,16 @@ class _Exchange:
             return
         is_asked = rollout.turn.ask is not Ask.NONE
         try:
-            # An agent that has said its last words may leave before it is told how the episode ended.
-            with nullcontext() if is_asked else suppress(ConnectionError):
-                self._lines.write(turn_line(rollout.turn))
+            self._lines.write(turn_line(rollout.turn))
         except (OpenfieldError, OSError, TypeError) as error:
-            self.finished.set_exception(error)
-            return
-        if not is_asked:
-            self._take(Reply())
-        else:
+            # An agent that has said its last words may leave before it is told how the episode ended.
+            if is_asked or not isinstance(error, ConnectionError):
+                self.finished.set_exception(error)
+                return
+        if is_asked:
             self._lines.listen(self._hear, self._remote.spec.reply_seconds)
+        else:
+            self._take(Reply())
 
     def _hear(self, line: bytes | Exception) -> None:
         """Take the agent's reply, or end because none will come."""
@@ -229,7 +229,7 @@ class _Exchange:
         except (OpenfieldError, OSError) as error:
             self.finished.set_exception(error)
         else:
-            self._written.then(partial(self._mailbox.put, self._go_on))
+            self._written.then_in_loop(self._mailbox, self._go_on)
 
     def _go_on(self) -> None:
         """Show the next turn once the reply is on disk and the agent has read the turns before."""
