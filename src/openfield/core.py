@@ -31,6 +31,9 @@ _SHORT = {
 PhaseName = Literal["training", "test"]
 Ending = Literal["terminated", "truncated"]
 """How an episode ended: by the rules of the world, or by a limit."""
+AskMoment = Literal["episode", "turn"]
+"""When people and language models are asked for their belief: at the end of every test episode, or also with every
+turn of the test that wants an action."""
 
 
 class Ask(enum.Enum):
@@ -110,6 +113,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     observations: Space | None = None
     reply_seconds: float | None = None
     """How long a reply may take; None means as long as it likes."""
+    ask: AskMoment = "episode"
+    """When an agent that does not speak up by itself is asked for its belief."""
 
 
 class World(Protocol):

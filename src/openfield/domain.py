@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.blind import draw_set, place_change
-from openfield.core import AgentFactory, Belief, Spec, World
+from openfield.core import AgentFactory, AskMoment, Belief, Spec, World
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
 from openfield.settings import Settings, make_settings, trial_settings
@@ -135,8 +135,9 @@ class Domain(ABC, Generic[S]):
 
 
 def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
-    """Return what the agent of a trial is told: the domain's spec, and how long a reply may take."""
-    return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+    """Return what the agent of a trial is told: the domain's spec, how long a reply may take, and when it is asked."""
+    ask: AskMoment = "turn" if trial.settings.get("ask") == "turn" else "episode"
+    return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds, ask=ask)
 
 
 def make_world(domain: Domain[Any], trial: Trial) -> World:

@@ -12,15 +12,19 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from openfield.core import AskMoment
 from openfield.errors import InvalidInput, UnknownName
 
 S = TypeVar("S", bound="Settings")
+SET_SETTINGS = ("onset", "unchanged")
+"""Settings that are about a set of trials."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The root of all settings. Describe a field with `Annotated[int, msgspec.Meta(ge=1, description=...)]`.
 
-    The two fields every domain has are about a set of trials: `blind` reads them, and no trial keeps them.
+    The fields below are those every domain has. `blind` reads the first two, which are about a set of trials, and no
+    trial keeps them.
     """
 
     onset: Annotated[
@@ -37,6 +41,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "means two fifths."
         ),
     ] = ""
+    ask: Annotated[
+        AskMoment,
+        msgspec.Meta(description="When people and language models are asked whether their world has changed."),
+    ] = "episode"
 
 
 class SettingRow(msgspec.Struct, frozen=True):
@@ -75,7 +83,7 @@ def changed_settings(settings: Settings) -> dict[str, Any]:
 def trial_settings(settings: Settings) -> dict[str, Any]:
     """Return what a trial keeps of its settings: what differs from the defaults, and is not about the whole set."""
     changed = changed_settings(settings)
-    return {name: value for name, value in changed.items() if name not in Settings.__struct_fields__}
+    return {name: value for name, value in changed.items() if name not in SET_SETTINGS}
 
 
 def setting_rows(kind: type[Settings]) -> tuple[SettingRow, ...]:

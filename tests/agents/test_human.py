@@ -49,10 +49,10 @@ def test_what_makes_no_sense_is_asked_again_with_help() -> None:
 
 
 def test_every_kind_of_turn_is_shown() -> None:
-    agent, shown = person("\n0.25\nleft\n", of.Choice(("left", "right")))
+    agent, shown = person("\n0.25\n\nleft\n", of.Choice(("left", "right")))
     assert agent(Turn(ask=Ask.READY, observation={"begins": "test"})) == Reply(True)
     assert agent(Turn(ask=Ask.BELIEF)) == Reply(None, Belief(0.25))
-    assert agent(Turn(ask=Ask.NONE, last="terminated", reward=1.0, feedback={"p": 0.9})) == Reply()
+    assert agent(Turn(ask=Ask.NONE, last="terminated", reward=1.0, feedback={"p": 0.9})) == Reply(None, Belief(0.25))
     assert agent(Turn(red_light=True, phase="training")) == Reply("left")
     text = shown.getvalue()
     for words in (

@@ -5,14 +5,9 @@ Agents that are programs state a belief when they like. One that talks must be a
 
 from __future__ import annotations
 
-from typing import Literal
-
-from openfield.core import Ask, Turn
+from openfield.core import Ask, AskMoment, Turn
 
 BELIEF_QUESTION = "How likely is it that your world has changed? 0: it has certainly not changed. 1: it certainly has."
-AskMoment = Literal["episode", "turn"]
-"""When the question is asked: at the end of every test episode, or also with every turn of the test that wants an
-action."""
 ASK_MOMENTS: tuple[AskMoment, ...] = ("episode", "turn")
 
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from openfield.agents.belief_question import BELIEF_QUESTION
+from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import Cancelled
 from openfield.spaces import Choice, Discrete
@@ -29,17 +29,21 @@ class LineHuman:
         self._spec = spec
         self._source = source or sys.stdin
         self._target = target or sys.stdout
+        self._last_belief: Belief | None = None
         self._say(f"{spec.task}\n{self.help}")
 
     def __call__(self, turn: Turn) -> Reply:
         """Show a turn and wait for an answer that makes sense."""
         self._show(turn)
+        asked = asks_belief(turn, self._spec.ask)
         if turn.ask is Ask.NONE:
-            return Reply()
+            return Reply(None, self._ask_belief() if asked else None)
         while True:
             reply = self._read(self._prompt(turn))
             if reply is not None:
-                return reply
+                self._last_belief = reply.belief or self._last_belief
+                unasked = reply.action is None or turn.ask is not Ask.ACT or not asked
+                return reply if unasked else Reply(reply.action, self._ask_belief())
 
     def describe(self, observation: Any) -> str:
         """Return the observation as text. Subclasses may say it better."""
@@ -88,6 +92,19 @@ class LineHuman:
             self._say(f"'{text}' is not an action here. {self.help}")
             return None
         return Reply(action)
+
+    def _ask_belief(self) -> Belief | None:
+        """Ask for the belief; an empty line, or the end of the input, means the same as before."""
+        while True:
+            self._target.write(f"{BELIEF_QUESTION} ")
+            self._target.flush()
+            line = self._source.readline()
+            if line.strip() == "QUIT":
+                raise Cancelled("The player left.")
+            reply = self._belief(text) if (text := line.strip("? \n")) else Reply(None, self._last_belief)
+            if reply is not None:
+                self._last_belief = reply.belief
+                return reply.belief
 
     def _belief(self, text: str) -> Reply | None:
         try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from openfield.agents.belief_question import BELIEF_QUESTION
 from openfield.core import Belief
 from openfield.journal.reader import Run
 from openfield.runner.sealing import SEED_FACT
@@ -22,7 +23,7 @@ def play(openfield: Any, monkeypatch: pytest.MonkeyPatch, typed: str, *words: st
 
 
 def test_a_typed_script_plays_a_whole_trial(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    typed = "right\nfly\n? 0.7\n? 7\nright\nright\nright\nright\nright\n"
+    typed = "right\nfly\n? 0.7\n? 7\nright\nright\n\nright\nright\nright\nsure\n0.9\n"
     said = play(openfield, monkeypatch, typed, "--agent-name", "ada", "--redlight")
     assert said.status == 0
     assert "Reach the goal." in said.out
@@ -33,7 +34,8 @@ def test_a_typed_script_plays_a_whole_trial(openfield: Any, monkeypatch: pytest.
         (cell,) = run.cells()
         replies = [step.reply for step in run.steps(cell.id, cell.attempt)]
     assert (cell.agent, cell.outcome, len(cell.episodes)) == ("ada", "done", 2)
-    assert cell.episodes[0].belief == Belief(0.7)
+    assert [episode.belief for episode in cell.episodes] == [Belief(0.7), Belief(0.9)]
+    assert said.out.count(BELIEF_QUESTION) == 3  # an empty line is an answer, 'sure' is none
     assert sum(reply is not None and reply.action == "right" for reply in replies) == 6
 
 
@@ -44,7 +46,7 @@ def test_who_leaves_goes_on_later(openfield: Any, monkeypatch: pytest.MonkeyPatc
     assert said.err == "openfield: Stopped; what you played is in x.sqlite. The same command goes on.\n"
     with Run("x.sqlite") as run:
         assert [cell.outcome for cell in run.cells()] == ["cancelled", None]
-    said = play(openfield, monkeypatch, "up\n" * 10, "--trials", "2", "--set", "unchanged=0")
+    said = play(openfield, monkeypatch, "up\n" + 3 * "\nup\nup\nup\n", "--trials", "2", "--set", "unchanged=0")
     assert said.status == 0
     with Run("x.sqlite") as run:
         cells = run.cells()
@@ -54,7 +56,18 @@ def test_who_leaves_goes_on_later(openfield: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_person_plays_sealed_trials(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = play(openfield, monkeypatch, "right\n" * 6, "--sealed")
+    said = play(openfield, monkeypatch, "right\nright\nright\n\n" * 2, "--sealed")
     assert said.status == 0
     with Run("x.sqlite") as run:
         assert f"their root seed was 0x{run.facts[SEED_FACT]}." in said.out
+
+
+def test_a_person_is_asked_with_every_turn_on_request(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = play(openfield, monkeypatch, "up\n0.1\nup\n\nup\n0.3\n0.4\n" * 2, "--set", "ask=turn")
+    assert said.status == 0
+    with Run("x.sqlite") as run:
+        (cell,) = run.cells()
+        replies = [step.reply for step in run.steps(cell.id, cell.attempt) if step.reply]
+    assert cell.trial.settings["ask"] == "turn"
+    stated = [(reply.action, reply.belief and reply.belief.novel) for reply in replies]
+    assert stated == [("up", 0.1), ("up", 0.1), ("up", 0.3), (None, 0.4)] * 2

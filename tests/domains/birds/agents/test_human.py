@@ -14,7 +14,7 @@ from openfield.rollout import Rollout, drive
 
 def test_a_person_is_told_distances_and_shoots_by_angle():
     shown = io.StringIO()
-    human = BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n100 0.5\n\n-90 1 2\n"), shown)
+    human = BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n100 0.5\n\n\n-90 1 2\n0.2\n"), shown)
     assert drive(Rollout(DOMAIN.world(TRIAL)), human) == "done"
     said = shown.getvalue()
     assert "bird red +0.0 " in said

@@ -29,10 +29,10 @@ def play(typed: str) -> tuple[str, Rollout, list[object]]:
 
 
 def test_a_person_types_one_label_for_each_sample() -> None:
-    said, _, replies = play("1\n7\n2\n? 0.8\n0\n\n3 4, 5\n2\n9\n\n")
+    said, _, replies = play("1\n7\n2\n? 0.8\n0\n\n\n3 4, 5\nyes\n0.9\n2\n9\n\n")
     scores = [reply.action.p for reply in replies if hasattr(reply.action, "p")]
     assert [np.argmax(batch, axis=1).tolist() for batch in scores] == [[1, 2, 0], [3, 4, 5]]
-    assert [reply.belief.novel for reply in replies if hasattr(reply.action, "p")] == [0.8, 0.8]
+    assert [reply.belief.novel for reply in replies if hasattr(reply.action, "p")] == [0.8, 0.9]
     assert len(re.findall(r"class 1 +class 2", said)) == 1
     assert "Sample 3 of 3:" in said
     assert "Class 1 to 6, or 0 for unknown: " in said
@@ -44,7 +44,7 @@ def test_a_person_types_one_label_for_each_sample() -> None:
 
 
 def test_the_known_classes_are_drawn_side_by_side_and_again_on_demand() -> None:
-    said, _, _ = play("classes\n1 1 1\n\n1 1 1\n\n")
+    said, _, _ = play("classes\n1 1 1\n\n\n1 1 1\n\n\n")
     assert said.count("The known classes:") == 2
     assert max(map(len, said.split("The known classes:")[1].split("Batch 1")[0].splitlines())) <= 80
     assert "buy their labels: " in said

@@ -13,9 +13,11 @@ import shutil
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any, Literal, TextIO
 
-from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
+from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
+from openfield.core import Agent, AgentFactory, Ask, AskMoment, Belief, Reply, Spec, Turn
 from openfield.domains.commai.agents.learner_agent import REPLIES
 from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, speaks_bits, to_bits
 from openfield.domains.commai.world import SKIP
@@ -233,7 +235,9 @@ def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) ->
         screen: Whether to use the whole screen.
         delay: Seconds to wait after each step.
     """
-    return lambda spec, seed: Human(ScreenView(delay) if screen else LineView(delay), mode, bits=speaks_bits(spec))
+    return lambda spec, seed: Human(
+        ScreenView(delay) if screen else LineView(delay), mode, bits=speaks_bits(spec), ask=spec.ask
+    )
 
 
 class Human:
@@ -243,12 +247,16 @@ class Human:
         view: Where the person looks and types.
         mode: When the person is asked.
         bits: Whether symbols are bits. They are joined to characters for the person.
+        ask: When the person is asked for a belief.
     """
 
     stateless = may_leave = True
 
-    def __init__(self, view: LineView | ScreenView, mode: Mode = "line", bits: bool = False) -> None:
-        self._view, self._mode = view, mode
+    def __init__(
+        self, view: LineView | ScreenView, mode: Mode = "line", bits: bool = False, ask: AskMoment = "episode"
+    ) -> None:
+        self._view, self._mode, self._moment = view, mode, ask
+        self._belief: Belief | None = None
         self._streams = Streams()
         self._typed: deque[str] = deque()
         self._reader = BitReader() if bits else None
@@ -271,7 +279,7 @@ class Human:
         if not isinstance(reply.action, int):
             return reply
         self._bits.extend(to_bits(chr(reply.action)))
-        return bit
+        return bit if reply.belief is None else Reply(bit.action, reply.belief)
 
     def close(self) -> None:
         """Restore the terminal."""
@@ -284,7 +292,8 @@ class Human:
         self._earned = 0
         self._heard = (self._heard + symbol)[-2:]
         if turn.ask is Ask.NONE:
-            return Reply()
+            return Reply(None, self._ask_belief() if asks_belief(turn, self._moment) else None)
+        belief = None
         if not self._typed and self._is_time(turn.first):
             line = self._ask()
             if line is None or line == "QUIT":
@@ -292,13 +301,29 @@ class Human:
             if line == SKIP:
                 return Reply(SKIP)
             self._typed.extend(re.sub(r"\.+", ".", line) or _SILENCE)  # a second dot would answer the next question
+            belief = self._ask_belief() if asks_belief(turn, self._moment) else None
         else:
             self._view.show(self._streams)
         said = self._typed.popleft() if self._typed else _SILENCE
         if self._reader is not None and said != _SILENCE and not self._typed:
             self._heard = ""  # the last bits are still on their way: the teacher's next character cannot be an answer
         self._streams.say(said)
-        return REPLIES[ord(said)]
+        return REPLIES[ord(said)] if belief is None else Reply(ord(said), belief)
+
+    def _ask_belief(self) -> Belief | None:
+        """Ask for the belief; an empty line, or the end of the input, means the same as before."""
+        note = BELIEF_QUESTION
+        while True:
+            line = self._view.ask(self._streams, note) or ""
+            if line == "QUIT":
+                raise Cancelled("The player left.")
+            if not line.strip("? "):
+                return self._belief
+            with suppress(ValueError):
+                if 0 <= (novel := float(line.strip("? "))) <= 1:
+                    self._belief = Belief(novel)
+                    return self._belief
+            note = f"A belief is a number from 0 to 1. {BELIEF_QUESTION}"
 
     def _ask(self) -> str | None:
         """Read a line, and ask again if it has a character that is not a symbol."""

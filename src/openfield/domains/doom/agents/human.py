@@ -9,6 +9,7 @@ import math
 import re
 from typing import Any, TextIO
 
+from openfield.agents.belief_question import asks_belief
 from openfield.agents.human import LineHuman
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.doom.agents.reference import task_of
@@ -63,7 +64,7 @@ class DoomHuman(LineHuman):
             self._walls, self._left = read_walls(turn.observation), 0
         health = turn.observation["player"]["health"]
         unhurt, self._health = health >= self._health or turn.first, health
-        if self._left and unhurt and turn.ask is Ask.ACT:
+        if self._left and unhurt and turn.ask is Ask.ACT and not asks_belief(turn, self._spec.ask):
             self._left -= 1
             return Reply(self._last)
         self._left = 0

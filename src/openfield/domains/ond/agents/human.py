@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.agents.belief_question import BELIEF_QUESTION
 from openfield.console import escape_controls
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
@@ -81,7 +82,14 @@ class OndHuman:
             shown = f"Sample {at + 1} of {len(self._ids)}"
             self._say(f"{shown}: {self._ids[at]}" if images is None else f"{shown}:\n{draw(images[at])}")
             labels += self._read_labels(len(self._ids) - at)
+        self._ask_belief()
         return Reply(Scores.of(np.eye(self._columns)[labels]), Belief(self._belief))
+
+    def _ask_belief(self) -> None:
+        """Ask for the belief; an empty line means the same as before."""
+        text = None
+        while text is None or (text and not self._keep_belief(text)):
+            text = self._read(f"{BELIEF_QUESTION} ")
 
     def _read_labels(self, most: int) -> list[int]:
         """Read a line with at least one label and at most so many."""
@@ -123,7 +131,8 @@ class OndHuman:
             else:
                 self._keep_belief(text.lstrip("? "))
 
-    def _keep_belief(self, text: str) -> None:
+    def _keep_belief(self, text: str) -> bool:
+        """Keep what is said about the belief, and return whether it made sense."""
         try:
             belief = float(text)
         except ValueError:
@@ -131,8 +140,9 @@ class OndHuman:
         if 0 <= belief <= 1:
             self._belief = belief
             self._say(f"From now on you are {belief:.0%} sure that the world has changed.")
-        else:
-            self._say("A belief is a number from 0 to 1, such as '? 0.7'.")
+            return True
+        self._say("A belief is a number from 0 to 1, such as '? 0.7'.")
+        return False
 
     def _say(self, text: str) -> None:
         self._target.write(f"{escape_controls(text)}\n")
