@@ -22,6 +22,8 @@ from openfield.record import (
     EpisodeEnd,
     Step,
     array_digest,
+    is_same_turn,
+    restore_arrays,
 )
 from support.stories import Kept
 
@@ -208,3 +210,54 @@ def test_large_arrays_of_a_reply_are_written_in_full_and_those_of_a_turn_as_dige
     assert second.turn is not None
     assert second.turn.observation == {"seen": array_digest(image)}
     assert second.took == 7
+
+
+def test_large_arrays_of_a_turn_are_kept_beside_their_digests_if_that_is_wanted() -> None:
+    kept, image = Kept(), np.arange(300, dtype=np.int16).reshape(30, 10)
+    recorder = Recorder("cell", 1, kept, full=True)
+    recorder.write(None, 0, Turn(observation={"seen": image, "small": np.zeros(3)}), Truth(detail=image))
+    recorder.end("done", "", 0.0)
+    (step,), (raw,) = kept.steps(), read_raw_chunk(kept.of(Chunk)[0])
+    assert step.turn is not None
+    assert step.truth is not None
+    assert step.turn.observation["seen"] == {**array_digest(image), "data": image.tobytes()}
+    assert step.truth.detail == array_digest(image)
+    restored = restore_arrays(step.turn.observation)
+    assert restored["small"] == [0.0] * 3
+    assert np.array_equal(restored["seen"], image)
+    assert (restored["seen"].dtype, restored["seen"].flags.writeable) == (image.dtype, True)
+    assert is_same_turn(Turn(observation={"seen": image, "small": np.zeros(3)}), raw.turn)
+    assert not is_same_turn(Turn(observation={"seen": image + 1, "small": np.zeros(3)}), raw.turn)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": b"\0" * 600},
+        {"data": b""},
+        {"data": None},
+        {"shape": [-1]},
+        {"shape": [1 << 62, 1 << 62]},
+        {"shape": 300},
+        {"dtype": "O"},
+        {"dtype": "i4,("},
+        {"array": "0" * 32},
+    ],
+)
+def test_bytes_that_do_not_fit_their_digest_are_refused(change: dict[str, object]) -> None:
+    image = np.arange(300, dtype=np.int16)
+    kept = {**array_digest(image), "data": image.tobytes(), **change}
+    with pytest.raises(ValueError, match="a recorded array"):
+        restore_arrays([{"seen": kept}])
+    assert not is_same_turn(Turn(observation=image), msgspec.Raw(msgspec.msgpack.encode(Turn(observation=kept))))
+
+
+def test_a_full_record_of_large_pictures_is_compressed() -> None:
+    image, sizes = np.zeros((400, 400, 3), np.uint8), []
+    for full in (False, True):
+        kept = Kept()
+        recorder = Recorder("cell", 1, kept, full=full)
+        recorder.write(None, 0, Turn(observation=image), Truth())
+        recorder.end("done", "", 0.0)
+        sizes.append(len(kept.of(Chunk)[0].data))
+    assert sizes[0] < 300 < sizes[1] < 10_000

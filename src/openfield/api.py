@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
+from openfield.record import RecordKind
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.cluster import PROCESSES, Cluster, choose_workers
@@ -52,7 +53,7 @@ def run(
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `executor`, `resources`, `keep`, `note`, `tags` and `save_seconds`, see `RunOptions`.
+        options: `executor`, `resources`, `keep`, `note`, `tags`, `record` and `save_seconds`, see `RunOptions`.
     """
     refuse_unguarded()
     plan = _with_saving(make_plan(agents, trials, repeats), options)
@@ -75,7 +76,8 @@ def resume(
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `executor`, `resources`, `keep`, `note`, `tags`, `save_seconds` and `trust`, see `RunOptions`.
+        options: `executor`, `resources`, `keep`, `note`, `tags`, `record`, `save_seconds` and `trust`, see
+            `RunOptions`.
     """
     keep = options.get("keep", False)
     plan = _with_saving(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
@@ -84,11 +86,13 @@ def resume(
 
 
 def _with_saving(plan: Plan, options: RunOptions) -> Plan:
-    """Return a plan with how often agents are saved."""
+    """Return a plan with how often agents are saved, and what is kept of large arrays."""
     seconds = options.get("save_seconds", plan.save_seconds)
     if not seconds >= 0:
         raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
-    return replace(plan, save_seconds=seconds)
+    if (record := options.get("record")) not in (None, *get_args(RecordKind)):
+        raise InvalidInput(f"record is 'digests' or 'full', not {record!r}.")
+    return replace(plan, save_seconds=seconds, record=record)
 
 
 def _players(workers: int, options: RunOptions) -> int | Cluster:

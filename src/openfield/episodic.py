@@ -46,7 +46,7 @@ class EpisodicWorld(Generic[S]):
         self._trial = trial
         self._start = start
         self._script = [phase for phase in trial.phases for _ in range(phase.episodes)]
-        self._number = -1
+        self._number, self._skipped = -1, 0
         self.truth = Truth()
 
     @property
@@ -54,9 +54,14 @@ class EpisodicWorld(Generic[S]):
         """Whether the last episode of the script is played."""
         return self._number + 1 >= len(self._script)
 
+    def skip(self, episodes: int) -> bool:
+        """Let `reset` begin after so many episodes: they do not depend on each other. Return False if none is left."""
+        self._skipped = episodes
+        return episodes < len(self._script)
+
     def reset(self) -> Turn:
         """Start the first episode."""
-        self._number = -1
+        self._number = self._skipped - 1
         return self._next()
 
     def step(self, reply: Reply) -> Turn:

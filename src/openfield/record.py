@@ -6,7 +6,7 @@ The same values give the same bytes. A `journal.recorder.Recorder` gathers these
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -16,6 +16,10 @@ from openfield.core import Belief, PhaseName, Reply, Truth, Turn
 
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out. Larger ones leave a digest, and replay makes them again."""
+RecordKind = Literal["digests", "full"]
+"""What the record keeps of large arrays in turns: digests, or their bytes too."""
+RECORD_FACT = "record"
+"""The fact of a run file that says which of these it keeps, if that was said."""
 MAX_STEP = 64 << 20
 """Bytes of one step, that is a reply and the turn it led to. An agent that replies with more is flooding."""
 MAX_REPLY_NOTE = 8 << 20
@@ -105,18 +109,26 @@ class AttemptEnd(msgspec.Struct, frozen=True, tag="end"):
 Entry = Chunk | EpisodeEnd | AgentState | AttemptEnd
 
 
-def write_large_step(step: tuple[Any, ...], buffer: bytearray) -> None:
+def write_large_step(step: tuple[Any, ...], buffer: bytearray, full: bool = False) -> None:
     """Append a step that `STEP_ENCODER` refuses.
 
-    Large arrays of a reply are written in full, since replay needs them, those of a turn as digests.
+    Large arrays of a reply are written out, since replay needs them, those of a turn as digests.
+
+    Args:
+        step: Reply, time, turn and perhaps truth.
+        buffer: Where it is written.
+        full: Whether the bytes of the turn's arrays are kept beside their digests.
     """
-    buffer += bytes([_FIXARRAY | len(step)]) + REPLY_ENCODER.encode(step[0])
-    for part in step[1:]:
+    reply, took, turn, *truth = step
+    buffer += bytes([_FIXARRAY | len(step)]) + REPLY_ENCODER.encode(reply)
+    ENCODER.encode_into(took, buffer, -1)
+    (_FULL_ENCODER if full else ENCODER).encode_into(turn, buffer, -1)
+    for part in truth:
         ENCODER.encode_into(part, buffer, -1)
 
 
 def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:
-    """Return whether a replayed turn is the recorded one."""
+    """Return whether a replayed turn is the recorded one. Arrays whose bytes are kept must fit their digests."""
     return _is_equal(ENCODER.encode(turn), bytes(recorded), _TURNS)
 
 
@@ -183,6 +195,29 @@ def array_digest(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     return {"array": digest, "shape": list(array.shape), "dtype": str(array.dtype)}
 
 
+def restore_arrays(value: Any) -> Any:
+    """Return a recorded value with arrays in place of those whose bytes are kept; digests stay what they are.
+
+    Raises:
+        ValueError: The bytes of an array are not what its digest says.
+    """
+    if isinstance(value, dict):
+        if value.keys() == _KEPT:
+            return _restore(value)
+        return {name: restore_arrays(part) for name, part in value.items()}
+    return [restore_arrays(part) for part in value] if isinstance(value, list) else value
+
+
+def _restore(kept: dict[str, Any]) -> Any:
+    try:
+        array = np.frombuffer(kept["data"], np.dtype(kept["dtype"])).reshape(kept["shape"])
+    except (TypeError, ValueError, SyntaxError, OverflowError) as error:
+        raise ValueError(f"a recorded array cannot be read: {error}") from None
+    if array_digest(array) != {name: part for name, part in kept.items() if name != "data"}:
+        raise ValueError("the bytes of a recorded array are not what its digest says")
+    return array.copy()  # what was shown could be written to
+
+
 class LargeArray(Exception):
     """A step holds a large array, so that it cannot be written in one go."""
 
@@ -191,7 +226,11 @@ def _is_equal(one: bytes, other: bytes, decoder: msgspec.msgpack.Decoder[Any]) -
     """Compare two records. A default may be written out or not, and a whole number may stand for a float."""
     if one == other:
         return True
-    first, second = (ENCODER.encode(msgspec.structs.astuple(decoder.decode(each))) for each in (one, other))
+    parts = [msgspec.structs.astuple(decoder.decode(each)) for each in (one, other)]
+    try:
+        first, second = (ENCODER.encode(restore_arrays(list(each))) for each in parts)
+    except ValueError:
+        return False
     return first == second
 
 
@@ -209,6 +248,11 @@ def _digest_large(value: Any) -> Any:
     return array_digest(value) if large else _write_out(value)
 
 
+def _keep_large(value: Any) -> Any:
+    large = isinstance(value, np.ndarray) and value.size > SMALL_ARRAY
+    return {**array_digest(value), "data": value.tobytes()} if large else _write_out(value)
+
+
 def _refuse_large(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
         raise LargeArray
@@ -221,6 +265,8 @@ REPLY_ENCODER = msgspec.msgpack.Encoder(enc_hook=_write_out)
 """Writes replies, and entries that hold parts of them."""
 STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refuse_large)
 """Writes whole steps fast; raises `LargeArray` if they hold one."""
+_FULL_ENCODER = msgspec.msgpack.Encoder(enc_hook=_keep_large)
+_KEPT = {"array", "shape", "dtype", "data"}
 _KEY_ENCODER = msgspec.json.Encoder(enc_hook=_digest_large, order="sorted")
 _FIXARRAY = 0x90
 _TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)

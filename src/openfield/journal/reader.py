@@ -31,8 +31,14 @@ from openfield.journal.schema import (
     open_to_read,
     read_version,
 )
-from openfield.journal.verification import Attempt, find_false_episodes, find_false_sources, find_false_steps
-from openfield.record import Chunk, RawStep, Step
+from openfield.journal.verification import (
+    Attempt,
+    find_false_arrays,
+    find_false_episodes,
+    find_false_sources,
+    find_false_steps,
+)
+from openfield.record import RECORD_FACT, Chunk, RawStep, Step
 from openfield.registry import is_control
 from openfield.trial import Trial, hash_trial
 
@@ -312,8 +318,11 @@ class Run:
             faults += self.verify_steps()
             if not faults:
                 faults += [*self._false_rows(), *find_false_sources(self.sources())]
+            full = RECORD_FACT in self.facts
             for attempt in () if faults else self.attempts():
                 faults += find_false_episodes(attempt, self.steps(attempt.cell, attempt.number))
+                if full:
+                    faults += find_false_arrays(attempt, self.steps(attempt.cell, attempt.number))
         except DamagedRun as error:
             faults.append(str(error))
         return faults

@@ -56,8 +56,16 @@ class Emit(Protocol):
 class Recorder:
     """Gathers the steps of one attempt and emits them as entries."""
 
-    def __init__(self, cell: str, attempt: int, emit: Emit, written: int = 0) -> None:
-        """Start recording, or go on after so many steps that were written before."""
+    def __init__(self, cell: str, attempt: int, emit: Emit, written: int = 0, full: bool = False) -> None:
+        """Start recording, or go on.
+
+        Args:
+            cell: The cell.
+            attempt: The number of the attempt.
+            emit: Takes the entries.
+            written: How many steps were written before.
+            full: Whether large arrays of turns are kept, and not only their digests.
+        """
         self.cell = cell
         self.attempt = attempt
         self.written = written
@@ -67,7 +75,7 @@ class Recorder:
         self.due = False
         """Whether the steps so far should be emitted with `settle` before the next one."""
         self._steps = self._committed = written  # all steps, and those emitted early
-        self._emit = emit
+        self._emit, self._full = emit, full
         self._buffer = bytearray()
         self._mark = 0  # where in the buffer the first step begins that was not emitted early
         self._latest = b"", 0  # the last chunk and how many steps it has
@@ -97,7 +105,7 @@ class Recorder:
                 STEP_ENCODER.encode_into(step, buffer, -1)
             except LargeArray:
                 del buffer[size:]
-                write_large_step(step, buffer)
+                write_large_step(step, buffer, self._full)
         except BaseException:
             del buffer[size:]  # no half step stays
             raise
@@ -134,7 +142,7 @@ class Recorder:
         early: tuple[Chunk, ...] = ()
         if count:
             steps = _as_list(self._buffer[self._mark :], count)
-            early = (_pack((self.cell, self.attempt, first, count), steps, self._sole, costly),)
+            early = (_pack((self.cell, self.attempt, first, count), steps, self._sole, costly, self._full),)
             self._sole = True
         self._committed, self._mark = self._steps, len(self._buffer)
         self._receipt = self._emit(*early, *self._waiting())
@@ -181,7 +189,8 @@ class Recorder:
         if not count:
             return ()
         fresh = self._sole and self._committed == self.written
-        chunk = _pack((self.cell, self.attempt, self.written, count), _as_list(self._buffer, count), fresh)
+        place = self.cell, self.attempt, self.written, count
+        chunk = _pack(place, _as_list(self._buffer, count), fresh, full=self._full)
         self._latest = bytes(self._buffer), count
         self._sole = True
         self._buffer.clear()
@@ -214,13 +223,23 @@ def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
         yield msgspec.structs.replace(step, truth=known)
 
 
-def _pack(place: tuple[str, int, int, int], steps: bytes, fresh: bool = False, costly: bool = False) -> Chunk:
-    """Return steps as a chunk. Compressing costs less than the pages it saves."""
-    data, digest = _compress(steps), hashlib.sha256(steps).digest()
+def _pack(
+    place: tuple[str, int, int, int], steps: bytes, fresh: bool = False, costly: bool = False, full: bool = False
+) -> Chunk:
+    """Return steps as a chunk. Compressing costs less than the pages it saves.
+
+    Args:
+        place: Cell, attempt, first step and number of steps.
+        steps: The steps.
+        fresh: Nothing is recorded from the first step on.
+        costly: A reply took long.
+        full: They hold pictures, which are compressed however large they are.
+    """
+    data, digest = _compress(steps, full), hashlib.sha256(steps).digest()
     return Chunk(*place, zlib.crc32(data), data, fresh=fresh, costly=costly, digest=digest)
 
 
-def _compress(steps: bytes) -> bytes:
+def _compress(steps: bytes, full: bool) -> bytes:
     if len(steps) < SMALL_BYTES:
         return (
             _STORED
@@ -228,7 +247,7 @@ def _compress(steps: bytes) -> bytes:
             + steps
             + zlib.adler32(steps).to_bytes(4, "big")
         )
-    return zlib.compress(steps, 1 if len(steps) < LARGE_BYTES else 0)
+    return zlib.compress(steps, 1 if full or len(steps) < LARGE_BYTES else 0)
 
 
 def inflate(data: bytes) -> bytes:

@@ -20,7 +20,17 @@ from openfield.domain import Domain, make_world
 from openfield.errors import DamagedRun, OpenfieldError, ReplayMismatch
 from openfield.journal.recorder import Recorder, read_chunk
 from openfield.journal.schema import SourceText, digest_chunk, extend_chain
-from openfield.record import ENCODER, NO_TURN, Chunk, EpisodeEnd, RawStep, Step, array_digest, is_same_truth
+from openfield.record import (
+    ENCODER,
+    NO_TURN,
+    Chunk,
+    EpisodeEnd,
+    RawStep,
+    Step,
+    array_digest,
+    is_same_truth,
+    restore_arrays,
+)
 from openfield.rollout import CUT_OFF, NEVER, UNLIMITED, Rollout
 from openfield.trial import Trial
 
@@ -193,6 +203,15 @@ def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> tuple[list[EpisodeE
     if limited:
         rollout.truncate()
     return collector.episodes, None, limited  # time or the agent's protocol ended it, which turns do not show
+
+
+def find_false_arrays(attempt: Attempt, steps: Iterable[Step]) -> Iterator[str]:
+    """Yield the turns with an array whose bytes are not what its digest says."""
+    for number, step in enumerate(steps):
+        try:
+            restore_arrays([step.turn.observation, step.turn.feedback] if step.turn is not None else None)
+        except ValueError as error:
+            yield f"{attempt.place}: turn {number}: {error}."
 
 
 def find_false_turns(attempt: Attempt, domain: Domain[Any], steps: Iterable[RawStep]) -> Iterator[str]:

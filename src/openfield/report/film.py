@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from openfield.capabilities import Film, HasFilm, make_film
+from openfield.capabilities import Film, make_film
 from openfield.core import Reply, Turn, World
 from openfield.domain import Domain, make_world
 from openfield.errors import InvalidInput, ReplayMismatch
@@ -136,10 +136,12 @@ class EpisodeReplay:
             self._film.world.close()
 
     def _make_film(self) -> Film:
-        domain, trial = self._domain, self._cell.trial
-        if isinstance(domain, HasFilm) or not _sees_pictures(self._run, self._cell):
-            return make_film(domain, trial)
-        return film_observations(domain, trial)
+        try:
+            return make_film(self._domain, self._cell.trial)
+        except InvalidInput:
+            if not _sees_pictures(self._run, self._cell):
+                raise
+        return film_observations(self._domain, self._cell.trial)
 
     def _resume(self, first: int) -> Rollout:
         return Rollout.resume(self._film.world, self._run.raw_steps(self._cell.id, self._cell.attempt, first), known=1)

@@ -20,6 +20,7 @@ from openfield.journal.rules import write_rules
 from openfield.journal.trust import sign_code
 from openfield.journal.versions import Code, identify_agent
 from openfield.parameters import settle_source, split_source, write_source
+from openfield.record import RecordKind
 from openfield.registry import (
     CONTROL,
     CONTROLS,
@@ -59,6 +60,8 @@ class Plan:
     """What isolated agents may see and use; None plays them in the processes of openfield."""
     save_seconds: float = SAVE_SECONDS
     """How often an agent is asked for its state, at most."""
+    record: RecordKind | None = None
+    """What is kept of large arrays; None goes on as the run file was begun, or keeps digests."""
     budget: float | None = None
     """Seconds after which no further cell is started; None plays all."""
 

@@ -61,6 +61,8 @@ class Job(msgspec.Struct, frozen=True):
     """What the agent may see and use in a process of its own; None lets it play in the worker's."""
     save_seconds: float = SAVE_SECONDS
     """How often the agent is asked for its state, at most."""
+    full: bool = False
+    """Whether large arrays of turns are kept, and not only their digests."""
 
 
 class Player:
@@ -97,7 +99,7 @@ class Player:
 
         The outcome is known before that: what an agent does in its `close` no longer matters to the record.
         """
-        recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps)
+        recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps, job.full)
         with ExitStack() as afterwards:
             try:
                 afterwards.enter_context(_returning())

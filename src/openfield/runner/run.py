@@ -13,6 +13,7 @@ from openfield.errors import DamagedRun, InvalidInput
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
+from openfield.record import RECORD_FACT, RecordKind
 from openfield.registry import list_trial_code
 from openfield.runner.cluster import Cluster
 from openfield.runner.executors import Executor, Inline, Processes
@@ -36,6 +37,8 @@ class RunOptions(TypedDict, total=False):
     """Words to find it by."""
     save_seconds: float
     """How often an agent is asked for its state, at most; the end of a trial is always saved."""
+    record: RecordKind
+    """`digests` of pictures and other large arrays, which replay makes again, or `full` to keep them too."""
     executor: str
     """`processes`, the default; `ray` plays on a cluster that is started here, `ray=HOST:PORT` on that one."""
     resources: Mapping[str, Mapping[str, float]]
@@ -66,7 +69,9 @@ def run_plan(
     """
     with Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)
+        plan = _with_record(record.path, plan)
         facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
+        facts |= {} if plan.record is None else {RECORD_FACT: plan.record}
         facts |= sign_code(plan.sources.values())
         record.enter(plan.cells, plan.sources, facts)
         scheduler = CellScheduler(record, plan, retry, watch, keep)
@@ -76,6 +81,13 @@ def run_plan(
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, wrappers)
             record.enter((), {}, origin.facts(), origin.sources())
         scheduler.run(_make_executor(workers, scheduler, plan, record.path))
+
+
+def _with_record(path: Path, plan: Plan) -> Plan:
+    """Return a plan that records as the run file was begun, unless it says otherwise."""
+    with Run(path) as run:
+        begun = run.facts.get(RECORD_FACT)
+    return replace(plan, record="full") if plan.record is None and begun == "full" else plan
 
 
 def _make_executor(workers: int | Cluster, scheduler: CellScheduler, plan: Plan, path: Path) -> Executor:

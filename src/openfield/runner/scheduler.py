@@ -202,8 +202,8 @@ class CellScheduler:
             start = self._cells[cell.after], before.attempt
         source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
         agent, domain = self._plan.agents[cell.agent], source or cell.trial.domain
-        isolation, every = self._plan.isolation, self._plan.save_seconds
-        executor.start(Job(cell, attempt, agent, domain, path, steps, start, isolation, every))
+        isolation, every, full = self._plan.isolation, self._plan.save_seconds, self._plan.record == "full"
+        executor.start(Job(cell, attempt, agent, domain, path, steps, start, isolation, every, full))
 
     def _explain(self, failed: str) -> str:
         """Return why a cell that comes after a failed one is not played."""

@@ -16,10 +16,10 @@ def play(trial: of.Trial, max_turns: int = 400) -> tuple[list[bytes], int]:
     domain: Any = find_domain(trial_source(trial))
     make, made = domain.make_env, 0
 
-    def count(settings: Any) -> Any:
+    def count(settings: Any, drawing: bool) -> Any:
         nonlocal made
         made += 1
-        return make(settings)
+        return make(settings, drawing)
 
     domain.make_env = count
     try:

@@ -177,8 +177,15 @@ def _short(number: int, step: Step) -> tuple[str, ...]:
         f"{_cut(reply.action)}{belief}" if reply else "",
         f"{step.took / 1e6:.2f} ms",
         ("novel " if truth and truth.novel else "") + detail,
-        _cut(turn.observation) if turn else "",
+        _cut(_without_bytes(turn.observation)) if turn else "",
     )
+
+
+def _without_bytes(value: Any) -> Any:
+    """Return an observation with the digests of arrays, without their bytes if those are kept."""
+    if isinstance(value, dict):
+        return {name: _without_bytes(part) for name, part in value.items() if not isinstance(part, bytes)}
+    return value
 
 
 def _cut(value: object, longest: int = 60) -> str:

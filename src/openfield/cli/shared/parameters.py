@@ -180,10 +180,13 @@ class RecordOptions:
 
     save_seconds: Annotated[Seconds | None, Parameter(group=MORE)] = None
     """Seconds between two states of an agent with save(), at least [30]."""
+    record: Annotated[Literal["digests", "full"] | None, Parameter(group=MORE)] = None
+    """Record digests of pictures and other large arrays, or keep them in full [as begun, or digests]."""
 
     def change(self, plan: Plan) -> Plan:
-        """Return a plan with how often agents are saved, if that was given."""
-        return plan if self.save_seconds is None else replace(plan, save_seconds=self.save_seconds)
+        """Return a plan with how often agents are saved and what is kept of large arrays, if that was given."""
+        given = {"save_seconds": self.save_seconds, "record": self.record}
+        return replace(plan, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
     def remarks(self, experiment: Path | None = None) -> Remarks:
         """Return what is recorded about the command, with its experiment file."""

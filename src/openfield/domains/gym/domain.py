@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from openfield.capabilities import Film
 from openfield.core import Spec, World
 from openfield.domain import Domain
 from openfield.domains.gym.adapter import GymSpace, to_space
 from openfield.domains.gym.environment import (
+    PICTURES,
     Env,
     MakeEnv,
     ReturnMeter,
@@ -20,6 +22,7 @@ from openfield.domains.gym.environment import (
     make_env,
     one_line,
     read_attribute,
+    read_fps,
     wrap_env,
 )
 from openfield.domains.gym.episode import GymWorld
@@ -53,6 +56,8 @@ class Probe(NamedTuple):
     """The mean return from which Gymnasium calls it solved."""
     limit: int
     """Steps of an episode."""
+    fps: float | None
+    """How many steps a second a film shows; None if it draws no pictures."""
 
 
 class GymDomain(Domain[GymSettings]):
@@ -95,9 +100,10 @@ class GymDomain(Domain[GymSettings]):
         if isinstance(probe.observations, Discrete):  # the whole observation is one number, which may well be constant
             self.shown_effects = ("observation",)
 
-    def make_env(self, settings: GymSettings) -> Env:
-        """Make an environment with these settings."""
-        env = make_env(self._text, self._maker, settings.make, settings.attributes)
+    def make_env(self, settings: GymSettings, drawing: bool = False) -> Env:
+        """Make an environment with these settings, or one that draws for people."""
+        arguments = {**settings.make, "render_mode": PICTURES} if drawing else settings.make
+        env = make_env(self._text, self._maker, arguments, settings.attributes)
         env = wrap_env(env, settings.wrappers, self._text)
         if settings.novel_wrappers:
             env = wrap_env(ReturnMeter(env), settings.novel_wrappers, self._text)
@@ -133,6 +139,18 @@ class GymDomain(Domain[GymSettings]):
                 f"{', '.join(changed)} changed since trial {trial.id} was made: its world is another now."
             )
         return GymWorld(self, trial)
+
+    def film(self, trial: Trial) -> Film:
+        """Return a world of the trial whose environment draws what happens, whatever the agent is shown.
+
+        Raises:
+            InvalidInput: The environment draws no pictures.
+        """
+        fps = self.probe(self.settings_of(trial)).fps
+        if fps is None:
+            raise InvalidInput(f"{self._text} draws no pictures: its metadata names no render mode '{PICTURES}'.")
+        world = GymWorld(self, trial, drawing=True)
+        return Film(world, lambda: [world.look("picture")], 1000 / fps, lambda before: world.skip(len(before)))
 
     def settings_in(self, trial: Trial, phase: Phase) -> GymSettings:
         """Return the settings of a phase. They are kept, as every short episode asks for them."""
@@ -201,6 +219,7 @@ class GymDomain(Domain[GymSettings]):
                 observations=to_space(env.observation_space),
                 threshold=None if spec is None else spec.reward_threshold,
                 limit=(None if spec is None else spec.max_episode_steps) or MAX_EPISODE_STEPS,
+                fps=read_fps(env),
             )
         finally:
             env.close()

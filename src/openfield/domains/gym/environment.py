@@ -28,6 +28,10 @@ Env = gymnasium.Env[Any, Any]
 MakeEnv = Callable[..., Env]
 """Makes an environment from the arguments of its constructor."""
 
+PICTURES = "rgb_array"
+"""The render mode of Gymnasium that returns pictures."""
+USUAL_FPS = 30.0
+
 _ID = re.compile(r".+-v\d+")
 _CHANGE = re.compile(r"(?P<path>[A-Za-z]\w*(?:\.[A-Za-z]\w*)*)(?P<sign>=|\*=|/=|-=)(?P<value>.+)", re.DOTALL)
 
@@ -122,6 +126,29 @@ def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
     if not isinstance(env, gymnasium.Env):
         raise InvalidInput(f"'{text}' makes a {type(env).__name__}, not an environment of Gymnasium.")
     return env
+
+
+def read_fps(env: Env) -> float | None:
+    """Return how many pictures a second an environment draws; None if it draws none."""
+    if PICTURES not in (env.metadata.get("render_modes") or ()):
+        return None
+    fps = env.metadata.get("render_fps")
+    return float(fps) if isinstance(fps, int | float) and fps > 0 else USUAL_FPS
+
+
+def draw(env: Env) -> Any:
+    """Return a picture of an environment: an array of height, width and three colours."""
+    try:
+        picture: Any = env.render()
+    except DependencyNotInstalled as error:
+        raise InvalidInput(
+            f"To draw needs a package that is not installed. Gymnasium says: {one_line(error)}"
+        ) from None
+    if not (isinstance(picture, np.ndarray) and picture.dtype == np.uint8 and picture.shape[2:] == (3,)):
+        raise InvalidInput(
+            f"The environment draws no picture of bytes in three colours, but a {type(picture).__name__}."
+        )
+    return picture
 
 
 def one_line(message: object) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from openfield.core import Ending
 from openfield.domains.gym.adapter import to_action, to_plain
 from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects
-from openfield.domains.gym.environment import Env, find_meter
+from openfield.domains.gym.environment import PICTURES, Env, draw, find_meter
 from openfield.domains.gym.settings import GymSettings
 from openfield.episodic import EpisodicWorld
+from openfield.errors import OpenfieldError
 from openfield.spaces import Space
 from openfield.trial import Trial
 
@@ -71,6 +72,12 @@ class GymEpisode:
             total = self._return if self._meter is None else self._meter.total
             self.detail, self.performance = {"return": total}, score(total, self._scale)
 
+    def look(self, query: str) -> Any:
+        """Return a picture of now."""
+        if query != "picture" or self._env.render_mode != PICTURES:
+            raise OpenfieldError(f"There is no '{query}' to look at here; a film of the trial has a 'picture'.")
+        return draw(self._env)
+
 
 class Effects:
     """What lies between the environment and the agent in an episode."""
@@ -92,8 +99,10 @@ def score(total: float, scale: tuple[float, float] | None) -> float | None:
 class GymWorld(EpisodicWorld[GymSettings]):
     """Plays the episodes of a trial, and closes the environment of each."""
 
-    def __init__(self, domain: GymDomain, trial: Trial) -> None:
-        self._family, self._env, self._made_with = domain, None, None
+    def __init__(self, domain: GymDomain, trial: Trial, drawing: bool = False) -> None:
+        """Prepare the world of a trial, or one whose environments draw for people."""
+        self._family, self._drawing = domain, drawing
+        self._env, self._made_with = None, None
         super().__init__(domain, trial, self._begin)
 
     _env: Env | None
@@ -111,7 +120,7 @@ class GymWorld(EpisodicWorld[GymSettings]):
         probe = self._family.probe(settings)
         if self._env is None or self._made_with is not settings:  # a domain returns the same settings for a phase
             self.close()
-            self._env = self._family.make_env(settings)
+            self._env = self._family.make_env(settings, self._drawing)
             self._made_with = settings if can_reuse(settings) else None
         return GymEpisode(settings, rng, self._env, settings.max_steps or probe.limit, probe.actions)
 

@@ -17,14 +17,14 @@ import msgspec
 from openfield.capabilities import EncodesActions, EncodesObservations, make_film
 from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain, make_world
-from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
 from openfield.journal.rules import read_rules
 from openfield.journal.trust import admit_code, trusted_domain
 from openfield.metrics.scenario import scenario_of
 from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
-from openfield.record import Step, action_key, observation_key
+from openfield.record import RECORD_FACT, Step, action_key, observation_key, restore_arrays
 from openfield.registry import known_domain, list_trial_code
 from openfield.rollout import Rollout
 
@@ -165,7 +165,7 @@ def _read_cell(run: Run, cell: CellRecord, found: Recording, reading: Reading) -
     inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
     replays = pictures or _must_replay(run, cell)
     domain = _find_domain(run, met.domain, replays, reading.trust)
-    steps = _replayed(run, cell, domain, pictures) if domain and replays else run.steps(cell.id, cell.attempt)
+    steps = _replayed(run, cell, domain, pictures) if domain and replays else _restored(run, cell)
     own = domain.encode if isinstance(domain, EncodesObservations) else observation_key
     encode = (lambda picture: picture) if pictures else own
     for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
@@ -204,6 +204,22 @@ def _holds_digest(value: Any) -> bool:
     if isinstance(value, dict):
         return set(value) == _DIGEST or any(map(_holds_digest, value.values()))
     return isinstance(value, list) and any(map(_holds_digest, value))
+
+
+def _restored(run: Run, cell: CellRecord) -> Iterator[Step]:
+    """Return the recorded steps of a cell, with the arrays whose bytes the file keeps."""
+    steps = run.steps(cell.id, cell.attempt)
+    return map(_restore, steps) if RECORD_FACT in run.facts else steps
+
+
+def _restore(step: Step) -> Step:
+    if step.turn is None:
+        return step
+    try:
+        shown = msgspec.structs.replace(step.turn, observation=restore_arrays(step.turn.observation))
+    except ValueError as error:
+        raise DamagedRun(f"The record is damaged: {error}.") from None
+    return msgspec.structs.replace(step, turn=shown)
 
 
 def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -> Iterator[Step]:
