@@ -1,4 +1,4 @@
-"""Read TOML and JSON files: those that lie beside the code, since content is data, and those of users."""
+"""Read small files: those that lie beside the code, since content is data, and TOML, JSON and other files of users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         InvalidInput: It cannot be read, is too large, or is not TOML.
     """
     try:
-        return tomllib.loads(_read(path).decode("utf-8-sig"))
+        return tomllib.loads(read_bounded(path).decode("utf-8-sig"))
     except RecursionError:
         raise InvalidInput(f"{path} is not read: its values are nested too deeply.") from None
     except ValueError as error:  # bytes that are no text, no TOML, and numbers with thousands of digits
@@ -46,20 +46,24 @@ def read_json(path: Path) -> Any:
         InvalidInput: It cannot be read, is too large, or is not JSON.
     """
     try:
-        return msgspec.json.decode(_read(path).decode("utf-8-sig"))
+        return msgspec.json.decode(read_bounded(path).decode("utf-8-sig"))
     except RecursionError:
         raise InvalidInput(f"{path} is not read: its values are nested too deeply.") from None
     except ValueError as error:  # bytes that are no text or no JSON
         raise InvalidInput(f"{path} is not JSON: {error}.") from None
 
 
-def _read(path: Path) -> bytes:
-    """Return the bytes of a file of users, unless there are too many."""
+def read_bounded(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """Return the bytes of a file of users, unless there are too many.
+
+    Raises:
+        InvalidInput: It cannot be read, or is too large.
+    """
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(max_bytes + 1)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    if len(content) > MAX_BYTES:
-        raise InvalidInput(f"{path} has more than {MAX_BYTES >> 20} MB; it is not read.")
+    if len(content) > max_bytes:
+        raise InvalidInput(f"{path} has more than {max_bytes >> 20} MB; it is not read.")
     return content

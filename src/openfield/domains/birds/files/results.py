@@ -22,6 +22,7 @@ from openfield.domains.birds.files.pool import folder_of, is_novel
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.settings import Scenario
 from openfield.errors import InvalidInput
+from openfield.files.data import read_bounded
 from openfield.trial import Limits, Phase, Trial, derive, file_digest
 
 MAX_BYTES, MAX_FILES, MAX_ROWS = 256 << 20, 10_000, 5_000_000
@@ -141,13 +142,7 @@ def _list_files(sources: Sequence[Path]) -> list[Path]:
 
 
 def _read_table(path: Path) -> ResultsTable:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
-    if len(content) > MAX_BYTES:
-        raise InvalidInput(f"{path} has more than {MAX_BYTES >> 20} MB; it is not read.")
+    content = read_bounded(path, MAX_BYTES)
     lines = csv.reader(content.decode("utf-8-sig", "replace").splitlines())
     try:
         names = {at: _known(name) for at, name in enumerate(next(lines, []))}
