@@ -8,6 +8,7 @@ from rich.console import Console
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
 from openfield.report.terminal import render_summary
+from openfield.report.words import shorten_agents
 from openfield.trial import Phase
 from support.records import make_cell, make_run, make_trial
 
@@ -98,18 +99,49 @@ def test_unchanged_trials_are_no_reason_for_that_line_nor_against_it() -> None:
     assert COUNTABLE not in render([*make_run(window=(1, 3)), *twins])
 
 
-def test_agents_for_whom_a_terminal_is_too_narrow_get_a_further_table() -> None:
-    names = [f"agent{number}" for number in range(10)]
-    console = Console(width=80, file=io.StringIO())
+def print_at(width: int, names: list[str]) -> list[str]:
+    console = Console(width=width, file=io.StringIO())
     with console.capture() as captured:
         console.print(render_summary(summarise(make_run(names, trials=5), BUILT_IN), {}))
     lines = captured.get().splitlines()
-    assert all(len(line) <= 80 for line in lines)
-    heads = [line.split() for line in lines if line.startswith("┃") and "agent" in line]
-    assert [word for head in heads for word in head if word.startswith("agent")] == names
-    rows = [line for line in lines if "Performance after the onset" in line]
-    assert len(rows) == len(heads) > 1
-    assert all(row.count("[0.") == row.count("│") - 2 for row in rows)
+    assert all(len(line) <= width for line in lines)
+    return lines
+
+
+def test_many_agents_stand_in_one_table_with_a_row_each() -> None:
+    names = [f"agent{number}" for number in range(7)]
+    lines = print_at(80, names)
+    rows = [line.split() for line in lines if line.startswith("  agent")]
+    assert sorted(row[0] for row in rows) == names
+    assert all(len(row) == len(rows[0]) >= 4 for row in rows)  # a value in each column, intervals are below
+    below = [lines[lines.index(line) + 1] for line in lines if line.startswith("  agent")]
+    assert all("7 done" in line or "5 done" in line for line in below)
+    assert all(line.count("[") >= 2 for line in below)
+    assert any("more numbers: in a wider terminal" in line for line in lines)
+
+
+def test_the_best_agent_comes_first_and_a_wide_terminal_shows_all_numbers() -> None:
+    names = ["zero", "my/agents.py:Net(rate=0.5)", "my/agents.py:Net(rate=0.7)"]
+    lines = print_at(200, names)
+    assert not any("more numbers" in line for line in lines)
+    (head,) = [line for line in lines if line.startswith("┃") and "zero" in line and "first" not in line]
+    assert "Net(rate=0.5)" in head
+    assert "my/agents.py" not in head
+    assert any("Net(rate=0.5) is my/agents.py:Net(rate=0.5)" in line for line in lines)
+
+
+def test_short_names_of_agents_are_their_own() -> None:
+    names = ["random", "a/net.py:Net(rate=1)", "b/net.py:Net(rate=1)", "llm:org/small", "onnx:best.onnx", "wire:run it"]
+    short = shorten_agents(names)
+    assert list(short.values()) == [
+        "random",
+        "a/net.py:Net(rate=1)",
+        "b/net.py:Net(rate=1)",
+        "small",
+        "best.onnx",
+        "wire:run it",
+    ]
+    assert shorten_agents(["x.py:Net", "net.py:Other"]) == {"x.py:Net": "Net", "net.py:Other": "Other"}
 
 
 def test_controls_stand_in_a_table_below() -> None:

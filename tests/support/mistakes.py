@@ -134,7 +134,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("show x.sqlite --film film.webp", "--film needs --cell."),
         ("show x.sqlite --episode 3", "--episode needs --film."),
         ("show x.sqlite --cell a --turn 1.5", "--turn takes a whole number, not '1.5'."),
-        ("show x.sqlite --cell a", "Unknown cell 'a'. In this run: none."),
+        ("show x.sqlite --cell a", "Unknown cell 'a'. The nearest in this run: none."),
         ("report x.sqlite --metric detecton", "Did you mean 'detection'?"),
         ("report x.sqlite --baseline compas", "Unknown agent 'compas'."),
         ("export x.sqlite --format xml", "Unknown format 'xml'. Known: csv, jsonl, parquet."),

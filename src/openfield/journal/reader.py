@@ -274,10 +274,15 @@ class Run:
         if len(found) > 1 and wanted:
             raise InvalidInput(f"Several cells begin with '{wanted}': {', '.join(found)}. Give more of its id.")
         if len(found) != 1:
-            known = [cell for (cell,) in self._rows("SELECT id FROM cells", tuple[str])]
-            raise UnknownName("cell", wanted, known, label="In this run")
+            raise UnknownName("cell", wanted, self._near_cells(wanted), label="The nearest in this run")
         (record,) = self.cells(only=found[0])
         return record
+
+    def _near_cells(self, wanted: str) -> list[str]:
+        """Return the ids before and after one that is not there; a run may have a million others."""
+        below = self._rows("SELECT id FROM cells WHERE id < ? ORDER BY id DESC LIMIT 2", tuple[str], (wanted,))
+        above = self._rows("SELECT id FROM cells WHERE id >= ? ORDER BY id LIMIT 2", tuple[str], (wanted,))
+        return [cell for (cell,) in (*below, *above)]
 
     def steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[Step]:
         """Yield the recorded steps of an attempt from a number on; from 0 on each has its truth, else once it changes.

@@ -5,9 +5,12 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from textwrap import fill
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Stack
 from rich.measure import Measurement
@@ -33,6 +36,21 @@ TASK_COLUMNS = ("solved", "steps", "alone", "transfer", "retention")
 HEADLINES = ("concordance", "correct", "alarmed", "after")
 """The numbers of controls that a terminal has room for."""
 
+FIRST = ("after", "before", "correct", "alarmed", "concordance")
+"""The numbers that come first where there is no room for all."""
+
+LINES = r", (?=p|\d+ trial)| (?=[\[(])"
+"""Where an estimate is folded: before its interval or what stands for it, and before its p-value."""
+
+MAX_WIDTH = 10_000
+"""Columns that any table fits in."""
+
+NONE = str(Estimate(None, None, None, 0))
+"""What is shown where there is no value."""
+
+TITLE_WIDTH = 12
+"""Columns for the title of a number above a column."""
+
 
 def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     """Return everything a summary says: what failed first, then a table for each scenario."""
@@ -45,7 +63,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
         parts += [_heading(scenario, groups, domains), _Results(summary, agents)]
         tasks = [one for one in summary.curricula if one.scenario == scenario and one.task_steps and not one.control]
-        parts += [*map(_tasks, tasks), *([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
+        parts += [*map(_tasks, tasks), *([_comparisons(rivals, agents)] if rivals else []), Text(note, style="dim")]
         parts += [_controls(summary, controls), Text(words.CONTROLS, style="dim")] if controls else []
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
 
@@ -90,50 +108,91 @@ def _heading(scenario: Scenario, groups: list[AgentResults], domains: Domains) -
 
 
 class _Results:
-    """Numbers down, agents across; agents that do not fit the terminal get a further table."""
+    """Numbers down and agents across, the best first; where they do not fit the terminal, agents down."""
 
     def __init__(self, summary: Summary, groups: list[AgentResults]) -> None:
         self._summary = summary
-        self._groups = groups
+        self._groups = words.rank_agents(groups, summary.comparisons)
+        self._names = words.shorten_agents(group.agent for group in groups)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rest = self._groups
-        while rest:
-            tables = (_results(self._summary, rest[:count]) for count in range(len(rest), 0, -1))
-            fitting = next(
-                (t for t in tables if Measurement.get(console, options, t).maximum < options.max_width), None
-            )
-            table = fitting or _results(self._summary, rest[:1])
-            yield table
-            rest = rest[len(table.columns) - 1 :]
+        endless = options.update(width=MAX_WIDTH)  # a measure is never more than the width there is
+
+        def fits(table: Table) -> bool:
+            return Measurement.get(console, endless, table).maximum <= options.max_width
+
+        table, note = self._tabulate(), ""
+        if not fits(table):
+            table = self._tabulate(narrow=True)
+        if not fits(table) and len(self._groups) > 1:
+            shown = _order_numbers(self._summary, self._groups)
+            tables = ((count, self._transpose(shown[:count])) for count in range(len(shown), 1, -1))
+            count, table = next((found for found in tables if fits(found[1])), (1, self._transpose(shown[:1])))
+            left = len(shown) - count
+            note = f"{left} more numbers: in a wider terminal, on the page, or with --json." if left else ""
+        yield table
+        renamed = [f"{name} is {agent}" for agent, name in self._names.items() if name != agent]
+        yield from (Text(line, style="dim") for line in (note, "; ".join(renamed)) if line)
+
+    def _tabulate(self, narrow: bool = False) -> Table:
+        """Return a table with a column for each agent; in a narrow one p-values stand below their numbers."""
+        summary, groups = self._summary, self._groups
+        table = Table(caption_justify="left")
+        table.add_column("")
+        for group in groups:
+            table.add_column(Text(self._names[group.agent]), justify="right")
+        table.add_row("cells", *(Text(words.say_outcomes(group.outcomes)) for group in groups), style="dim")
+        if any(group.unchanged for group in groups):
+            trials = (Text(words.say_trials(group)) for group in groups)
+            table.add_row("trials", *(_fold(each, ", ") if narrow else each for each in trials), style="dim")
+        if any(group.versions for group in groups):
+            table.add_row("version", *(Text(group.versions, style="yellow") for group in groups))
+        for number in summary.numbers:
+            if any(number.name in group.estimates for group in groups):
+                cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)
+                folded = (_fold(cell, ", (?=p)") for cell in cells) if narrow else cells
+                table.add_row(Text(words.name_number(number, groups[0].scenario)[0]), *folded)
+            if any(number.name in group.completed for group in groups):
+                beside = (_estimate(group.completed.get(number.name), number, group) for group in groups)
+                table.add_row("  of completed trials", *beside, style="dim")
+        if any(group.iqm for group in groups):
+            table.add_row("Interquartile mean", *(_estimate(group.iqm, None, group) for group in groups))
+        return table
+
+    def _transpose(self, numbers: Sequence[Number]) -> Table:
+        """Return a table with a row for each agent, and intervals below the values."""
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("")
+        for number in numbers:
+            title = words.name_number(number, self._groups[0].scenario)[0]
+            table.add_column(fill(title, TITLE_WIDTH), justify="right", no_wrap=True)
+        for group in self._groups:
+            name = Text(self._names[group.agent]).append(f"\n{words.say_outcomes(group.outcomes)}", style="dim")
+            name.append(f"\nversion: {group.versions}" if group.versions else "", style="yellow")
+            cells = (_estimate(group.estimates.get(each.name), each, group) for each in numbers)
+            table.add_row(name, *(_fold(cell, LINES) for cell in cells))
+        return table
 
 
-def _results(summary: Summary, groups: list[AgentResults]) -> Table:
-    table = Table(caption_justify="left")
-    table.add_column("")
-    for group in groups:
-        table.add_column(Text(group.agent), justify="right")
-    table.add_row("cells", *(Text(words.say_outcomes(group.outcomes)) for group in groups), style="dim")
-    if any(group.unchanged for group in groups):
-        table.add_row("trials", *(Text(words.say_trials(group)) for group in groups), style="dim")
-    if any(group.versions for group in groups):
-        table.add_row("version", *(Text(group.versions, style="yellow") for group in groups))
-    for number in summary.numbers:
-        if any(number.name in group.estimates for group in groups):
-            cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)
-            table.add_row(Text(words.name_number(number, groups[0].scenario)[0]), *cells)
-        if any(number.name in group.completed for group in groups):
-            beside = (_estimate(group.completed.get(number.name), number, group) for group in groups)
-            table.add_row("  of completed trials", *beside, style="dim")
-    if any(group.iqm for group in groups):
-        table.add_row("Interquartile mean", *(_estimate(group.iqm, None, group) for group in groups))
-    return table
+def _order_numbers(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
+    """Return the numbers that have a value for some agent, the headlines first."""
+    known = [(each.name, group.estimates.get(each.name)) for each in summary.numbers for group in groups]
+    valued = {name for name, found in known if found is not None and str(found) != NONE}
+    found = [number for number in summary.numbers if number.name in valued]
+    ranks = {name: rank for rank, name in enumerate(FIRST)}
+    return sorted(found, key=lambda number: ranks.get(number.name, len(ranks)))
+
+
+def _fold(text: Text, where: str) -> Text:
+    """Return a text whose parts, separated by what a pattern says, stand in lines of their own."""
+    first, *rest = re.split(where, text.plain)
+    return Text.assemble(text[: len(first)], *(Text(f"\n{part}", style="dim") for part in rest))
 
 
 def _estimate(estimate: Estimate | None, number: Number | None, group: AgentResults) -> Text:
     """Return the estimate, with its own number of trials if needed."""
     if estimate is None:
-        return Text("–", style="dim")
+        return Text(NONE, style="dim")
     n = words.count_trials(estimate, number, group)
     return Text(str(estimate)).append("" if n is None else f" n={n}", style="dim")
 
@@ -168,14 +227,15 @@ def _tasks(results: CurriculumResults) -> Table:
 
 
 def _say_task(estimate: Estimate | None) -> str:
-    return "–" if estimate is None else str(estimate)
+    return NONE if estimate is None else str(estimate)
 
 
-def _comparisons(comparisons: list[Comparison]) -> Table:
+def _comparisons(comparisons: list[Comparison], groups: list[AgentResults]) -> Table:
+    names = words.shorten_agents(group.agent for group in groups)
     table = Table()
     for title in ("first", "second", "difference", "P(first is better)", "p, corrected", "basis"):
         table.add_column(title)
     for one in comparisons:
         figures = str(one.difference), str(one.improvement), words.say_corrected(one), words.describe_basis(one)
-        table.add_row(*map(Text, (one.first, one.second, *figures)))
+        table.add_row(*map(Text, (names[one.first], names[one.second], *figures)))
     return table

@@ -5,6 +5,7 @@ Shared by the terminal and the page.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -134,9 +135,44 @@ def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentRe
     note = _explain_comparisons(pairs)
     if len(pairs) <= MAX_PAIRS:
         return pairs, note
-    best = max(split_controls(groups)[0], key=lambda group: _sum_wins(group.agent, pairs)).agent
+    best = rank_agents(split_controls(groups)[0], comparisons)[0].agent
     left_out = f"Of {len(pairs)} pairs only those with {best} are shown, which does better most often."
     return [one for one in pairs if best in (one.first, one.second)], f"{left_out} {note}"
+
+
+def rank_agents(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> list[AgentResults]:
+    """Return the agents of a scenario, the one first that does better than the others most often."""
+    pairs = [one for one in comparisons if one.scenario == groups[0].scenario]
+    return sorted(groups, key=lambda group: -_sum_wins(group.agent, pairs))
+
+
+def shorten_agents(agents: Iterable[str]) -> dict[str, str]:
+    """Return a short name for each agent that none of the others has.
+
+    `labs/net.py:Net(rate=0.5)` is `Net`, beside another `Net` with other parameters `Net(rate=0.5)`, and beside one of
+    another file `net.py:Net(rate=0.5)`.
+    """
+    forms = {agent: _list_names(agent) for agent in agents}
+    chosen = dict.fromkeys(forms, 0)
+    while True:
+        names = {agent: forms[agent][at] for agent, at in chosen.items()}
+        uses = Counter(names.values())
+        longer = [agent for agent, name in names.items() if uses[name] > 1 and chosen[agent] < len(forms[agent]) - 1]
+        if not longer:
+            return names
+        for agent in longer:
+            chosen[agent] += 1
+
+
+def _list_names(agent: str) -> list[str]:
+    """Return what an agent may be called, the shortest name first and its own last."""
+    place, bracket, parameters = agent.partition("(")
+    if ":" not in place or " " in place:  # a name, or a command line
+        return [agent]
+    kind, _, name = place.rpartition(":")
+    bare = name.rpartition("/")[2]
+    file = kind.rpartition("/")[2]
+    return list(dict.fromkeys([bare, f"{bare}{bracket}{parameters}", f"{file}:{bare}{bracket}{parameters}", agent]))
 
 
 def say_corrected(comparison: Comparison) -> str:
