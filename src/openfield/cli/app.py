@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel
     from rich.console import Console, ConsoleOptions
 
+RARE = "More commands"
+"""The group of commands of which help says only the names, unless all is asked for."""
 GROUPS = {
     "Evaluate": {
         "demo": "See two agents meet a change in every installed domain.",
         "run": "Evaluate agents. The same command again resumes.",
         "resume": "Go on with a run that was stopped.",
-        "slurm": "Play an experiment as a SLURM job array.",
         "serve": "Serve trials to agents in other programs.",
         "play": "Play a domain yourself.",
     },
@@ -35,16 +36,20 @@ GROUPS = {
         "report": "Print the numbers of runs and write the report page.",
         "objectives": "Measure what agents did, without asking for their reward.",
         "score": "Compare detectors of unknown samples, on arrays or score files.",
-        "export": "Write episodes or numbers as a table or in a domain's format.",
+        "export": "Write episodes or numbers as tables, for programs and papers.",
         "verify": "Check every part of a run file and name the damaged ones.",
-        "merge": "Join run files into one.",
     },
     "Find out and prepare": {
-        "list": "List domains, agents, novelties, metrics, settings, options or runs.",
+        "list": "List domains, agents, novelties, settings, runs and more.",
         "doctor": "Say which optional parts are installed, and how to add others.",
         "check": "Check that a domain keeps the rules every domain must keep.",
+    },
+    RARE: {
+        "slurm": "Play an experiment as a SLURM job array.",
+        "merge": "Join run files into one.",
         "import": "Read results that were played elsewhere into a run file.",
         "generate": "Draw trials from a description of the domain, or make more levels.",
+        "completion": "Print what completes commands and options in bash, zsh or fish.",
     },
 }
 """The commands by group, each with what help says about it; its function is in the module of its name."""
@@ -54,6 +59,7 @@ PLACES = {"Look at results": "openfield.cli.results"}
 ELSEWHERE = {
     "objectives": "openfield.cli.objectives:app",
     "list": "openfield.cli.commands.list:list_things",
+    "merge": "openfield.cli.results.merge:merge",
     "import": "openfield.cli.commands.import_results:import_results",
 }
 HELP = {"--help", "-h"}
@@ -180,6 +186,9 @@ class CompactHelp:
 
         entries = [entry for entry in panel.entries if not ALWAYS_THERE & set(entry.names)]
         if not entries or (self._only and not self._help_all and panel.title != self._only):
+            return
+        if panel.title == RARE and not self._help_all:
+            console.print(Text(f"{RARE}: {', '.join(map(label_entry, entries))} ({HELP_ALL})", style="bold"))
             return
         if panel.title == MORE and not self._help_all:
             console.print(Text(f"More options: {HELP_ALL}", style="bold"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.report.export import write_episodes, write_estimates, write_numbers
+    from openfield.report.export.rows import write_episodes, write_estimates, write_numbers
     from openfield.report.film import write_film
     from openfield.report.page import render_page, write_page
     from openfield.report.terminal import render_summary

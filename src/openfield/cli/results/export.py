@@ -9,6 +9,9 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import KindOfFailures, KindOfIntervals, Metrics, Output
 
+SUFFIXES = {"markdown": "md", "latex": "tex"}
+"""The suffixes of files that are not named for their format."""
+
 
 def export(
     runs: list[Path],
@@ -26,7 +29,8 @@ def export(
 
     Args:
         runs: Run files.
-        format_: `csv`, `jsonl`, `parquet`, or a format of the run's domain, such as the logs of birds [csv].
+        format_: `csv`, `jsonl`, `parquet`; `markdown` or `latex` for the results as tables of a paper; or a format of
+            the run's domain, such as the logs of birds [csv].
         output: The file to write [beside the first run file].
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
@@ -39,19 +43,24 @@ def export(
     """
     from openfield.errors import InvalidInput, UnknownName
     from openfield.registry import load
-    from openfield.report.export import FORMATS, write_episodes, write_estimates, write_numbers
+    from openfield.report.export.paper import FORMS, write_tables
+    from openfield.report.export.rows import FORMATS, write_episodes, write_estimates, write_numbers
     from openfield.result import Result
 
     result = Result(runs, baseline)
-    target = output or runs[0].with_suffix(f".{format_}")
+    target = output or runs[0].with_suffix(f".{SUFFIXES.get(format_, format_)}")
     own = {name: place for domain in result.domains.values() for name, place in getattr(domain, "exports", {}).items()}
-    if format_ not in (*FORMATS, *own):
-        raise UnknownName("format", format_, [*FORMATS, *own], label="Known")
+    if format_ not in (*FORMATS, *FORMS, *own):
+        raise UnknownName("format", format_, [*FORMATS, *FORMS, *own], label="Known")
     if format_ in own:
         print(load(own[format_])(runs[0], target, cell))
         return
     if cell is not None:
         raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
+    if format_ in FORMS:
+        summary = result.summary(metric, intervals or "usual", failures)
+        print(f"Scenarios in {target}: {write_tables(target, summary, result.domains, format_):,}")
+        return
     if intervals is not None:
         print(f"{write_estimates(target, result.summary(metric, intervals, failures), format_):,} numbers in {target}")
         return

@@ -57,6 +57,7 @@ class _Bars:
         self._bars: dict[str, TaskID] = {}
         self._done: dict[str, int] = dict.fromkeys(cells, 0)
         self._turns, self._since = 0, time.monotonic()
+        self._means: dict[str, _Mean] = {}
         self._forecast = Forecast(run, len(cells))
         with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
             played = opened.count_episodes()
@@ -81,7 +82,9 @@ class _Bars:
             case Chunk():
                 self._turns += entry.count
             case EpisodeEnd():
-                note = _describe(entry, self._domains[cell.trial.domain])
+                mean = self._means.setdefault(cell.agent, _Mean())
+                mean.add(entry)
+                note = _describe(entry, self._domains[cell.trial.domain], mean)
                 speed = self._turns / max(time.monotonic() - self._since, 1e-3)
                 more = self._count(cell.id, entry.number + 1)
                 self._progress.update(bar, advance=more, note=f"{note}  {speed:,.0f} turns/s")
@@ -99,6 +102,23 @@ class _Bars:
 
     def _total(self, cell: Cell) -> int:
         return sum(phase.episodes for phase in cell.trial.phases) if self._episodes else 1
+
+
+class _Mean:
+    """The mean performance of an agent in the test episodes that were watched."""
+
+    def __init__(self) -> None:
+        self._sum, self._count = 0.0, 0
+
+    def add(self, episode: EpisodeEnd) -> None:
+        """Count an episode, if it is one of the test and has a performance."""
+        if episode.phase == "test" and episode.performance is not None:
+            self._sum += episode.performance
+            self._count += 1
+
+    def __str__(self) -> str:
+        """Return it in words; empty before the first test episode."""
+        return f"mean {self._sum / self._count:.2f}" if self._count else ""
 
 
 class Forecast:
@@ -136,8 +156,9 @@ def _measure(run: Path) -> int:
     return size
 
 
-def _describe(episode: EpisodeEnd, domain: Domain[Any]) -> str:
-    """Return what to show beside the bar when an episode ended."""
+def _describe(episode: EpisodeEnd, domain: Domain[Any], mean: _Mean) -> str:
+    """Return what to show beside the bar when an episode ended: how it went, and how the test goes so far."""
     if isinstance(domain, ShowsProgress):
-        return escape_controls(domain.progress(episode))
-    return "" if episode.performance is None else f"performance {episode.performance:.2f}"
+        return ", ".join(filter(None, (escape_controls(domain.progress(episode)), str(mean))))
+    latest = "" if episode.performance is None else f"performance {episode.performance:.2f}"
+    return str(mean) or latest

@@ -11,7 +11,7 @@ import pytest
 
 import openfield as of
 from openfield.errors import MissingExtra, UnknownName
-from openfield.report.export import FORMATS, Row, list_rows, write_episodes, write_estimates, write_numbers
+from openfield.report.export.rows import FORMATS, Row, list_rows, write_episodes, write_estimates, write_numbers
 from support.records import make_cell, make_run
 
 CELLS = [make_cell([0.25], [None], [0.5], [None, 0.1, 0.9], agent='a,"b"'), *make_run(trials=2)]
