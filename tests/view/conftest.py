@@ -28,10 +28,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a finished run of two agents in six small trials. Not to be written to."""
+    """A folder with two finished runs in six small trials, `maze` and `again`. Not to be written to."""
     folder = tmp_path_factory.mktemp("runs")
     trials = of.trials(MAZE, count=6, training=1, before=3, after=3, unchanged=0)
     of.run(agents=["compass", "random"], trials=trials, journal=folder / "maze.sqlite")
+    of.run(agents=["compass"], trials=trials, journal=folder / "again.sqlite")
     return folder
 
 

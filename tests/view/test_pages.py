@@ -1,17 +1,148 @@
-"""Every page in the browser: light and dark, wide and narrow, without a complaint of the console."""
+"""Every page in the browser: light and dark, wide and narrow, by keys alone, and with links that lead somewhere."""
 
 from __future__ import annotations
 
-import pytest
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+import httpx
+import pytest
+from axe_core_python.sync_playwright import Axe
+
+from openfield.view import ViewServer
+from openfield.view.addresses import agent_address, compare_address, name_run, novelty_address, run_address
 from support.browsers import NARROW, WIDE
 from view.conftest import Visits
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def list_pages(runs: Path) -> list[str]:
+    """Return an address of every kind of page."""
+    key, other = name_run(runs / "maze.sqlite"), name_run(runs / "again.sqlite")
+    return [
+        "/",
+        run_address(key),
+        f"{agent_address(key, 'compass')}?number=after",
+        novelty_address(key, "maze", ["swapped"]),
+        compare_address([key, other]),
+    ]
+
+
+def find_complaints(page: Page, dark: bool) -> list[str]:
+    """Return the serious findings of an accessibility audit; in the dark only contrast can differ."""
+    found = Axe().run(page, options={"runOnly": ["color-contrast"]} if dark else None)["violations"]
+    return [
+        f"{each['id']}: {node['html']}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_open_without_errors(visit: Visits, scheme: str, size: dict[str, int]) -> None:
-    page = visit(color_scheme=scheme, viewport=size).go("/")
-    page.get_by_role("link", name="maze").click()
-    assert page.get_by_role("heading", level=1).inner_text() == "maze"
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+def test_pages_show_themselves_without_errors(visit: Visits, runs: Path, scheme: str, size: dict[str, int]) -> None:
+    visitor = visit(color_scheme=scheme, viewport=size)
+    for path in list_pages(runs):
+        page = visitor.go(path)
+        page.locator(".pending").first.wait_for(state="detached")
+        assert page.get_by_role("heading", level=1).count() == 1, path
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        if size is WIDE:
+            assert find_complaints(page, scheme == "dark") == [], path
+
+
+def test_all_links_lead_somewhere(viewer: ViewServer) -> None:
+    with httpx.Client(base_url=viewer.origin) as client:
+        client.get(viewer.address())
+        waiting, seen = ["/"], {"/"}
+        while waiting:
+            answer = client.get(path := waiting.pop())
+            assert answer.status_code == 200, path
+            if "text/html" in answer.headers["content-type"]:
+                links = {link.replace("&amp;", "&") for link in re.findall(r'(?:href|src)="(/[^"#]*)', answer.text)}
+                fresh = {link for link in links if "/trials/" not in link} - seen
+                seen |= fresh
+                waiting += fresh
+        kinds = {re.sub(r"[^/]*\d[^/]*", "*", urlsplit(path).path) for path in seen}
+    assert {"/", "/runs.json", "/compare", "/runs/*", "/runs/*/agents/compass", "/static/view.css"} <= kinds
+
+
+def test_anchors_of_links_exist(viewer: ViewServer, runs: Path) -> None:
+    with httpx.Client(base_url=viewer.origin, follow_redirects=True) as client:
+        client.get(viewer.address())
+        text = client.get(
+            run_address(name_run(runs / "maze.sqlite")) + ".json"
+        ).text  # the numbers are there from now on
+        text = client.get(run_address(name_run(runs / "maze.sqlite"))).text
+        anchored = sorted(set(re.findall(r'href="(/runs/[^"]*)#([^"]*)"', text)))
+        assert anchored
+        for path, name in anchored:
+            assert f'id="{name}"' in client.get(path.replace("&amp;", "&")).text
+
+
+def test_every_page_has_its_data_as_json(viewer: ViewServer, runs: Path) -> None:
+    with httpx.Client(base_url=viewer.origin) as client:
+        client.get(viewer.address())
+        for path in list_pages(runs):
+            twin = re.search(r'<a href="([^"]*json[^"]*)"', client.get(path).text)
+            assert twin, path
+            answer = client.get(twin[1].replace("&amp;", "&"))
+            assert answer.headers["content-type"] == "application/json"
+            assert answer.json(), path
+        missing = client.get("/runs/nothing.json")
+        assert (missing.status_code, missing.json()["status"]) == (404, 404)
+        assert client.get("/nowhere").status_code == 404
+
+
+def test_everything_can_be_reached_by_keys(visit: Visits) -> None:
+    page = visit().go("/")
+    page.keyboard.press("/")
+    page.keyboard.type("again")
+    page.get_by_text("1 of 2 runs").wait_for()
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.get_by_text("2 runs", exact=True).wait_for()
+    page.keyboard.press("Tab")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys").wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for(state="hidden")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    assert page.locator("input:checked").count() == 2
+    page.keyboard.press("c")
+    page.wait_for_url("**/compare?*")
+    assert page.get_by_role("heading", name="Paired differences").count() == 1
+
+
+def test_curves_tell_their_values(visit: Visits, runs: Path) -> None:
+    page = visit().go(run_address(name_run(runs / "maze.sqlite")))
+    page.locator(".curves").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "at the onset" in page.locator(".tip").inner_text()
+    page.keyboard.press("ArrowRight")
+    tip = page.locator(".tip").inner_text()
+    assert "1 episode after the onset" in tip
+    assert "compass" in tip
+    assert page.locator(".side").first.is_hidden()
+    page.keyboard.press("o")
+    page.locator(".side figure").first.wait_for()
+    page.locator(".side .curves").first.hover()
+    assert "onset" in page.locator(".tip").inner_text()
+
+
+def test_the_theme_is_kept(visit: Visits) -> None:
+    page = visit(color_scheme="light").go("/")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("t")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.reload()
+    assert light != dark == page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -262,6 +262,11 @@ class Run:
         rows = self._rows(queries.PROGRESS, tuple[str, int, int, int, int, float | None], ("superseded", "cancelled"))
         return {agent: AgentProgress(*counts) for agent, *counts in rows}
 
+    def totals(self) -> tuple[int, int]:
+        """Return how many episodes are finished in all attempts, and how many turns they have."""
+        (row,) = self._rows("SELECT count(*), coalesce(sum(turns), 0) FROM episodes", tuple[int, int])
+        return row[0], row[1]
+
     def count_episodes(self) -> dict[tuple[str, int], int]:
         """Return how many finished episodes every attempt has, by cell and attempt."""
         query = "SELECT cell, attempt, count(*) FROM episodes GROUP BY cell, attempt"

@@ -15,6 +15,7 @@ import msgspec
 
 from openfield.errors import InvalidInput, JournalError, NotARun
 from openfield.journal.reader import Run
+from openfield.registry import is_control
 from openfield.runner.provenance import read_provenance
 
 
@@ -24,6 +25,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     domains: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    """Agents beside them that must fail."""
     novelties: tuple[str, ...] = ()
     planned: int = 0
     """How many cells it has."""
@@ -61,11 +64,12 @@ def summarise_run(path: Path) -> RunSummary | None:
         with Run(path) as run:
             facts, counts = run.facts, run.counts()
             told = read_provenance(facts, path)
-            scenarios = run.scenarios()
+            scenarios, agents = run.scenarios(), run.agents
             return RunSummary(
                 run=str(path),
                 domains=tuple(sorted({domain for domain, _ in scenarios})),
-                agents=tuple(run.agents),
+                agents=tuple(agent for agent, source in agents.items() if not is_control(source)),
+                controls=tuple(agent for agent, source in agents.items() if is_control(source)),
                 novelties=tuple(sorted({"+".join(novelty) or "none" for _, novelty in scenarios})),
                 planned=counts.planned,
                 played=counts.played,
@@ -111,5 +115,6 @@ def describe_runs(runs: Sequence[RunSummary]) -> tuple[tuple[str, ...], list[tup
 
 def _describe(run: RunSummary) -> tuple[object, ...]:
     cells = f"{run.played}/{run.planned}{' (playing)' if run.is_live else ''}"
-    words = (", ".join(each) for each in (run.domains, run.agents, run.novelties))
+    agents = (*run.agents, *([f"{len(run.controls)} controls"] if run.controls else []))
+    words = (", ".join(each) for each in (run.domains, agents, run.novelties))
     return run.run, *words, cells, run.started, " ".join(run.tags), run.problem or "; ".join(run.notes)

@@ -38,11 +38,13 @@ from starlette.staticfiles import StaticFiles
 from openfield.view import live
 from openfield.view.access import Access, AccessGuard
 from openfield.view.addresses import TWIN
+from openfield.view.analysis import Analyses
 from openfield.view.library import Library
+from openfield.view.pace import PaceMeter
 from openfield.view.page import render
-from openfield.view.pages import run, runs
+from openfield.view.pages import agent, compare, novelty, run, runs
 
-PAGES: Sequence[BaseRoute] = (*runs.ROUTES, *run.ROUTES, *live.ROUTES)
+PAGES: Sequence[BaseRoute] = (*runs.ROUTES, *run.ROUTES, *agent.ROUTES, *novelty.ROUTES, *compare.ROUTES, *live.ROUTES)
 
 
 def make_app(
@@ -62,7 +64,7 @@ def make_app(
         middleware=[Middleware(AccessGuard, access=access, open_paths=open_paths)],
         exception_handlers={HTTPException: _say_error, Exception: _say_error},
     )
-    app.state.library = library
+    app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
     return app
 
 

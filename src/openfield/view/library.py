@@ -102,6 +102,10 @@ class Library:
                 self._results.popitem(last=False)
         return known[1]
 
+    def sign(self, key: str) -> Signature:
+        """Return what changes when a run file does."""
+        return sign_file(self.find(key))
+
     def paths(self) -> list[Path]:
         """Return the files there are now, of which some may be no runs."""
         return list(find_run_files(place for place in self.places if place.exists()))

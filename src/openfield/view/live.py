@@ -15,8 +15,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from openfield.errors import OpenfieldError
+from openfield.view.analysis import Analyses
 from openfield.view.library import Library, Signature, sign_file
-from openfield.view.page import library_of
+from openfield.view.page import analyses_of, library_of
 
 LOOK_SECONDS = 1.0
 """How often files are looked at."""
@@ -26,17 +27,17 @@ CALM_LOOKS = 15
 
 async def send_events(request: Request) -> Response:
     """Answer with a stream of events that lasts until the browser leaves."""
-    stream = _watch(library_of(request), request.query_params.getlist("run"))
+    stream = _watch(library_of(request), analyses_of(request), request.query_params.getlist("run"))
     return StreamingResponse(stream, media_type="text/event-stream")
 
 
-async def _watch(library: Library, keys: list[str]) -> AsyncIterator[str]:
+async def _watch(library: Library, analyses: Analyses, keys: list[str]) -> AsyncIterator[str]:
     """Yield an event for every change of the files; the first one says that the stream is open."""
-    before, calm = await asyncio.to_thread(_sign, library, keys), 0
-    yield "retry: 1000\nevent: open\ndata: {}\n\n"
+    before, calm = await asyncio.to_thread(_sign, library, analyses, keys), 0
+    yield "retry: 1000\nevent: hello\ndata: {}\n\n"
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        now = await asyncio.to_thread(_sign, library, keys)
+        now = await asyncio.to_thread(_sign, library, analyses, keys)
         calm = calm + 1 if now == before else 0
         if now != before:
             yield "event: change\ndata: {}\n\n"
@@ -45,12 +46,14 @@ async def _watch(library: Library, keys: list[str]) -> AsyncIterator[str]:
         before = now
 
 
-def _sign(library: Library, keys: list[str]) -> list[Signature]:
+def _sign(library: Library, analyses: Analyses, keys: list[str]) -> list[Signature]:
+    """Return what changes when a file is written to, or its analysis is made."""
     try:
-        paths = [library.find(key) for key in keys] if keys else library.paths()
+        if not keys:
+            return [sign_file(path) for path in library.paths()]
+        return [(*library.sign(key), analyses.version(key)) for key in keys]
     except OpenfieldError:
         return []
-    return [sign_file(path) for path in paths]
 
 
 ROUTES = [Route("/events", send_events)]

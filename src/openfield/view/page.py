@@ -18,12 +18,15 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from openfield.errors import InvalidInput, JournalError, OpenfieldError, UnknownName
-from openfield.view import addresses, wording
+from openfield.view import addresses, charts, wording
 from openfield.view.addresses import TWIN
+from openfield.view.analysis import Analyses
 from openfield.view.library import Library
+from openfield.view.pace import PaceMeter
 
 Read = Callable[[Request], Any]
 """Reads the data of a page: a struct or a mapping that becomes JSON as it is. It runs in a thread and may block."""
+DRAWINGS = ("draw_agent", "draw_differences", "draw_estimate", "draw_key", "draw_overlay", "share_range")
 STATUS = {UnknownName: 404, InvalidInput: 400, JournalError: 422}
 """The status of an answer to what cannot be shown."""
 
@@ -53,6 +56,23 @@ def library_of(request: Request) -> Library:
     return found
 
 
+def analyses_of(request: Request) -> Analyses:
+    """Return the analyses of the application that got a request."""
+    found: Analyses = request.app.state.analyses
+    return found
+
+
+def pace_of(request: Request) -> PaceMeter:
+    """Return what measures the pace of runs in the application that got a request."""
+    found: PaceMeter = request.app.state.pace
+    return found
+
+
+def is_twin(request: Request) -> bool:
+    """Return whether JSON was asked for, which waits for all numbers."""
+    return request.url.path.endswith(TWIN)
+
+
 def render(template: str, request: Request, data: Any) -> str:
     """Return a page as HTML."""
     twin = twin_address(request)
@@ -76,6 +96,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {name: getattr(addresses, name) for name in vars(addresses) if name.endswith("_address")}
+    made.globals |= {name: getattr(charts, name) for name in DRAWINGS}
     made.filters |= wording.FILTERS
     return made
 
@@ -96,4 +117,4 @@ async def _answer(request: Request, read: Read, template: str) -> Response:
 def _write(request: Request, template: str, data: Any, status: int) -> Response:
     if template:
         return HTMLResponse(render(template, request, data), status)
-    return Response(msgspec.json.encode(data), status, media_type="application/json")
+    return Response(msgspec.json.encode(data, enc_hook=str), status, media_type="application/json")

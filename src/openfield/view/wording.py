@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from openfield.console import escape_controls
+from openfield.journal.reader import SCORED
+from openfield.metrics.summary import AgentResults
+from openfield.report.words import OUTCOMES, describe_basis, say_corrected, shorten_note
 
 
 def say_number(value: float | None, digits: int = 2) -> str:
@@ -38,10 +42,60 @@ def say_seconds(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def say_sentence(text: str) -> str:
+    """Return a text as a sentence: with a capital and a full stop."""
+    return text and text[0].upper() + text[1:].rstrip(".") + "."
+
+
+def brief(title: str) -> str:
+    """Return the title of a number, short enough for the head of a column."""
+    return BRIEF.get(title, title)
+
+
+def list_kinds(counts: Iterable[Mapping[str, int]]) -> list[str]:
+    """Return all outcomes that occur, the good ones first."""
+    found = {outcome for each in counts for outcome in each}
+    return sorted(found, key=lambda outcome: (outcome not in SCORED, outcome))
+
+
+def kind_of(outcome: str) -> str:
+    """Return whether an outcome is `good`, `failed` or still `open`."""
+    return "good" if outcome in SCORED else "open" if outcome in ("playing", "waiting", "cancelled") else "failed"
+
+
+def say_group(group: AgentResults) -> str:
+    """Return over how many trials the numbers of an agent are."""
+    return say_count(group.trials - group.unchanged or group.trials, "trial")
+
+
+def explain_outcome(outcome: str) -> str:
+    """Return what an outcome means."""
+    return OUTCOMES.get(outcome, outcome.replace("_", " "))
+
+
+BRIEF = {
+    "Performance before the onset": "Before",
+    "Performance in the test": "In the test",
+    "Performance after the onset": "After",
+    "Change at the onset": "Change",
+    "Correct detection": "Noticed",
+    "Delay of detection": "Delay",
+    "Any false alarm": "False alarm",
+}
+"""Short names of the numbers that are shown first."""
 FILTERS: dict[str, Any] = {
-    "number": say_number,
+    "basis": describe_basis,
+    "brief": brief,
+    "corrected": say_corrected,
     "count": say_count,
+    "kind": kind_of,
+    "kinds": list_kinds,
+    "meaning": explain_outcome,
     "moment": say_time,
-    "span": say_seconds,
+    "number": say_number,
     "plain": escape_controls,
+    "sentence": say_sentence,
+    "shorten": shorten_note,
+    "span": say_seconds,
+    "trials": say_group,
 }

@@ -46,7 +46,7 @@ def view(
     Example:
         openfield view runs/
     """
-    from openfield.errors import InvalidInput
+    from openfield.errors import Cancelled, InvalidInput
     from openfield.view import Library, ViewServer, check_view
 
     check_view()
@@ -55,7 +55,10 @@ def view(
         if not place.exists():
             raise InvalidInput(f"There is no run file or folder {place}. Make a run: openfield demo")
     server = ViewServer(Library(places), listen.host, listen.port, listen.token)
-    server.serve(lambda: announce(server, not no_browser))
+    try:
+        server.serve(lambda: announce(server, not no_browser))
+    except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
+        raise SystemExit(Cancelled.exit_status) from None
 
 
 def announce(server: ViewServer, browser: bool, path: str = "/") -> None:

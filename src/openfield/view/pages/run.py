@@ -2,19 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 
-from openfield.view.page import library_of, page
+from openfield.domain import Domain
+from openfield.errors import OpenfieldError
+from openfield.journal.reader import Run
+from openfield.journal.rules import DomainRules, read_rules
+from openfield.metrics.scenario import Scenario
+from openfield.registry import known_domain
+from openfield.report.words import describe_novelty, describe_provenance
+from openfield.result import HIDDEN_FACTS
+from openfield.runner.provenance import read_provenance
+from openfield.runner.sealing import SEED_FACT
+from openfield.view.analysis import Analysis
+from openfield.view.library import RunEntry
+from openfield.view.pace import Pace
+from openfield.view.page import analyses_of, is_twin, library_of, pace_of, page
+
+MAX_COMMANDS = 20
+"""How many commands a page tells of, the latest ones."""
 
 
-def read_run(request: Request) -> dict[str, Any]:
+class Asked(msgspec.Struct, frozen=True):
+    """What a run asks: how agents do when this changes in this domain."""
+
+    domain: str
+    title: str
+    novelty: tuple[str, ...]
+    change: str
+
+
+class RunPage(msgspec.Struct, frozen=True):
+    """What the page of a run shows."""
+
+    run: RunEntry
+    asked: list[Asked]
+    pace: Pace
+    analysis: Analysis | None
+    """None while it is being made."""
+    provenance: list[dict[str, str]]
+    facts: dict[str, str]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of its cells are over."""
+        return self.run.summary.played >= self.run.summary.planned
+
+    @property
+    def matrix(self) -> list[str]:
+        """The agents that a matrix of agents and novelties shows: those that are no controls."""
+        if self.analysis is None:
+            return []
+        groups = (group for each in self.analysis.scenarios for group in each.groups)
+        return sorted({group.agent for group in groups})
+
+
+def read_run(request: Request) -> RunPage:
     """Return what the page of a run shows."""
-    entry = library_of(request).entry(request.path_params["run"])
-    result = library_of(request).result(entry.key)
-    cells = [{"id": cell.id, "agent": cell.agent, "outcome": cell.outcome} for cell in result.cells]
-    return {"run": entry, "cells": cells}
+    library, key = library_of(request), request.path_params["run"]
+    entry = library.entry(key)
+    with library.open(key) as run:
+        facts, asked = run.facts, list_asked(run)
+        pace = pace_of(request).read(key, run, entry.summary.is_live)
+    analyses = analyses_of(request)
+    analysis = analyses.get(key, None) if is_twin(request) else analyses.get(key)
+    told = [describe_provenance(each) for each in read_provenance(facts, entry.path)[-MAX_COMMANDS:]]
+    hidden = (*HIDDEN_FACTS, SEED_FACT) if entry.summary.played < entry.summary.planned else HIDDEN_FACTS
+    shown = {name: text for name, text in facts.items() if not name.startswith(hidden)}
+    return RunPage(entry, asked, pace, analysis, told[::-1], shown)
+
+
+def list_asked(run: Run) -> list[Asked]:
+    """Return what a run asks, in words where its domains are at hand; the file's own words need no domain."""
+    facts = run.facts
+    found = sorted(run.scenarios())
+    return [Asked(domain, *_describe(facts, domain, novelty)) for domain, novelty in found]
+
+
+def _describe(facts: dict[str, str], domain: str, novelty: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
+    try:
+        known: Domain[Any] | DomainRules = known_domain(domain, facts.get(f"domain {domain}", ""))
+    except OpenfieldError:
+        known = read_rules(facts, domain)
+    words = describe_novelty(Scenario(domain, tuple(novelty), False, ""), {domain: known})
+    return known.title, tuple(novelty), words
 
 
 ROUTES = page("/runs/{run}", "run.html", read_run)

@@ -1,6 +1,7 @@
 // Keep a page up to date: when the server says that a run has changed, fetch the page again and put in what differs.
 // Only texts and attributes that differ are touched, so nothing flickers, and what a reader opened stays open.
-const WAIT_SHARE = 10; // a page is asked for again at most a tenth of the time
+const WAIT_SHARE = 4; // a page is asked for again at most a fifth of the time
+const WAIT_LEAST = 500; // milliseconds
 const KEPT = new Set(["open", "data-kept"]);
 
 /** Follow the events that the body names, if it names any. */
@@ -21,10 +22,14 @@ export function follow() {
     setTimeout(() => {
       busy = false;
       if (again) { again = false; update(); }
-    }, Math.max(500, (performance.now() - began) * WAIT_SHARE));
+    }, document.querySelector(".pending") ? 0 : Math.max(WAIT_LEAST, (performance.now() - began) * WAIT_SHARE));
   };
   let opened = false;
-  stream.addEventListener("open", () => { say(""); if (opened) update(); opened = true; });
+  stream.addEventListener("open", () => {
+    say("");
+    if (opened || document.querySelector(".pending")) update(); // what came before the stream was open
+    opened = true;
+  });
   stream.addEventListener("change", update);
   stream.addEventListener("error", () => say("The server has stopped. Start it again: openfield view"));
 }

@@ -1,0 +1,349 @@
+"""The numbers and curves of a run, computed in the background and kept until the file changes.
+
+Between `result` and the pages. A page must come at once, also of a run with a million turns, and a run that is being
+played must not be slowed down by those who watch it: so a page waits a moment, takes what is there, and is told by an
+event when there is more (`live.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+
+from openfield.errors import InvalidInput, OpenfieldError, describe_error
+from openfield.journal.reader import CellRecord
+from openfield.metrics.comparison import Comparison
+from openfield.metrics.metric import Number
+from openfield.metrics.performance import mean, performances, pick_after, split_periods
+from openfield.metrics.scenario import Scenario, group_cells, scenario_of
+from openfield.metrics.stats import Estimate
+from openfield.metrics.summary import AgentResults, Failure, Summary, count_outcomes
+from openfield.report.chart import Curve, average, pick_evenly, trace_all
+from openfield.report.words import (
+    count_failed,
+    describe_novelty,
+    describe_onset,
+    describe_terms,
+    explain_reading,
+    name_number,
+    pick_comparisons,
+    title_domain,
+)
+from openfield.result import Result
+from openfield.view.addresses import name_novelty
+from openfield.view.library import Library, Signature
+
+HEADLINE = ("before", "after", "correct", "delay", "alarmed")
+"""The numbers that are shown first, as far as they are defined."""
+MAX_SHARE = 0.05
+"""The share of time that is spent on a run that goes on."""
+WAIT_SECONDS = 0.12
+"""How long a page waits for numbers that are not there yet."""
+MAX_KEPT = 8
+"""How many analyses are kept."""
+MAX_SINGLES = 24
+"""How many single trials of an agent are drawn."""
+
+
+class SingleCurve(msgspec.Struct, frozen=True):
+    """A trial that an agent played, episode by episode."""
+
+    cell: str
+    points: Curve
+
+
+class AgentCurves(msgspec.Struct, frozen=True):
+    """The trials of an agent in a scenario, counted from the onset: their mean, and some of them one by one."""
+
+    agent: str
+    control: bool
+    trials: int
+    mean: Curve
+    singles: list[SingleCurve]
+    onset: bool
+    """Whether the world changes in them."""
+
+
+class ScenarioAnalysis(msgspec.Struct, frozen=True):
+    """What came of one scenario: a domain, what changes in it, and its terms."""
+
+    id: str
+    """Names it on a page."""
+    novelty: str
+    """What its novelty is called in addresses."""
+    scenario: Scenario
+    title: str
+    change: str
+    """What changes, in words."""
+    terms: list[str]
+    groups: list[AgentResults]
+    """The agents, the best first."""
+    controls: list[AgentResults]
+    curves: list[AgentCurves]
+    """In the same order, controls last."""
+    comparisons: list[Comparison]
+    note: str
+    """How the comparisons are read."""
+    numbers: list[Number]
+    """The numbers that are defined, in the words of this scenario."""
+
+    @property
+    def headline(self) -> list[Number]:
+        """The numbers that are shown first."""
+        known = {number.name: number for number in self.numbers}
+        return [known[name] for name in HEADLINE if name in known] or self.numbers[:4]
+
+    @property
+    def has_onset(self) -> bool:
+        """Whether the world changes in it."""
+        return any(each.onset for each in self.curves)
+
+
+class TrialScore(msgspec.Struct, frozen=True):
+    """What came of one trial that an agent played."""
+
+    cell: str
+    agent: str
+    trial: str
+    repeat: int
+    scenario: str
+    outcome: str
+    note: str
+    episodes: int
+    turns: int
+    seconds: float
+    onset: int | None
+    """The test episode in which the world changed, counted from 0."""
+    noticed: int | None
+    """Episodes from the onset to the first detection."""
+    alarms: int
+    """Detections in the test before the onset."""
+    before: float | None
+    after: float | None
+    """Mean performances in the test."""
+    unchanged: bool
+    """Whether it is a twin in which nothing changes."""
+    control: bool
+
+
+class Analysis(msgspec.Struct, frozen=True):
+    """All numbers and curves of a run, or of several."""
+
+    scenarios: list[ScenarioAnalysis]
+    outcomes: dict[str, dict[str, int]]
+    """Agent -> outcome -> number of cells."""
+    failures: tuple[Failure, ...]
+    failed: int
+    """How many cells of agents that are no controls were not played to their end."""
+    trials: list[TrialScore]
+    episodes: int
+    turns: int
+    cautions: list[str]
+    reading: str
+    """How numbers are read."""
+
+    def find(self, scenario: str) -> ScenarioAnalysis | None:
+        """Return a scenario by its id."""
+        return next((each for each in self.scenarios if each.id == scenario), None)
+
+
+def analyse(result: Result) -> Analysis:
+    """Compute the numbers and curves of a result."""
+    cells = result.counted()
+    summary = result.summary()
+    members = group_cells(cells)
+    outcomes = {agent: count_outcomes(c for c in cells if c.agent == agent) for agent in _list_agents(cells)}
+    return Analysis(
+        scenarios=list(_analyse_scenarios(summary, members, result)),
+        outcomes=outcomes,
+        failures=summary.failures,
+        failed=count_failed({name: count for name, count in summary.outcomes.items() if name != "unfinished"}),
+        trials=[_score(cell) for cell in cells],
+        episodes=sum(len(cell.episodes) for cell in result.cells),
+        turns=sum(cell.steps for cell in result.cells),
+        cautions=result.cautions,
+        reading=explain_reading(summary),
+    )
+
+
+def name_scenario(scenario: Scenario) -> str:
+    """Return what a scenario is called on a page: some digits of a hash."""
+    return f"s{hashlib.sha256(msgspec.json.encode(scenario)).hexdigest()[:8]}"
+
+
+def _list_agents(cells: Iterable[CellRecord]) -> list[str]:
+    agents = {cell.agent: cell.control for cell in cells}
+    return sorted(agents, key=lambda agent: (agents[agent], agent))
+
+
+def _analyse_scenarios(
+    summary: Summary, members: Mapping[tuple[Scenario, str], Sequence[CellRecord]], result: Result
+) -> Iterator[ScenarioAnalysis]:
+    for scenario, found in groupby(summary.groups, key=lambda group: group.scenario):
+        groups = sorted(found, key=_rank)
+        shown = [number for number in summary.numbers if any(number.name in group.estimates for group in groups)]
+        comparisons, note = pick_comparisons(summary.comparisons, groups)
+        traced = [trace_agent(group.agent, members[scenario, group.agent]) for group in groups]
+        yield ScenarioAnalysis(
+            id=name_scenario(scenario),
+            novelty=name_novelty(scenario.domain, scenario.novelty),
+            scenario=scenario,
+            title=title_domain(scenario, result.domains),
+            change=describe_novelty(scenario, result.domains),
+            terms=[text for text in (describe_terms(scenario), describe_onset(groups)) if text],
+            groups=[group for group in groups if not group.control],
+            controls=[group for group in groups if group.control],
+            curves=[each for each in traced if each is not None],
+            comparisons=comparisons,
+            note=note,
+            numbers=[_rename(number, scenario) for number in shown],
+        )
+
+
+def _rank(group: AgentResults) -> tuple[bool, float, str]:
+    """Put agents in order: controls last, the best after the onset first."""
+    best = group.estimates.get("after") or group.estimates.get("before")
+    value = -1.0 if best is None or best.mean is None else best.mean
+    return group.control, -value, group.agent
+
+
+def _rename(number: Number, scenario: Scenario) -> Number:
+    title, note = name_number(number, scenario)
+    return number if title == number.title else msgspec.structs.replace(number, title=title, note=note)
+
+
+def trace_agent(agent: str, cells: Sequence[CellRecord]) -> AgentCurves | None:
+    """Return the curves of the cells of an agent in a scenario; trials that do not change are left out if some do."""
+    played = [cell for cell in cells if cell.episodes]
+    changed = [cell for cell in played if any(episode.novel for episode in cell.episodes)]
+    chosen = changed or played
+    if not chosen:
+        return None
+    curves = trace_all(chosen)
+    singles = [SingleCurve(cell.id, curve) for cell, curve in zip(chosen, curves, strict=True)]
+    control = all(cell.control for cell in chosen)
+    return AgentCurves(agent, control, len(chosen), average(curves), pick_evenly(singles, MAX_SINGLES), bool(changed))
+
+
+def _score(cell: CellRecord) -> TrialScore:
+    periods = split_periods(cell)
+    noticed = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
+    return TrialScore(
+        cell=cell.id,
+        agent=cell.agent,
+        trial=cell.trial.id,
+        repeat=cell.repeat,
+        scenario=name_scenario(scenario_of(cell)),
+        outcome=cell.outcome or ("playing" if cell.attempt else "waiting"),
+        note=cell.note,
+        episodes=sum(not episode.failed for episode in cell.episodes),
+        turns=cell.steps,
+        seconds=cell.seconds,
+        onset=len(periods.before) if periods.after else None,
+        noticed=noticed,
+        alarms=sum(episode.detected for episode in periods.before),
+        before=mean(performances(periods.before)),
+        after=mean(performances(pick_after(cell))) if periods.after else None,
+        unchanged=cell.trial.is_unchanged_twin,
+        control=cell.control,
+    )
+
+
+def value_of(estimates: Mapping[str, Estimate], name: str) -> float | None:
+    """Return the value of a number, if there is one."""
+    found = estimates.get(name)
+    return None if found is None else found.mean
+
+
+class _Job:
+    """The analysis of one run: the latest there is, and whether a newer one is being made."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.signature: Signature | None = None
+        self.analysis: Analysis | OpenfieldError | None = None
+        self.busy = False
+        self.rest_until = 0.0
+        self.version = 0
+
+
+class Analyses:
+    """Analyses of the runs of a library, made by one thread each and kept."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._jobs: OrderedDict[str, _Job] = OrderedDict()
+        self._values: dict[str, tuple[Signature, dict[str, dict[str, float | None]]]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str, wait: float | None = WAIT_SECONDS) -> Analysis | None:
+        """Return the analysis of a run: of the file as it is, an earlier one, or None if there is none yet.
+
+        Args:
+            key: The key of the run.
+            wait: How many seconds to wait for one of the file as it is; None waits until it is there.
+
+        Raises:
+            OpenfieldError: The run cannot be read.
+        """
+        job = self._begin(key, forced=wait is None)
+        job.done.wait(wait)
+        if isinstance(job.analysis, OpenfieldError):
+            raise job.analysis
+        return job.analysis
+
+    def values(self, key: str) -> dict[str, dict[str, float | None]]:
+        """Return the numbers of every cell that counts, by cell."""
+        signature = self._library.sign(key)
+        known = self._values.get(key)
+        if known is None or known[0] != signature:
+            found = {cell.id: numbers for cell, numbers in self._library.result(key).numbers()}
+            self._values[key] = known = (signature, found)
+            while len(self._values) > MAX_KEPT:
+                self._values.pop(next(iter(self._values)))
+        return known[1]
+
+    def version(self, key: str) -> int:
+        """Return how many analyses of a run were made; it changes when there is a new one."""
+        job = self._jobs.get(key)
+        return 0 if job is None else job.version
+
+    def is_current(self, key: str) -> bool:
+        """Return whether the latest analysis of a run is of the file as it is."""
+        job = self._jobs.get(key)
+        return job is not None and job.signature == self._library.sign(key)
+
+    def _begin(self, key: str, forced: bool) -> _Job:
+        """Start a new analysis if the file has changed, unless one is being made or it is too soon."""
+        signature = self._library.sign(key)
+        with self._lock:
+            job = self._jobs.setdefault(key, _Job())
+            self._jobs.move_to_end(key)
+            while len(self._jobs) > MAX_KEPT:
+                self._jobs.popitem(last=False)
+            soon = not forced and time.monotonic() < job.rest_until
+            if not job.busy and job.signature != signature and not soon:
+                job.busy = True
+                job.done.clear()
+                threading.Thread(target=self._work, args=(key, job, signature), daemon=True).start()
+        return job
+
+    def _work(self, key: str, job: _Job, signature: Signature) -> None:
+        began = time.monotonic()
+        try:
+            job.analysis = analyse(self._library.result(key))
+        except OpenfieldError as error:
+            job.analysis = error
+        except Exception as error:  # a file can hold anything; without an answer its pages would wait for ever
+            job.analysis = InvalidInput(f"The numbers of {key} cannot be computed: {describe_error(error)}.")
+        job.signature = signature
+        job.rest_until = time.monotonic() + (time.monotonic() - began) / MAX_SHARE
+        job.version += 1
+        job.busy = False
+        job.done.set()

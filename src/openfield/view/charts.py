@@ -1,0 +1,254 @@
+"""Drawings of the viewer as SVG: curves around the onset, intervals, and differences.
+
+Made from the values that pages have anyway. Colours and lines are classes of the style sheet. A drawing of curves
+carries its values in `data-curves`, from which `static/charts.js` shows those under the pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+from markupsafe import Markup, escape
+
+from openfield.metrics.stats import Bounds, Estimate, two_sided
+from openfield.report.chart import Curve, Frame, Point, draw_line, pick_evenly
+from openfield.view.analysis import AgentCurves
+
+MAX_OVERLAID = 6
+"""How many agents one drawing shows; their lines differ in so many ways."""
+MAX_FAINT = 12
+"""How many single trials of an agent stand behind the means of several agents."""
+MAX_MARGIN = 210
+"""The most room for names beside the lines, in units of the drawing."""
+MAX_NAME = 24
+LABEL_GAP = 15
+"""The least distance of two labels, in units of the drawing."""
+
+
+def draw_overlay(curves: Sequence[AgentCurves], label: str) -> Markup:
+    """Draw the agents of a scenario in one drawing: performance above, belief below, both from the onset."""
+    shown = [each for each in curves if each.mean][:MAX_OVERLAID]
+    if not shown:
+        return Markup("")
+    first, last = _range(shown)
+    margin = min(MAX_MARGIN, 24 + 8 * max(len(each.agent) for each in shown))
+    frames = [Frame(first, last, 720, 178, 30, margin, 22, 8), Frame(first, last, 720, 130, 30, margin, 22, 22)]
+    told = any(point.belief is not None for each in shown for point in each.mean)
+    onset = any(each.onset for each in shown)
+    body = _draw_panel(frames[0], shown, "performance", onset, ticks=not told)
+    height = frames[0].height + (frames[1].height if told else 14)
+    if told:
+        lower = _draw_panel(frames[1], shown, "belief", onset, ticks=True)
+        body += f'<g transform="translate(0 {frames[0].height})">{lower}</g>'
+    return _wrap(body, frames[0], height, label, shown)
+
+
+def draw_agent(curves: AgentCurves, bounds: tuple[int, int] | None = None, label: str = "") -> Markup:
+    """Draw one agent: its single trials, and the means of performance and belief.
+
+    Args:
+        curves: The trials of the agent.
+        bounds: The first and last episode, where several drawings share them.
+        label: What is drawn.
+    """
+    first, last = bounds or _range([curves])
+    frame = Frame(first, last, 420, 200, 30, 14, 22, 22)
+    faint = "".join(_draw_single(frame, each.cell, each.points) for each in curves.singles)
+    lines = draw_line("b", frame, _values(curves.mean, "belief")) + draw_line(
+        "p", frame, _values(curves.mean, "performance")
+    )
+    body = _draw_ground(frame, curves.onset, True) + faint + lines
+    return _wrap(body, frame, frame.height, label or curves.agent, [curves])
+
+
+def share_range(curves: Sequence[AgentCurves]) -> tuple[int, int]:
+    """Return the episodes that drawings side by side have in common."""
+    return _range(curves)
+
+
+def draw_estimate(estimate: Estimate, bounds: Bounds | None, kind: str = "p") -> Markup:
+    """Draw an estimate as a dot on the range of its number, with its interval as a bar.
+
+    Args:
+        estimate: The estimate.
+        bounds: The range; without one nothing is drawn.
+        kind: `p` for performance, `b` for belief.
+    """
+    limits = two_sided(bounds)
+    if estimate.mean is None or limits is None:
+        return Markup("")
+    low, high = limits
+    x, a, b = (_place(_or(v, estimate.mean), low, high) for v in (estimate.mean, estimate.low, estimate.high))
+    zero = f'<path class="zero" d="M{_place(0, low, high)} 1v12"/>' if low < 0 < high else ""
+    bar = f'<rect x="{a}" y="4.5" width="{max(0.5, round(b - a, 1))}" height="5" rx="1"/>' if b > a else ""
+    return Markup(  # noqa: S704 - only numbers
+        f'<svg class="estimate {kind}" viewBox="0 0 104 14" aria-hidden="true">'
+        f'<path class="axis" d="M2 7h100"/>{zero}{bar}<circle cx="{x}" cy="7" r="3"/></svg>'
+    )
+
+
+def draw_differences(values: Iterable[float], estimate: Estimate) -> Markup:
+    """Draw paired differences as dots from -1 to 1, with their mean and its interval below."""
+    dots = sorted(values)
+    heights: dict[int, int] = {}
+    marks = []
+    for value in dots:
+        x = round(_spread(value))
+        level = heights[x // 5] = heights.get(x // 5, -1) + 1
+        marks.append(f'<circle class="dot" cx="{x}" cy="{max(6, 40 - 5 * level)}" r="2.6"/>')
+    body = '<path class="axis" d="M10 46H310"/><path class="zero" d="M160 2V62"/>' + "".join(marks)
+    if estimate.mean is not None:
+        middle = round(_spread(estimate.mean), 1)
+        if estimate.low is not None and estimate.high is not None:
+            a, b = round(_spread(estimate.low), 1), round(_spread(estimate.high), 1)
+            body += f'<rect class="bar" x="{a}" y="52" width="{max(1, round(b - a, 1))}" height="6" rx="1"/>'
+        body += f'<circle class="middle" cx="{middle}" cy="55" r="3.5"/>'
+    ends = '<text x="10" y="60" class="t">−1</text><text x="310" y="60" class="t e">+1</text>'
+    text = f"{len(dots)} paired differences"
+    return Markup(  # noqa: S704 - only numbers
+        f'<svg class="differences" viewBox="0 0 320 64" role="img"><title>{text}</title>{body}{ends}</svg>'
+    )
+
+
+def draw_key(kind: str) -> Markup:
+    """Draw a sample of a line for a key."""
+    return Markup(  # noqa: S704 - `kind` is ours
+        f'<svg class="sample" viewBox="0 0 30 10" aria-hidden="true"><path class="{kind}" d="M1 5h28"/></svg>'
+    )
+
+
+def _range(curves: Sequence[AgentCurves]) -> tuple[int, int]:
+    ats = [point.at for each in curves for point in each.mean] or [0]
+    return min(ats), max(ats)
+
+
+def _draw_panel(frame: Frame, shown: Sequence[AgentCurves], what: str, onset: bool, ticks: bool) -> str:
+    """Draw one quantity of all agents, each line with its name at the end."""
+    kind, lines, ends = what[0], "", []
+    for slot, each in enumerate(shown):
+        faint = ""
+        if what == "performance" and len(shown) <= 3:
+            chosen = pick_evenly(each.singles, MAX_FAINT)
+            faint = "".join(_draw_single(frame, single.cell, single.points) for single in chosen)
+        values = _values(each.mean, what)
+        known = [(at, value) for at, value in values if value is not None]
+        if known:
+            ends.append((frame.y(known[-1][1]), slot, each.agent))
+            line = draw_line(f"{kind} slot{slot}", frame, values)
+            lines += f'<g class="agent" data-agent="{escape(each.agent)}">{faint}{line}</g>'
+    name = f'<text class="quantity {kind}" x="{frame.left}" y="{frame.top - 8}">{what}</text>'
+    return (
+        _draw_ground(frame, onset, ticks, named=what == "performance") + lines + _label_ends(frame, ends, kind) + name
+    )
+
+
+def _draw_ground(frame: Frame, onset: bool, ticks: bool, named: bool = True) -> str:
+    """Draw the grid, the stretch after the onset, and the axis of episodes.
+
+    Args:
+        frame: Where.
+        onset: Whether there is an onset.
+        ticks: Whether the axis has numbers.
+        named: Whether the onset has its name; else its line goes on from a panel above.
+    """
+    right, top, bottom = frame.x(frame.last), frame.y(1), frame.y(0)
+    grid = "".join(
+        f'<path class="g" d="M{frame.left} {frame.y(value)}H{right}"/>'
+        f'<text class="t e" x="{frame.left - 6}" y="{frame.y(value) + 4.5}">{text}</text>'
+        for value, text in ((0.0, "0"), (0.5, ".5"), (1.0, "1"))
+    )
+    band = line = ""
+    if onset:
+        x = frame.x(0)
+        band = f'<path class="a" d="M{x} {top}H{right}V{bottom}H{x}z"/>'
+        line = (
+            f'<path class="o" d="M{x} {top - (6 if named else frame.top)}V{bottom + (4 if ticks else frame.bottom)}"/>'
+        )
+        line += f'<text class="t m" x="{x}" y="{top - 9}">onset</text>' if named else ""
+    return band + grid + line + (_draw_ticks(frame, onset) if ticks else "")
+
+
+def _draw_ticks(frame: Frame, onset: bool) -> str:
+    span = max(1, frame.last - frame.first)
+    step = next(size for size in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9) if span / size <= 8)
+    ats = [at for at in range(frame.first, frame.last + 1) if at % step == 0]
+    return "".join(
+        f'<text class="t m" x="{frame.x(at)}" y="{frame.height - 4}">{_sign(at) if onset else at}</text>' for at in ats
+    )
+
+
+def _sign(at: int) -> str:
+    return f"+{at}" if at > 0 else str(at).replace("-", "−")
+
+
+def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str]], kind: str) -> str:
+    """Write the names of lines beside their ends, pushed apart, each joined to its end by a hairline."""
+    placed: list[list[float]] = [[y, y] for y, _, _ in sorted(ends)]
+    for above, below in pairwise(placed):
+        below[1] = max(below[1], above[1] + LABEL_GAP)
+    over = placed[-1][1] - frame.height + 4 if placed else 0.0
+    for each in reversed(placed):
+        each[1] -= max(0.0, over)
+        over = max(0.0, over - 2)
+    x = frame.x(frame.last)
+    drawn = ""
+    for (y, at), (_, slot, agent) in zip(placed, sorted(ends), strict=True):
+        name = agent if len(agent) <= MAX_NAME else agent[: MAX_NAME - 1] + "…"
+        drawn += (
+            f'<path class="lead" d="M{x + 2} {y:.0f}L{x + 9} {at:.0f}"/>'
+            f'<text class="t name {kind} slot{slot}" data-agent="{escape(agent)}" x="{x + 12}" y="{at + 4.5:.1f}">'
+            f"{escape(name)}</text>"
+        )
+    return drawn
+
+
+def _draw_single(frame: Frame, cell: str, curve: Curve) -> str:
+    inside = [point for point in curve if frame.first <= point.at <= frame.last]
+    return draw_line("f", frame, _values(inside, "performance")).replace(
+        "<path", f'<path data-cell="{escape(cell)}"', 1
+    )
+
+
+def _values(curve: Iterable[Point], what: str) -> list[tuple[float, float | None]]:
+    return [(point.at, getattr(point, what)) for point in curve]
+
+
+def _wrap(body: str, frame: Frame, height: int, label: str, shown: Sequence[AgentCurves]) -> Markup:
+    """Return a drawing with its name and its values."""
+    values = {
+        "left": frame.x(frame.first),
+        "right": frame.x(frame.last),
+        "first": frame.first,
+        "last": frame.last,
+        "onset": any(each.onset for each in shown),
+        "agents": [
+            {
+                "name": each.agent,
+                "points": [[p.at, _short(p.performance), _short(p.belief)] for p in each.mean],
+            }
+            for each in shown
+        ],
+    }
+    data = escape(msgspec.json.encode(values).decode())
+    return Markup(  # noqa: S704 - names were escaped where they were put in
+        f'<svg class="curves" viewBox="0 0 {frame.width} {height}" role="img" tabindex="0" data-curves="{data}">'
+        f"<title>{escape(label)}</title>{body}</svg>"
+    )
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _place(value: float, low: float, high: float) -> float:
+    return round(2 + 100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
+
+
+def _spread(value: float) -> float:
+    return 160 + 150 * min(1.0, max(-1.0, value))
+
+
+def _or(value: float | None, other: float) -> float:
+    return other if value is None else value

@@ -1,0 +1,83 @@
+"""An agent in a run: its numbers in every scenario, and the trials that they were made of."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+
+from openfield.errors import UnknownName
+from openfield.metrics.metric import Number
+from openfield.view.addresses import read_name
+from openfield.view.analysis import ScenarioAnalysis, TrialScore
+from openfield.view.library import RunEntry
+from openfield.view.page import analyses_of, library_of, page
+
+MAX_TRIALS = 500
+"""How many trials of a scenario a page lists."""
+
+
+class AgentScenario(msgspec.Struct, frozen=True):
+    """An agent in one scenario."""
+
+    scenario: ScenarioAnalysis
+    """With this agent alone."""
+    number: Number | None
+    """The number that is shown trial by trial."""
+    values: dict[str, float | None]
+    """Its values, by cell."""
+    trials: list[TrialScore]
+    left_out: int
+    """How many trials are not listed."""
+
+
+class AgentPage(msgspec.Struct, frozen=True):
+    """What the page of an agent shows."""
+
+    run: RunEntry
+    agent: str
+    source: str | None
+    control: bool
+    scenarios: list[AgentScenario]
+
+
+def read_agent(request: Request) -> AgentPage:
+    """Return what the page of an agent shows; `number` in the query chooses the number shown trial by trial."""
+    library, key = library_of(request), request.path_params["run"]
+    agent, wanted = read_name(request.path_params["agent"]), request.query_params.get("number", "")
+    entry = library.entry(key)
+    analysis = analyses_of(request).get(key, None)
+    if analysis is None or agent not in analysis.outcomes:
+        raise UnknownName("agent", agent, analysis.outcomes if analysis else (), label="In this run")
+    values = analyses_of(request).values(key)
+    scenarios = []
+    for each in analysis.scenarios:
+        trials = [trial for trial in analysis.trials if trial.scenario == each.id and trial.agent == agent]
+        if trials:
+            numbers = [number for number in each.numbers if not number.pooled]
+            number = next((number for number in numbers if number.name == wanted), None)
+            found = {trial.cell: values.get(trial.cell, {}).get(number.name) for trial in trials} if number else {}
+            shown = sorted(trials, key=_urgency)[:MAX_TRIALS]
+            scenarios.append(AgentScenario(_only(each, agent), number, found, shown, len(trials) - len(shown)))
+    with library.open(key) as run:
+        source = run.agents.get(agent)
+    control = any(trial.control for trial in analysis.trials if trial.agent == agent)
+    return AgentPage(entry, agent, source, control, scenarios)
+
+
+def _urgency(trial: TrialScore) -> tuple[bool, bool, str]:
+    """Put trials in order: what failed first, then those that change."""
+    return trial.outcome in ("done", "truncated", "playing", "waiting"), trial.unchanged, trial.trial
+
+
+def _only(scenario: ScenarioAnalysis, agent: str) -> ScenarioAnalysis:
+    """Return a scenario with one of its agents."""
+    return msgspec.structs.replace(
+        scenario,
+        groups=[group for group in (*scenario.groups, *scenario.controls) if group.agent == agent],
+        controls=[],
+        curves=[curve for curve in scenario.curves if curve.agent == agent],
+        comparisons=[one for one in scenario.comparisons if agent in (one.first, one.second)],
+    )
+
+
+ROUTES = page("/runs/{run}/agents/{agent}", "agent.html", read_agent)
