@@ -58,7 +58,7 @@ class CompareScenario(msgspec.Struct, frozen=True):
     pairs: list[PairedComparison]
 
 
-class Difference(msgspec.Struct, frozen=True):
+class RunDifference(msgspec.Struct, frozen=True):
     """Something that runs do not have in common."""
 
     title: str
@@ -74,7 +74,7 @@ class ComparePage(msgspec.Struct, frozen=True):
     """Further runs that can be added."""
     agents: list[ComparedAgent]
     scenarios: list[CompareScenario]
-    differences: list[Difference]
+    differences: list[RunDifference]
     same: int
     """How many things were compared and are the same."""
 
@@ -105,7 +105,7 @@ def read_comparison(request: Request) -> ComparePage:
     facts = [dict(_list_facts(library.result(key))) for key in keys]
     shared = Counter(title for each in facts for title in each)
     titles = [title for title in shared if shared[title] > 1 or not title.startswith("Agent ")]
-    rows = [Difference(title, [each.get(title, "") for each in facts]) for title in titles]
+    rows = [RunDifference(title, [each.get(title, "") for each in facts]) for title in titles]
     differing = [row for row in rows if len(set(row.values)) > 1]
     return ComparePage(runs, others, agents, scenarios, differing, len(rows) - len(differing))
 

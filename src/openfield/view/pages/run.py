@@ -27,7 +27,7 @@ MAX_COMMANDS = 20
 """How many commands a page tells of, the latest ones."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ScenarioAsked(msgspec.Struct, frozen=True):
     """What a run asks: how agents do when this changes in this domain."""
 
     domain: str
@@ -40,7 +40,7 @@ class RunPage(msgspec.Struct, frozen=True):
     """What the page of a run shows."""
 
     run: RunEntry
-    asked: list[Asked]
+    asked: list[ScenarioAsked]
     pace: Pace
     analysis: Analysis | None
     """None while it is being made."""
@@ -76,11 +76,11 @@ def read_run(request: Request) -> RunPage:
     return RunPage(entry, asked, pace, analysis, told[::-1], shown)
 
 
-def list_asked(run: Run) -> list[Asked]:
+def list_asked(run: Run) -> list[ScenarioAsked]:
     """Return what a run asks, in words where its domains are at hand; the file's own words need no domain."""
     facts = run.facts
     found = sorted(run.scenarios())
-    return [Asked(domain, *_describe(facts, domain, novelty)) for domain, novelty in found]
+    return [ScenarioAsked(domain, *_describe(facts, domain, novelty)) for domain, novelty in found]
 
 
 def _describe(facts: dict[str, str], domain: str, novelty: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
