@@ -18,7 +18,7 @@ THEMES = {
     "What agent and world exchange": "Turn Reply Belief Ask Ending Truth Spec",
     "Write an agent": "Agent AgentFactory Saves Remembers policy with_detector",
     "Write a domain": "Domain Settings Novelty Trial Phase Limits World EpisodicWorld Play Film",
-    "Spaces": "Space Discrete Choice Box Fields Tuple Text",
+    "Spaces": "Space Discrete Choice Box Fields Tuple Sequence Text",
     "Play and record": "Rollout drive Journal EpisodeEnd AttemptEnd Run CellRecord Episode",
     "Write a metric": "Metric Number",
     "Errors": (

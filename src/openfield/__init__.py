@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from openfield.rollout import Rollout, drive
     from openfield.runner.isolation.settings import isolate
     from openfield.settings import Settings
-    from openfield.spaces import Box, Choice, Discrete, Fields, Space, Text, Tuple
+    from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
@@ -73,7 +73,7 @@ __all__ = ["Result", "find_agent", "find_domain", "from_gymnasium", "isolate", "
 __all__ += ["with_detector", "with_parameters"]
 __all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
-__all__ += ["Box", "Choice", "Discrete", "Fields", "Space", "Text", "Tuple"]
+__all__ += ["Box", "Choice", "Discrete", "Fields", "Sequence", "Space", "Text", "Tuple"]
 __all__ += ["AttemptEnd", "CellRecord", "Episode", "EpisodeEnd", "Journal", "Rollout", "Run", "drive"]
 __all__ += ["Metric", "Number"]
 __all__ += [

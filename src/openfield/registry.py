@@ -63,7 +63,7 @@ def find_domain(source: str) -> Domain[Any]:
         return _domains[source][0]
     family, text = split_family(source)
     if family:
-        return use_domain(load(FAMILIES[family])(text), f"{family}:{absolute(text)}")
+        return use_domain(load(FAMILIES[family])(text), absolute(source))
     if ":" in source or source.endswith(".py"):
         return use_domain(_load_domain(source), source)
     points = find_entry_points("openfield.domains")
@@ -78,6 +78,12 @@ def split_family(source: str) -> tuple[str, str]:
     return (family, text) if colon and family in FAMILIES else ("", source)
 
 
+def split_suite(text: str) -> tuple[str, str]:
+    """Return the suite and the rest of a text after the prefix of a family: `lab.toml:ID`; no suite for most texts."""
+    place, _, rest = text.partition(":")
+    return (place, rest) if place.endswith(".toml") else ("", text)
+
+
 def names_class(text: str) -> bool:
     """Return whether a text names a class as `file.py:NAME` or `package.module:NAME`; a difficulty is not one."""
     place, colon, name = text.partition(":")
@@ -86,16 +92,30 @@ def names_class(text: str) -> bool:
 
 
 def list_trial_code(trials: Iterable[Trial]) -> list[str]:
-    """Return the classes that trials of families name: wrappers of environments, as settings or as novelties."""
+    """Return the code that trials of families name: wrappers and other environments, as settings or as novelties."""
     prefixes, found = tuple(f"{family}-" for family in FAMILIES), set[str]()
     for trial in trials:
         if trial.domain.startswith(prefixes):
             for key in ("wrappers", "novel_wrappers"):
                 given = trial.settings.get(key) or ()
                 found.update(map(str, given.split(",") if isinstance(given, str) else given))
-            found.update(name for phase in trial.phases for name in phase.novelty if names_class(name))
-            found.update(name for name in trial.novelty if names_class(name))
+            found.update(code for text in _list_changes(trial) if (code := _named_code(text)))
     return sorted(found)
+
+
+def _list_changes(trial: Trial) -> Iterator[str]:
+    """Yield the texts of a trial that may name code: its novelties, what they stand for, and another environment."""
+    yield from (*trial.novelty, *(name for phase in trial.phases for name in phase.novelty))
+    suite = trial.settings.get("suite")
+    for text in suite.values() if isinstance(suite, dict) else ():
+        yield from str(text).split("+")
+    yield from (f"{family}:{trial.settings['instead']}" for family in FAMILIES if trial.settings.get("instead"))
+
+
+def _named_code(text: str) -> str:
+    """Return the code that a novelty names: a class, or an environment that is not found by its id; else nothing."""
+    family, name = split_family(text)
+    return name if (":" in name and family) or names_class(name) else ""
 
 
 def known_domain(name: str, source: str = "") -> Domain[Any]:
@@ -395,6 +415,9 @@ def look_here() -> None:
 def absolute(source: str) -> str:
     """Return the source of a domain or agent as a process in another folder can use it."""
     family, text = split_family(source)
+    suite, name = split_suite(text)
+    if family and suite:
+        return f"{family}:{Path(suite).absolute()}{':' if name else ''}{absolute(name)}"
     if family:
         return f"{family}:{absolute(text)}"
     place, colon, attribute = source.partition(":")

@@ -13,6 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+MAX_DRAWN = 32
+"""Parts of a sequence that is drawn at random."""
+
 
 class Discrete(msgspec.Struct, frozen=True, tag="discrete", omit_defaults=True):
     """The whole numbers 0 .. n-1, or as many from another start on."""
@@ -138,6 +141,24 @@ class Tuple(msgspec.Struct, frozen=True, tag="tuple"):
         )
 
 
+class Sequence(msgspec.Struct, frozen=True, tag="sequence"):
+    """Any number of values of one space; a value is a list or a tuple."""
+
+    part: Space
+
+    def sample(self, rng: random.Random) -> list[Any]:
+        """Draw a value. Each further part is added with a chance of three quarters, as in Gymnasium."""
+        drawn: list[Any] = []
+        while len(drawn) < MAX_DRAWN and rng.random() < 0.75:
+            drawn.append(self.part.sample(rng))
+        return drawn
+
+    def contains(self, value: Any) -> bool:
+        """Return whether a value belongs to the space."""
+        is_list = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        return is_list and all(self.part.contains(each) for each in value)
+
+
 class Text(msgspec.Struct, frozen=True, tag="text"):
     """A text of some characters."""
 
@@ -169,7 +190,7 @@ def _whole(bound: float) -> int:
     return int(bound) if math.isfinite(bound) else int(math.copysign(2**64, bound))
 
 
-Space = Discrete | Choice | Box | Fields | Tuple | Text
+Space = Discrete | Choice | Box | Fields | Tuple | Sequence | Text
 """What an action or an observation may be."""
 
 
@@ -186,6 +207,8 @@ def to_numpy(space: Space, value: Any) -> Any:
             return {name: to_numpy(part, value[name]) for name, part in parts.items()}
         case Tuple(items):
             return tuple(to_numpy(part, each) for part, each in zip(items, value, strict=True))
+        case Sequence(part):
+            return tuple(to_numpy(part, each) for each in value)
         case Text():
             return str(value)
 
@@ -203,5 +226,7 @@ def from_numpy(space: Space, value: Any) -> Any:
             return {name: from_numpy(part, value[name]) for name, part in parts.items()}
         case Tuple(items):
             return [from_numpy(part, each) for part, each in zip(items, value, strict=True)]
+        case Sequence(part):
+            return [from_numpy(part, each) for each in value]
         case Text():
             return str(value)

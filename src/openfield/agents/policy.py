@@ -16,7 +16,7 @@ import numpy as np
 
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, InvalidInput, describe_error, shorten
-from openfield.spaces import Box, Choice, Discrete, Fields, Space, Text, Tuple, from_numpy, to_numpy
+from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple, from_numpy, to_numpy
 
 MAX_STACK = 1_000
 """Frames that may be stacked."""
@@ -291,6 +291,8 @@ def to_action(space: Space | None, given: Any) -> Any:
             return {name: to_action(part, given[name]) for name, part in parts.items()}
         case Tuple(parts=items):
             return [to_action(part, each) for part, each in zip(items, given, strict=True)]
+        case Sequence(part):
+            return [to_action(part, each) for each in given]
         case Text():
             return from_numpy(space, given)
         case None:
@@ -317,6 +319,8 @@ def make_example(space: Space) -> Any:
             return {name: make_example(part) for name, part in parts.items()}
         case Tuple(parts=items):
             return tuple(map(make_example, items))
+        case Sequence():
+            return ()
         case Text(characters, min_length=length):
             return characters[:1] * length
         case Choice():
@@ -338,6 +342,8 @@ def describe_space(space: Space) -> str:
             return f"a mapping with {', '.join(parts)}"
         case Tuple(parts=items):
             return f"{len(items)} parts"
+        case Sequence():
+            return "any number of parts"
         case Text():
             return "a text"
 

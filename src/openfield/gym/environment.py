@@ -35,7 +35,7 @@ from openfield.registry import (
 )
 from openfield.rollout import Rollout
 from openfield.runner.player import explain
-from openfield.spaces import Box, Choice, Discrete, Fields, Space, Text, Tuple, from_numpy, to_numpy
+from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple, from_numpy, to_numpy
 from openfield.trial import Trial
 
 try:
@@ -289,6 +289,8 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
             return gymnasium.spaces.Dict({name: to_gym(part) for name, part in parts.items()})
         case Tuple(items):
             return gymnasium.spaces.Tuple([to_gym(part) for part in items])
+        case Sequence(part):
+            return gymnasium.spaces.Sequence(to_gym(part))
         case Text(characters, longest, shortest):
             return gymnasium.spaces.Text(longest, min_length=shortest, charset=characters)
 

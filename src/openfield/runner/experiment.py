@@ -18,7 +18,7 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
 from openfield.parameters import with_parameters
-from openfield.registry import check_extra, find_domain
+from openfield.registry import check_extra, find_domain, split_family
 from openfield.runner.cluster import PROCESSES, Cluster, choose_workers
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.plan import name_agent
@@ -135,6 +135,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         drawn += [name for name in ("trials", "seed") if getattr(self, name) is not msgspec.UNSET]
         if self.trials_of is not None and drawn:
             raise InvalidInput(f"--trials-of plays the trials of a run as they are: leave out {', '.join(drawn)}.")
+
+
+def names_experiment(text: str) -> bool:
+    """Return whether a text names an experiment file, and not a domain; `gym:lab.toml` is a domain."""
+    return text.endswith(".toml") and not split_family(text)[0]
 
 
 def read_experiment(path: Path) -> Experiment:

@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces as gs
 
 from openfield.core import Spec
-from openfield.domains.gym.adapter import to_action, to_plain, to_space
+from openfield.domains.gym.adapter import reader_of, to_action, to_plain, to_space
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.record import ENCODER
 from openfield.spaces import Box, Discrete, Text, Tuple
@@ -28,6 +28,9 @@ SPACES = [
     gs.MultiDiscrete([2, 5], start=[3, -1]),
     gs.Text(4, min_length=1, charset="abc"),
     gs.Tuple([gs.Discrete(2), gs.Box(0, 1, (1,))]),
+    gs.Sequence(gs.Discrete(3)),
+    gs.Sequence(gs.Box(0, 1, (2,)), stack=True),
+    gs.Sequence(gs.Dict({"a": gs.Discrete(3), "b": gs.Box(0, 1, (2,))}), stack=True),
     gs.Dict({"at": gs.Discrete(3), "inner": gs.Dict({"x": gs.MultiBinary(2)})}),
 ]
 
@@ -42,8 +45,9 @@ def test_values_go_both_ways_and_spaces_survive_json(space: gs.Space[Any]) -> No
     )
     rng = random.Random(1)
     for _ in range(20):
-        assert declared.contains(to_plain(space.sample()))
-        assert space.contains(to_action(space, declared, space.sample()))
+        seen = reader_of(space)(space.sample())
+        assert declared.contains(seen)
+        assert space.contains(to_action(space, declared, seen))
         plain = msgspec.json.decode(msgspec.json.encode(declared.sample(rng)))
         assert declared.contains(plain)
         assert space.contains(to_action(space, declared, plain))

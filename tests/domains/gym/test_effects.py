@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces as gs
 
-from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects, can_permute, permute, rest
+from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects
 from openfield.domains.gym.settings import GymSettings
+from openfield.domains.gym.transforms import can_break_more, can_mirror, can_permute, is_picture, permute, rest
 
 
 def actions(space: gs.Space[Any], given: list[Any], **settings: Any) -> list[Any]:
@@ -55,7 +56,7 @@ def test_observations_are_delayed_frozen_and_permuted() -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("change", [{"noise": 0.2}, {"mask": 0.5}, {"noise": 0.2, "mask": 0.5}])
+@pytest.mark.parametrize("change", [{"noise": 0.2}, {"mask": 0.5}, {"dead_sensors": 0.5}, {"noise": 0.2, "mask": 0.5}])
 def test_noise_and_blanks_stay_in_bounds_and_change_something(space: gs.Box, change: dict[str, float]) -> None:
     space.seed(2)
     given = [space.sample() for _ in range(20)]
@@ -72,22 +73,75 @@ def test_noise_on_numbers_without_a_real_range_is_small() -> None:
 
 def test_the_same_sensors_are_blank_in_every_episode() -> None:
     space = gs.Box(-9, 9, (8,), np.float64)
-    one, other = (observations(space, [np.full(8, value)], mask=0.25)[0] for value in (1.0, 2.0))
+    one, other = (observations(space, [np.full(8, value)], dead_sensors=0.25)[0] for value in (1.0, 2.0))
     assert (one == 0).sum() == 2
     assert np.array_equal(one == 0, other == 0)
+    masked = observations(space, [np.ones(8)] * 9, mask=0.25)
+    assert len({each.tobytes() for each in masked}) > 1
 
 
 def test_rewards_are_scaled_and_delayed_and_all_of_them_are_paid() -> None:
     assert rewards([1.0, 0.0, 2.0], reward_factor=-1.0) == [-1.0, 0.0, -2.0]
     assert not np.signbit(rewards([0.0], reward_factor=-1.0)[0])
     assert rewards([1.0, 2.0, 3.0, 4.0], delay_rewards=2) == [0.0, 0.0, 1.0, 9.0]
+    assert rewards([1.0, 2.0, 3.0], sparse_rewards=True, reward_factor=-1.0) == [0.0, 0.0, -6.0]
+    assert not np.signbit(rewards([0.0, 0.0], sparse_rewards=True, reward_factor=-1.0)).any()
 
 
 def test_a_permutation_moves_something_or_does_not_fit() -> None:
     assert not can_permute(gs.Discrete(1))
     assert not can_permute(gs.Box(0, 1, (1,)))
     assert permute(gs.MultiDiscrete([2, 5]), np.array([1, 4])).tolist() == [1, 1]
-    assert permute(gs.Dict({"a": gs.Discrete(2)}), {"a": 1}) == {"a": 0}
+    assert actions(gs.Dict({"a": gs.Discrete(2)}), [{"a": 1}], permute_actions=True) == [{"a": 0}]
+    assert can_permute(gs.Box(0, 255, (20, 20, 3), np.uint8))
+    assert not can_permute(gs.Box(0, 255, (20, 20), np.uint8))
+
+
+def test_actions_are_mirrored_where_they_have_opposites() -> None:
+    assert actions(gs.Discrete(4, start=1), [1, 2, 4], mirror_actions=True) == [4, 3, 1]
+    assert not can_mirror(gs.Discrete(2))  # that would be the permutation
+    (turned,) = actions(
+        gs.Box(np.array([-1, 0, -np.inf]), np.array([3, 1, np.inf]), dtype=np.float64),
+        [np.zeros(3)],
+        mirror_actions=True,
+    )
+    assert turned.tolist() == [2.0, 1.0, 0.0]
+    assert not np.signbit(turned).any()
+    assert actions(gs.MultiDiscrete([2, 5]), [np.array([0, 1])], mirror_actions=True)[0].tolist() == [1, 3]
+    assert actions(gs.MultiBinary(2), [np.array([0, 1], np.int8)], mirror_actions=True)[0].tolist() == [1, 0]
+
+
+def test_broken_actuators_rest_and_some_are_left() -> None:
+    four = gs.Discrete(4)
+    assert actions(four, [0, 1, 2, 3], broken_actuators=0.5).count(0) == 3
+    assert actions(four, [0, 1, 2, 3], broken_actuators=0.25).count(0) == 2
+    (moved,) = actions(gs.Box(-1, 1, (4,)), [np.ones(4, np.float32)], broken_actuators=1.0)
+    assert sorted(moved.tolist()) == [0.0, 0.0, 0.0, 1.0]
+    assert not can_break_more(gs.Discrete(2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((20, 30), 1), ((20, 30, 3), 1), ((4, 20, 30), 2), ((4, 20, 30, 3), 2), ((20, 30, 1), 1)]
+)
+def test_pictures_are_mirrored_and_inverted(shape: tuple[int, ...], axis: int) -> None:
+    space = gs.Box(0, 255, shape, np.uint8)
+    space.seed(1)
+    assert is_picture(space)
+    picture = space.sample()
+    (mirrored,) = observations(space, [picture], mirror_observations=True)
+    assert np.array_equal(mirrored, np.flip(picture, axis))
+    (inverted,) = observations(space, [picture], invert_observations=True)
+    assert np.array_equal(inverted, 255 - picture)
+    (dead,) = observations(space, [picture], dead_sensors=0.25)
+    assert space.contains(dead)
+
+
+def test_codes_are_no_pictures() -> None:
+    codes = gs.Box(0, 255, (7, 7, 3), np.uint8)
+    assert not is_picture(codes)
+    assert not is_picture(gs.Box(0, 1, (64, 64)))
+    (same,) = observations(codes, [np.ones((7, 7, 3), np.uint8)], mirror_observations=True, invert_observations=True)
+    assert (same == 1).all()
 
 
 @pytest.mark.parametrize(

@@ -113,13 +113,13 @@ def _run_experiment(
 
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
-    from openfield.runner.experiment import make_experiment, naming, read_experiment
+    from openfield.runner.experiment import make_experiment, names_experiment, naming, read_experiment
     from openfield.runner.isolation.settings import Isolation, isolate
     from openfield.runner.plan import Agents, add_controls, make_plan
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
-    file = Path(domain) if domain.endswith(".toml") else None
+    file = Path(domain) if names_experiment(domain) else None
     remarks = playing.record.remarks(file)
     start: dict[str, Any] = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     changes = prepare(find_domain(start["domain"]), "run", options)

@@ -32,9 +32,9 @@ def read_domain(app: App, words: list[str]) -> Domain[Any] | None:
     if name is None or name.endswith(".sqlite"):
         return None
     from openfield.registry import find_domain
-    from openfield.runner.experiment import read_experiment
+    from openfield.runner.experiment import names_experiment, read_experiment
 
-    return find_domain(read_experiment(Path(name)).domain if words[0] == "run" and name.endswith(".toml") else name)
+    return find_domain(read_experiment(Path(name)).domain if words[0] == "run" and names_experiment(name) else name)
 
 
 def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> Callable[..., Any]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import string
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces as gym_spaces
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from openfield.errors import AgentProtocol, InvalidInput
-from openfield.spaces import Box, Discrete, Fields, Space, Text, Tuple
+from openfield.spaces import Box, Discrete, Fields, Sequence, Space, Text, Tuple
 
 GymSpace = gymnasium.Space[Any]
+MAX_TEXT = 10_000
+"""Characters of a text whose space does not say how long it may be."""
 
 
 def to_space(space: GymSpace) -> Space:
@@ -37,9 +43,13 @@ def to_space(space: GymSpace) -> Space:
             return Fields({name: to_space(part) for name, part in space.items()})
         case gym_spaces.Tuple():
             return Tuple(tuple(to_space(part) for part in space))
+        case gym_spaces.Sequence():
+            return Sequence(to_space(space.feature_space))
+    if space.dtype is not None and space.dtype.kind == "U":  # a space of another package: the missions of MiniGrid
+        return Text(string.printable, MAX_TEXT)
     raise InvalidInput(
         f"The space {space!s:.80} cannot be used. "
-        "Known are Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict with text as keys, and Tuple."
+        "Known are Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict with text as keys, Tuple and Sequence."
     )
 
 
@@ -61,6 +71,35 @@ def to_plain(value: Any) -> Any:
         case tuple() | list():
             return [to_plain(part) for part in value]
     return value
+
+
+def reader_of(space: GymSpace) -> Callable[[Any], Any]:
+    """Return what turns observations of a space into what the record takes."""
+    return partial(_unstack, space) if _has_stack(space) else to_plain
+
+
+def _has_stack(space: GymSpace) -> bool:
+    match space:
+        case gym_spaces.Dict():
+            return any(map(_has_stack, space.values()))
+        case gym_spaces.Tuple():
+            return any(map(_has_stack, space))
+        case gym_spaces.Sequence():
+            return bool(space.stack) or _has_stack(space.feature_space)
+    return False
+
+
+def _unstack(space: GymSpace, value: Any) -> Any:
+    """Return an observation in which stacked sequences, whose parts lie in common arrays, are lists."""
+    match space:
+        case gym_spaces.Dict():
+            return {name: _unstack(part, value[name]) for name, part in space.items()}
+        case gym_spaces.Tuple():
+            return [_unstack(part, each) for part, each in zip(space, value, strict=True)]
+        case gym_spaces.Sequence():
+            parts = iterate(space.stacked_feature_space, value) if space.stack else value
+            return [_unstack(space.feature_space, each) for each in parts]
+    return to_plain(value)
 
 
 def to_action(space: GymSpace, declared: Space, value: Any) -> Any:
@@ -107,6 +146,12 @@ def _convert(space: GymSpace, value: Any) -> Any:
             return {name: _convert(part, value[name]) for name, part in space.items()}
         case gym_spaces.Tuple():
             return tuple(_convert(part, each) for part, each in zip(space, value, strict=True))
+        case gym_spaces.Sequence(stack=True):
+            items = [_convert(space.feature_space, each) for each in value]
+            empty: Any = create_empty_array(space.feature_space, len(items), fn=np.zeros)
+            return concatenate(space.feature_space, items, empty) if items else empty
+        case gym_spaces.Sequence():
+            return tuple(_convert(space.feature_space, each) for each in value)
         case gym_spaces.Text():
             return value
     return np.asarray(value, dtype=space.dtype)

@@ -5,59 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from openfield.capabilities import Film
 from openfield.core import Spec, World
 from openfield.domain import Domain
-from openfield.domains.gym.adapter import GymSpace, to_space
-from openfield.domains.gym.environment import (
-    PICTURES,
-    Env,
-    MakeEnv,
-    ReturnMeter,
-    find_maker,
-    make_env,
-    one_line,
-    read_attribute,
-    read_fps,
-    wrap_env,
-)
+from openfield.domains.gym.environment import PICTURES, Env, MakeEnv, ReturnMeter, make_env, one_line, wrap_env
 from openfield.domains.gym.episode import GymWorld
-from openfield.domains.gym.novelty import list_novelties
-from openfield.domains.gym.scale import find_drift, measure_floor
-from openfield.domains.gym.settings import GymSettings
+from openfield.domains.gym.generic import Fit
+from openfield.domains.gym.makers import find_maker
+from openfield.domains.gym.novelty import join_changes, list_novelties
+from openfield.domains.gym.probe import Probe, probe_env
+from openfield.domains.gym.scale import find_drift, has_chance, measure_floor
+from openfield.domains.gym.settings import GymSettings, environment_key
+from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_novelties, open_suite
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
-from openfield.novelty import apply_novelties
-from openfield.registry import absolute, list_trial_code, use_domain
+from openfield.novelty import apply_novelties, find_novelty
+from openfield.registry import absolute, list_trial_code, split_suite, use_domain
 from openfield.settings import make_settings
-from openfield.spaces import Discrete, Space
+from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest, with_changes
+
+if TYPE_CHECKING:
+    from openfield.options import CommandOptions
 
 MAX_EPISODE_STEPS = 10_000
 """Steps until an episode is cut off, where neither the environment nor the user says it."""
-REUSABLE = ("ALE/", "CartPole-", "Acrobot-", "MountainCar", "Pendulum-")
-"""How the ids of environments begin that start an episode as fresh ones do, which a test compares."""
 MAX_PHASES = 256
 """Phases whose settings are kept."""
 
 
-class Probe(NamedTuple):
-    """What an environment says of itself before it is played."""
-
-    id: str
-    gym_actions: GymSpace
-    gym_observations: GymSpace
-    actions: Space
-    observations: Space
-    threshold: float | None
-    """The mean return from which Gymnasium calls it solved."""
-    limit: int
-    """Steps of an episode."""
-    fps: float | None
-    """How many steps a second a film shows; None if it draws no pictures."""
+CHECK_SETTINGS = {"before": 2, "after": 6, "max_steps": 40, "allow_drift": True}
+"""How the conformance kit plays an environment. It says itself where one does not replay."""
 
 
 class GymDomain(Domain[GymSettings]):
@@ -68,17 +49,24 @@ class GymDomain(Domain[GymSettings]):
     demo_agents: Sequence[str] = ("random",)
     demo_novelty: str | None = None
     demo_settings: Mapping[str, Any] = {"before": 3, "after": 3, "max_steps": 200}
-    check_settings: Mapping[str, Any] | None = {"before": 2, "after": 6, "max_steps": 40}
-    shown_detail: Sequence[str] = ("return",)
+    check_settings: Mapping[str, Any] | None = CHECK_SETTINGS
+    shown_detail: Sequence[str] = ("return", "unclipped")
     shown_effects: Sequence[str] = ()
+    replay_advice = (
+        "It must draw all chance from np_random, which reset(seed) sets, and depend neither on a clock nor on the "
+        "order of a set. To play it all the same, without resume and proof: --allow-drift"
+    )
 
-    def __init__(self, text: str, maker: MakeEnv, arguments: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, text: str, maker: MakeEnv, arguments: Mapping[str, Any] | None = None, suite: Suite | None = None
+    ) -> None:
         """Make the environment once, to learn its spaces.
 
         Args:
             text: What the user called it.
             maker: Makes one for every episode.
             arguments: Arguments of the constructor, unless trials are made with others.
+            suite: A suite of the user's own, whose novelties take the place of those of the package.
         """
         self._text, self._maker, self._arguments = text, maker, dict(arguments or {})
         try:
@@ -93,33 +81,51 @@ class GymDomain(Domain[GymSettings]):
         self._phases: dict[tuple[str, tuple[str, ...]], GymSettings] = {}
         self._steady: set[bytes] = set()
         probe = self.probe(GymSettings(make=self._arguments))
-        self.name = f"gym-{probe.id.replace('/', '-')}"
+        self._entry = find_entry(probe.id, suite)
+        self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{probe.id.replace('/', '-')}"
         self.title = f"{probe.id}, an environment of Gymnasium"
-        self.novelties = list_novelties(probe.gym_actions, probe.gym_observations)
+        limited, late = bool(probe.steps or self._entry.steps), bool(self._entry.pays_late)
+        fit = Fit(probe.gym_actions, probe.gym_observations, limited, late)
+        self.novelties = list_novelties(list_suite_novelties(self._entry), fit)
         self.default_novelty = self.novelties[0].id
+        self.check_settings = {**CHECK_SETTINGS, **self._entry.check}
         if isinstance(probe.observations, Discrete):  # the whole observation is one number, which may well be constant
             self.shown_effects = ("observation",)
 
     def make_env(self, settings: GymSettings, drawing: bool = False) -> Env:
         """Make an environment with these settings, or one that draws for people."""
+        other = settings.instead
+        text, maker = (other, find_maker(other)) if other else (self._text, self._maker)
         arguments = {**settings.make, "render_mode": PICTURES} if drawing else settings.make
-        env = make_env(self._text, self._maker, arguments, settings.attributes)
-        env = wrap_env(env, settings.wrappers, self._text)
+        env = make_env(text, maker, arguments, settings.attributes, settings.derived)
+        env = wrap_env(env, settings.wrappers, text)
         if settings.novel_wrappers:
             env = wrap_env(ReturnMeter(env), settings.novel_wrappers, self._text)
         return env
 
     def probe(self, settings: GymSettings) -> Probe:
         """Return what the environment says of itself with these settings. It is made once for each kind of them."""
-        key = _key(settings)
+        key = environment_key(settings)
         if key not in self._probes:
             self._probes[key] = self._probe(settings)
         return self._probes[key]
 
+    def limit(self, settings: GymSettings) -> int:
+        """Return the steps until an episode is cut off."""
+        steps = settings.max_steps or self.probe(settings).steps or self._entry.steps or MAX_EPISODE_STEPS
+        return max(1, round(steps * settings.time_limit))
+
+    @property
+    def without_chance(self) -> bool:
+        """Whether seeds change nothing, so that all trials without novelty show the same."""
+        settings = make_settings(self.settings, {**(self.check_settings or {}), "make": self._arguments})
+        actions = self.probe(settings).actions
+        return not self._try(lambda: has_chance(partial(self.make_env, settings), actions))
+
     def spec(self, trial: Trial) -> Spec:
         """Return what an agent may know before this trial starts."""
         probe = self.probe(self.settings_of(trial))
-        task = f"Earn a high return in {probe.id}."
+        task = self._entry.task or f"Earn a high return in {probe.id}."
         return Spec(domain=self.name, task=task, actions=probe.actions, observations=probe.observations)
 
     def phases(self, settings: GymSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
@@ -158,8 +164,16 @@ class GymDomain(Domain[GymSettings]):
         if key not in self._phases:
             if len(self._phases) >= MAX_PHASES:
                 self._phases.clear()
-            self._phases[key] = super().settings_in(trial, phase)
+            self._phases[key] = self._apply(phase.novelty, self.settings_of(trial))
         return self._phases[key]
+
+    def _apply(self, names: Iterable[str], settings: GymSettings) -> GymSettings:
+        """Return settings after novelties, which change what they did when the trial was made."""
+        for name in names:
+            kept = settings.suite.get(name)
+            change = find_novelty(self.novelties, name).change if kept is None else join_changes(kept)
+            settings = change(settings)
+        return settings
 
     def trials(
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
@@ -177,13 +191,22 @@ class GymDomain(Domain[GymSettings]):
             InvalidInput: The environment does not replay, or a setting or novelty does not fit it.
         """
         given = make_settings(self.settings, settings)
-        chosen = msgspec.structs.replace(given, make={**self._arguments, **given.make})
+        chosen = msgspec.structs.replace(
+            given, make={**self._arguments, **given.make}, derived={**self._entry.derived, **given.derived}
+        )
         if not chosen.allow_drift:
             self._refuse_drift(chosen)
         scale = chosen.scale or self._find_scale(chosen)
-        plain = {name: value for name, value in settings.items() if name.partition(".")[0] != "make"}
-        found = {"make": chosen.make, "return": scale, "reuse": self._find_reuse(chosen)}
-        made = super().trials(count, seed, novelty, red_light, **{**plain, **found})
+        own = {each.id: each.change for each in self._entry.novelties}
+        kept = {
+            "make": chosen.make,
+            "derived": chosen.derived,
+            "suite": {name: own[name] for name in self.novelty_names(novelty) if name in own},
+            "return": scale,
+            "reuse": self._entry.reuse if chosen.reuse is None else chosen.reuse,
+        }
+        others = {name: value for name, value in settings.items() if name.partition(".")[0] not in kept}
+        made = super().trials(count, seed, novelty, red_light, **others, **kept)
         files = digest_wrappers(list_trial_code(made))
         return with_changes(made, lambda trial: msgspec.structs.replace(trial, files=files)) if files else made
 
@@ -191,81 +214,69 @@ class GymDomain(Domain[GymSettings]):
         """Refuse novelties that the environment does not have, or that change its spaces."""
         super().check_novelties(settings, names)
         usual, changed = self.probe(settings), self.probe(apply_novelties(self.novelties, names, settings))
-        for what, one, other in (
-            ("action", usual.gym_actions, changed.gym_actions),
-            ("observation", usual.gym_observations, changed.gym_observations),
+        for what, same, one, other in (
+            ("action", usual.actions == changed.actions, usual.gym_actions, changed.gym_actions),
+            (
+                "observation",
+                usual.observations == changed.observations,
+                usual.gym_observations,
+                changed.gym_observations,
+            ),
         ):
-            if one != other:
+            if not same:
                 text = f"Novelty '{'+'.join(names)}' changes the {what} space from {one} to {other}"
                 raise InvalidInput(f"{text}; agents could not go on.")
+
+    def options(self, command: str) -> type[CommandOptions] | None:
+        """Return the option that every command has which plays."""
+        from openfield.domains.gym.options import GymOptions
+
+        return GymOptions
 
     def remark(self, trial: Trial) -> str:
         """Return the scale of a trial in words."""
         scale = self.settings_of(trial).scale
         if scale is None:
             return "returns have no scale here, so there is no performance: set return=LOW,HIGH"
-        return f"a performance of 0 is a return of {scale[0]:g}, and of 1 a return of {scale[1]:g}"
+        origin = f" ({self._entry.source})" if scale == self._entry.reference and self._entry.source else ""
+        return f"a performance of 0 is a return of {scale[0]:g}, and of 1 a return of {scale[1]:g}{origin}"
 
     def _probe(self, settings: GymSettings) -> Probe:
         env = self.make_env(settings)
         try:
-            spec = env.spec
-            self._check_attributes(env, settings)
-            return Probe(
-                id=self._text.rpartition(":")[2] if spec is None else spec.id,
-                gym_actions=env.action_space,
-                gym_observations=env.observation_space,
-                actions=to_space(env.action_space),
-                observations=to_space(env.observation_space),
-                threshold=None if spec is None else spec.reward_threshold,
-                limit=(None if spec is None else spec.max_episode_steps) or MAX_EPISODE_STEPS,
-                fps=read_fps(env),
-            )
+            return probe_env(env, settings.attributes, settings.instead or self._text)
         finally:
             env.close()
 
-    def _check_attributes(self, env: Env, settings: GymSettings) -> None:
-        """Start an episode, and refuse changes of attributes that its start undoes."""
-        before = [msgspec.json.encode(_plain(read_attribute(env, each, self._text))) for each in settings.attributes]
-        self._begin(env)
-        for change, value in zip(settings.attributes, before, strict=True):
-            if msgspec.json.encode(_plain(read_attribute(env, change, self._text))) != value:
-                raise InvalidInput(f"'{change}' has no effect: {self._text} sets it anew when an episode starts.")
-
-    def _begin(self, env: Env) -> None:
-        try:
-            env.reset(seed=0)
-        except Exception as error:
-            raise InvalidInput(f"{self._text} cannot start an episode: {one_line(describe_error(error))}") from error
-
     def _refuse_drift(self, settings: GymSettings) -> None:
-        key = _key(settings)
+        key = environment_key(settings)
         if key in self._steady:
             return
         step = self._try(lambda: find_drift(partial(self.make_env, settings), self.probe(settings).actions))
         if step is not None:
             raise InvalidInput(
                 f"{self._text} does not replay: at step {step} two environments with the same seed differ, so its runs "
-                "could not be resumed or proven. To play it all the same: --set allow_drift=true"
+                f"could not be resumed or proven. {self.replay_advice}"
             )
         self._steady.add(key)
 
     def _find_scale(self, settings: GymSettings) -> tuple[float, float] | None:
-        """Return the mean return of random play and Gymnasium's threshold, if that is higher."""
-        probe, key = self.probe(settings), _key(settings)
+        """Return published returns, else random play and Gymnasium's threshold above it, else the range of returns."""
+        entry, probe = self._entry, self.probe(settings)
+        as_published = settings.make.keys() <= {*entry.neutral} and not (settings.attributes or probe.pays_otherwise)
+        if entry.reference is not None and as_published:
+            return entry.reference
+        return self._measure_scale(settings, probe) or (None if probe.pays_otherwise else entry.returns)
+
+    def _measure_scale(self, settings: GymSettings, probe: Probe) -> tuple[float, float] | None:
         if probe.threshold is None:
             return None
-        limit = settings.max_steps or probe.limit
+        key, limit = environment_key(settings), self.limit(settings)
         if (floor_key := key + str(limit).encode()) not in self._floors:
             make = partial(self.make_env, settings)
             self._floors[floor_key] = self._try(lambda: measure_floor(make, probe.actions, limit))
         floor = self._floors[floor_key]
         return (floor, probe.threshold) if floor < probe.threshold else None
-
-    def _find_reuse(self, settings: GymSettings) -> bool | None:
-        """Return whether one environment plays all episodes: what the user says, else what is known of it."""
-        known = self.probe(settings).id.startswith(REUSABLE) or None
-        return known if settings.reuse is None else settings.reuse
 
     def _try(self, play: Callable[[], Any]) -> Any:
         """Play before the first trial is made; an environment that fails is an input that cannot be used."""
@@ -277,26 +288,36 @@ class GymDomain(Domain[GymSettings]):
             raise InvalidInput(f"{self._text} failed in random play: {one_line(describe_error(error))}") from error
 
 
-def from_gymnasium(environment: str | Callable[..., Env], /, **arguments: Any) -> Domain[Any]:
+def from_gymnasium(
+    environment: str | Callable[..., Env], suite: str | Path | None = None, /, **arguments: Any
+) -> Domain[Any]:
     """Return an environment of Gymnasium as a domain.
 
     Args:
         environment: An id, `module:ID`, `file.py:NAME`, or what makes an environment: a class or a function.
+        suite: A TOML file with novelties of your own.
         **arguments: Arguments of its constructor.
     """
+    own, prefix = (None, "") if suite is None else (open_suite(Path(suite)), f"{Path(suite).absolute()}:")
     if isinstance(environment, str):
-        return use_domain(GymDomain(environment, find_maker(environment), arguments), f"gym:{absolute(environment)}")
+        domain = GymDomain(environment, find_maker(environment), arguments, own)
+        return use_domain(domain, f"gym:{prefix}{absolute(environment)}")
     name, module = getattr(environment, "__qualname__", ""), getattr(environment, "__module__", "__main__")
-    source = f"gym:{module}:{name}" if name and "<" not in name and module != "__main__" else ""
-    return use_domain(GymDomain(name or type(environment).__name__, environment, arguments), source)
+    source = f"gym:{prefix}{module}:{name}" if name and "<" not in name and module != "__main__" else ""
+    return use_domain(GymDomain(name or type(environment).__name__, environment, arguments, own), source)
 
 
 @cache
 def open_domain(text: str) -> GymDomain:
-    """Return the domain that `gym:TEXT` names."""
-    if not text:
-        raise InvalidInput("Which environment? Write gym:ID, such as gym:CartPole-v1.")
-    return GymDomain(text, find_maker(text))
+    """Return the domain that `gym:TEXT` names. A suite may stand before the environment: `lab.toml:CartPole-v1`."""
+    path, name = split_suite(text)
+    suite = open_suite(Path(path)) if path else None
+    if suite is not None and not name:
+        name = next((each for entry in suite.environments for each in entry.ids if not set(each) & set("*?[")), "")
+    if not name:
+        example = f"{path}:CartPole-v1" if path else "CartPole-v1"
+        raise InvalidInput(f"Which environment? Write gym:{f'{path}:' if path else ''}ID, such as gym:{example}.")
+    return GymDomain(name, find_maker(name), suite=suite)
 
 
 def digest_wrappers(sources: Iterable[str]) -> dict[str, str]:
@@ -304,13 +325,3 @@ def digest_wrappers(sources: Iterable[str]) -> dict[str, str]:
     paths = {Path(source.partition(":")[0]) for source in sources}
     found = {path.name: path if path.is_file() else Path(path.name) for path in paths if path.suffix == ".py"}
     return {name: file_digest(path.read_bytes()) for name, path in sorted(found.items()) if path.is_file()}
-
-
-def _key(settings: GymSettings) -> bytes:
-    """Return what tells environments apart that are made differently."""
-    made_of = settings.make, settings.attributes, settings.wrappers, settings.novel_wrappers
-    return msgspec.json.encode(made_of, order="sorted")
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value

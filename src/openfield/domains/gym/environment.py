@@ -1,4 +1,4 @@
-"""Make environments of Gymnasium: find them by id, file, module or callable, and set attributes of theirs.
+"""Make environments of Gymnasium, wrap them, and set attributes of theirs.
 
 Whatever is wrong with an environment becomes one line.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from openfield.domains.gym.suites.formula import read_formula
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName, describe_error
 from openfield.registry import load
 from openfield.settings import read_plain
@@ -32,18 +33,7 @@ PICTURES = "rgb_array"
 """The render mode of Gymnasium that returns pictures."""
 USUAL_FPS = 30.0
 
-_ID = re.compile(r".+-v\d+")
 _CHANGE = re.compile(r"(?P<path>[A-Za-z]\w*(?:\.[A-Za-z]\w*)*)(?P<sign>=|\*=|/=|-=)(?P<value>.+)", re.DOTALL)
-
-
-def find_maker(text: str) -> MakeEnv:
-    """Return what makes the environment that a text names: `ID`, `module:ID`, `file.py:NAME` or `module:NAME`."""
-    if ":" not in text or (_ID.fullmatch(text) and not text.partition(":")[0].endswith(".py")):
-        return lambda **arguments: gymnasium.make(text, disable_env_checker=True, **arguments)
-    found = load(text)
-    if not callable(found):
-        raise InvalidInput(f"'{text}' makes no environment: it is a {type(found).__name__}.")
-    return found  # type: ignore[no-any-return]
 
 
 class ReturnMeter(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -85,7 +75,13 @@ def find_meter(env: Env) -> ReturnMeter | None:
     return None
 
 
-def make_env(text: str, maker: MakeEnv, arguments: dict[str, Any], attributes: Sequence[str] = ()) -> Env:
+def make_env(
+    text: str,
+    maker: MakeEnv,
+    arguments: dict[str, Any],
+    attributes: Sequence[str] = (),
+    derived: Mapping[str, str] | None = None,
+) -> Env:
     """Make an environment and change attributes of it.
 
     Args:
@@ -93,6 +89,7 @@ def make_env(text: str, maker: MakeEnv, arguments: dict[str, Any], attributes: S
         maker: Makes it.
         arguments: The arguments of its constructor.
         attributes: Changes such as `gravity=19.6`.
+        derived: Formulas of attributes that are computed from others.
 
     Raises:
         InvalidInput: It cannot be made, or an attribute cannot be changed like this.
@@ -104,6 +101,8 @@ def make_env(text: str, maker: MakeEnv, arguments: dict[str, Any], attributes: S
     try:
         for change in attributes:
             set_attribute(env, change, text)
+        if attributes and derived:
+            _follow(env, attributes, derived, text)
     except OpenfieldError:
         env.close()
         raise
@@ -116,9 +115,7 @@ def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
     except OpenfieldError:
         raise
     except UnregisteredEnv as error:
-        near = difflib.get_close_matches(text, list(gymnasium.registry), n=1, cutoff=0.5)
-        hint = f" Did you mean 'gym:{near[0]}'?" if near else ""
-        raise InvalidInput(f"Gymnasium knows no '{text}': {one_line(error)}{hint}") from None
+        raise InvalidInput(f"Gymnasium knows no '{text}': {one_line(error)}{_suggest(text)}") from None
     except DependencyNotInstalled as error:
         raise InvalidInput(f"{text} needs a package that is not installed. Gymnasium says: {one_line(error)}") from None
     except Exception as error:
@@ -126,6 +123,12 @@ def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
     if not isinstance(env, gymnasium.Env):
         raise InvalidInput(f"'{text}' makes a {type(env).__name__}, not an environment of Gymnasium.")
     return env
+
+
+def _suggest(text: str) -> str:
+    """Return a question after the nearest id that is registered; empty if none is near."""
+    near = difflib.get_close_matches(text, list(gymnasium.registry), n=1, cutoff=0.5)
+    return f" Did you mean 'gym:{near[0]}'?" if near else ""
 
 
 def read_fps(env: Env) -> float | None:
@@ -170,6 +173,18 @@ def set_attribute(env: Env, change: str, text: str) -> None:
         setattr(holder, name, value)
     except (AttributeError, TypeError) as error:
         raise InvalidInput(f"'{change}' cannot be set in {text}: {one_line(error)}") from None
+
+
+def _follow(env: Env, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> None:
+    """Compute anew what follows from changed attributes, unless it was changed itself."""
+    changed = {parsed[0] for parsed in map(split_change, attributes) if parsed is not None}
+    given = set(changed)
+    for name, formula in derived.items():
+        parsed = read_formula(formula)
+        if name not in given and changed.intersection(parsed.names):
+            values = {each: read_attribute(env, f"{each}=0", text) for each in parsed.names}
+            set_attribute(env, f"{name}={parsed.compute(values)}", text)
+            changed.add(name)
 
 
 def read_attribute(env: Env, change: str, text: str) -> Any:

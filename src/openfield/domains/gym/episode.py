@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ending
-from openfield.domains.gym.adapter import to_action, to_plain
+from openfield.domains.gym.adapter import reader_of, to_action
 from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects
 from openfield.domains.gym.environment import PICTURES, Env, draw, find_meter
 from openfield.domains.gym.settings import GymSettings
@@ -39,6 +39,7 @@ class GymEpisode:
         """
         self._env, self._limit, self._scale = env, limit, settings.scale
         self._space, self._declared = env.action_space, declared
+        self._read = reader_of(env.observation_space)
         seed = rng.getrandbits(31)
         self._effects = Effects(settings, env, random.Random(rng.getrandbits(63))) if settings.has_effects else None
         self._meter = find_meter(env)
@@ -48,7 +49,7 @@ class GymEpisode:
         self.ended: Ending | None = None
         self.detail: dict[str, float] | None = None
         seen, _ = env.reset(seed=seed)
-        self.observation = to_plain(seen) if self._effects is None else self._effects.observations.apply(seen)
+        self.observation = self._read(seen) if self._effects is None else self._effects.observations.apply(seen)
 
     def move(self, action: Any) -> None:
         """Take a step. The performance is known at the end only."""
@@ -64,19 +65,28 @@ class GymEpisode:
         elif truncated or self._steps >= self._limit:
             self.ended = "truncated"
         if effects is None:
-            self.reward, self.observation = reward, to_plain(seen)
+            self.reward, self.observation = reward, self._read(seen)
         else:
             self.reward = effects.rewards.apply(reward, self.ended is not None)
             self.observation = effects.observations.apply(seen)
         if self.ended is not None:
-            total = self._return if self._meter is None else self._meter.total
-            self.detail, self.performance = {"return": total}, score(total, self._scale)
+            self._score()
 
     def look(self, query: str) -> Any:
         """Return a picture of now."""
         if query != "picture" or self._env.render_mode != PICTURES:
             raise OpenfieldError(f"There is no '{query}' to look at here; a film of the trial has a 'picture'.")
         return draw(self._env)
+
+    def _score(self) -> None:
+        """Score the episode. What lies beyond the scale is kept in the detail."""
+        total = self._return if self._meter is None else self._meter.total
+        self.detail = {"return": total}
+        if self._scale is not None:
+            low, high = self._scale
+            unclipped = (total - low) / (high - low)
+            self.detail["unclipped"] = unclipped
+            self.performance = min(1.0, max(0.0, unclipped))
 
 
 class Effects:
@@ -86,14 +96,6 @@ class Effects:
         self.actions = ActionEffects(settings, env.action_space, rng)
         self.observations = ObservationEffects(settings, env.observation_space, rng)
         self.rewards = RewardEffects(settings)
-
-
-def score(total: float, scale: tuple[float, float] | None) -> float | None:
-    """Return the performance that a return is on a scale; None without a scale."""
-    if scale is None:
-        return None
-    low, high = scale
-    return min(1.0, max(0.0, (total - low) / (high - low)))
 
 
 class GymWorld(EpisodicWorld[GymSettings]):
@@ -122,9 +124,9 @@ class GymWorld(EpisodicWorld[GymSettings]):
             self.close()
             self._env = self._family.make_env(settings, self._drawing)
             self._made_with = settings if can_reuse(settings) else None
-        return GymEpisode(settings, rng, self._env, settings.max_steps or probe.limit, probe.actions)
+        return GymEpisode(settings, rng, self._env, self._family.limit(settings), probe.actions)
 
 
 def can_reuse(settings: GymSettings) -> bool:
-    """Return whether another episode may be played in an environment: its own wrappers may keep anything."""
-    return bool(settings.reuse) and not settings.wrappers and not settings.novel_wrappers
+    """Return whether another episode may be played in an environment: wrappers and other ones may keep anything."""
+    return bool(settings.reuse) and not (settings.wrappers or settings.novel_wrappers or settings.instead)

@@ -45,6 +45,11 @@ def find_drift(make: Callable[[], Env], actions: Space) -> int | None:
     return next((number for number, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
 
 
+def has_chance(make: Callable[[], Env], actions: Space) -> bool:
+    """Return whether two seeds show something else under the same actions."""
+    return _play(make(), actions) != _play(make(), actions, 1)
+
+
 def _show(make: Callable[[], Env], actions: Space, global_seed: int) -> list[bytes]:
     """Return what random play shows, with global random sources that an environment must not read."""
     kept = random.getstate(), np.random.get_state()
@@ -57,14 +62,15 @@ def _show(make: Callable[[], Env], actions: Space, global_seed: int) -> list[byt
         np.random.set_state(kept[1])
 
 
-def _play(env: Env, actions: Space) -> list[bytes]:
+def _play(env: Env, actions: Space, shift: int = 0) -> list[bytes]:
+    """Return what some random actions show; a shift gives the environment other seeds."""
     rng = random.Random(derive(0, "replay"))
-    shown: list[Any] = [env.reset(seed=rng.getrandbits(31))[0]]
+    shown: list[Any] = [env.reset(seed=rng.getrandbits(31) + shift)[0]]
     keys = [action_key(to_plain(shown[0]))]
     for _ in range(REPLAY_STEPS):
         seen, reward, terminated, truncated, _ = env.step(to_action(env.action_space, actions, actions.sample(rng)))
         keys.append(action_key([to_plain(seen), float(reward), bool(terminated), bool(truncated)]))
         if terminated or truncated:
-            env.reset(seed=rng.getrandbits(31))
+            env.reset(seed=rng.getrandbits(31) + shift)
     env.close()
     return keys

@@ -30,19 +30,32 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
         tuple[str, ...], _about("Wrapper classes, file.py:NAME or package.module:NAME, innermost first.")
     ] = ()
     novel_wrappers: Annotated[tuple[str, ...], _about("Wrappers that novelties add; they change no score.")] = ()
+    instead: Annotated[str, _about("Another environment with the same spaces that takes the place of this one.")] = ""
+    derived: Annotated[
+        dict[str, str], _about("Attributes computed from others, such as total_mass = masscart + masspole.")
+    ] = {}
+    suite: Annotated[
+        dict[str, str], _about("What novelties of a suite change. Trials keep it, so that they need no file.")
+    ] = {}
     permute_actions: Annotated[bool, _about("Each action means the next one.")] = False
+    mirror_actions: Annotated[bool, _about("Each action means its opposite.")] = False
+    broken_actuators: Annotated[Share, _about("Share of actuators, or of single actions, that do nothing.")] = 0.0
     delay_actions: Annotated[int, _about("Steps until an action has its effect.", ge=0, le=1000)] = 0
     sticky_actions: Annotated[Share, _about("Chance that the action before is carried out again.")] = 0.0
     drop_actions: Annotated[Share, _about("Chance that the first action, or 0, takes the place of an action.")] = 0.0
     noise: Annotated[
         float, _about("Standard deviation of noise on observed numbers, in shares of their range.", ge=0)
     ] = 0.0
-    mask: Annotated[Share, _about("Share of the observed numbers that are blank.")] = 0.0
-    permute_observations: Annotated[bool, _about("Observed numbers change places.")] = False
+    mask: Annotated[Share, _about("Share of observed numbers that are blank, drawn anew at every step.")] = 0.0
+    dead_sensors: Annotated[Share, _about("Share of observed numbers that are blank all the time.")] = 0.0
+    permute_observations: Annotated[bool, _about("Observed numbers, or colours, change places.")] = False
+    mirror_observations: Annotated[bool, _about("Pictures have left and right exchanged.")] = False
+    invert_observations: Annotated[bool, _about("Pictures have opposite colours.")] = False
     freeze: Annotated[Share, _about("Chance that the observation before is shown again.")] = 0.0
     delay_observations: Annotated[int, _about("Steps by which observations come late.", ge=0, le=1000)] = 0
     reward_factor: Annotated[float, _about("What the agent is paid for a reward of 1. It changes no score.")] = 1.0
     delay_rewards: Annotated[int, _about("Steps by which rewards come late.", ge=0, le=1000)] = 0
+    sparse_rewards: Annotated[bool, _about("All rewards of an episode are paid at its end.")] = False
     scale: Annotated[
         tuple[float, float] | None,
         _about("LOW,HIGH: the returns that are a performance of 0 and 1; null finds them where that is honest."),
@@ -54,6 +67,7 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
         bool | None,
         _about("Play all episodes in one environment; null does so where it is known to be like a fresh one."),
     ] = None
+    time_limit: Annotated[Share, _about("Share of these steps after which an episode is cut off.")] = 1.0
     allow_drift: Annotated[
         bool, _about("Play an environment that does not replay. Its runs cannot be resumed or proven.")
     ] = False
@@ -81,10 +95,16 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
             raise InvalidInput(f"return={self.scale[0]:g},{self.scale[1]:g} is no scale: LOW must be below HIGH.")
 
 
-_SURROUNDINGS = {"make", "attributes", "wrappers", "novel_wrappers", "scale", "max_steps", "reuse", "allow_drift"}
-_LENGTHS = {"training", "before", "after"}
+_SURROUNDINGS = {"make", "attributes", "derived", "suite", "instead", "wrappers", "novel_wrappers"}
+_LIMITS = {"scale", "max_steps", "time_limit", "reuse", "allow_drift", "training", "before", "after"}
 _EFFECTS = {
     field.name: field.default
     for field in msgspec.structs.fields(GymSettings)
-    if field.name not in _SURROUNDINGS | _LENGTHS
+    if field.name not in _SURROUNDINGS | _LIMITS
 }
+
+
+def environment_key(settings: GymSettings) -> bytes:
+    """Return what tells environments apart that are made differently."""
+    made_of = settings.make, settings.attributes, settings.wrappers, settings.novel_wrappers, settings.instead
+    return msgspec.json.encode((*made_of, settings.derived), order="sorted")
