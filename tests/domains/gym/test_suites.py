@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import openfield as of
-from openfield.domains.gym.suites.formula import read_formula
+from openfield.domains.gym.formula import read_formula
 from openfield.domains.gym.suites.suite import SUITES, check_suite, open_suite, read_suite
 from openfield.registry import find_domain, list_trial_code
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from openfield.domains.gym.suites.formula import read_formula
+from openfield.domains.gym.formula import read_formula
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName, describe_error
 from openfield.registry import load
 from openfield.settings import read_plain

@@ -1,4 +1,4 @@
 """Suites of environments: data files beside this one, what reads them, and the packages that need help.
 
-Begin with `suite`. `formula` reads formulas of attributes; importing `atari` or `crafter` registers their environments.
+Begin with `suite`. Importing `atari` or `crafter` registers their environments.
 """

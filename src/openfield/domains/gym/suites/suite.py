@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from openfield.domains.gym.formula import read_formula
 from openfield.domains.gym.novelty import join_changes
 from openfield.domains.gym.settings import GymSettings
-from openfield.domains.gym.suites.formula import read_formula
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.files.data import read_toml
 from openfield.novelty import Novelty
