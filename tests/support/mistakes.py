@@ -117,6 +117,8 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("run x.sqlite", "x.sqlite is a run, not a domain. To go on with it: openfield resume x.sqlite"),
         ("show nowhere.sqlite", "There is no run file nowhere.sqlite."),
         ("report notes.txt", "notes.txt is not a run of openfield."),
+        ("publish nowhere", "There is no run file or folder nowhere."),
+        ("publish notes.txt", "There is no run file to publish."),
         ("verify other.sqlite", "other.sqlite is an SQLite file, but not a run of openfield."),
         ("slurm nowhere.toml --array 3", "nowhere.toml cannot be read"),
         ("slurm maze.toml --array 3 -- gpu", "What goes to sbatch is written as --option=value"),

@@ -37,6 +37,7 @@ GROUPS = {
         "objectives": "Measure what agents did, without asking for their reward.",
         "score": "Compare detectors of unknown samples, on arrays or score files.",
         "export": "Write episodes or numbers as tables, for programs and papers.",
+        "publish": "Write a static site about runs, with a leaderboard.",
         "verify": "Check every part of a run file and name the damaged ones.",
     },
     "Find out and prepare": {

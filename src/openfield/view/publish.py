@@ -1,0 +1,223 @@
+"""Write a static site about runs: a leaderboard, a page and the data of every run, and films.
+
+It is made to be put on any web server, or opened from a disk. The same run files give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from openfield.errors import InvalidInput, OpenfieldError
+from openfield.files.atomic import replacing
+from openfield.journal.reader import CellRecord, Run
+from openfield.metrics.metric import Number
+from openfield.metrics.scenario import Scenario, scenario_of
+from openfield.metrics.stats import Estimate, two_sided
+from openfield.metrics.summary import AgentResults, Summary
+from openfield.report import words
+from openfield.report.film import write_film
+from openfield.report.page import frame_page, write_page
+from openfield.report.tables import draw_estimate, draw_head, draw_table
+from openfield.result import Result
+
+HEADLINES = ("after", "before", "effect", "concordance", "correct", "alarmed")
+"""The numbers of the leaderboard; where a scenario has none of them, its first ones."""
+MAX_COLUMNS = 6
+"""Numbers beside an agent; the page of a run has all."""
+
+
+class LeaderboardRow(msgspec.Struct, frozen=True):
+    """An agent in a scenario."""
+
+    rank: int
+    agent: str
+    trials: int
+    outcomes: dict[str, int]
+    numbers: dict[str, Estimate]
+    runs: tuple[str, ...]
+    """The runs that it played in."""
+
+
+class Leaderboard(msgspec.Struct, frozen=True):
+    """The agents of a scenario, the best first; controls are left out."""
+
+    scenario: Scenario
+    title: str
+    novelty: str
+    rows: tuple[LeaderboardRow, ...]
+
+
+class PublishedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run on the site, with the addresses of its files."""
+
+    name: str
+    page: str
+    data: str
+    films: dict[str, str]
+    """Domain -> film of one of its trials, from the change on where there is one."""
+    fingerprint: str
+    planned: int
+    played: int
+
+
+def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool = False) -> list[str]:
+    """Write the site, and return what could not be done, in sentences.
+
+    Args:
+        runs: Run files. Several are also read as one, for the leaderboard.
+        folder: Where to write. Files of an earlier site with the same runs are replaced.
+        films: Play a trial of each domain that draws again, and film it.
+        trust: Run a domain that a run file names even if this user did not sign it.
+
+    Raises:
+        InvalidInput: There is no run, or two files tell a cell differently.
+    """
+    if not runs:
+        raise InvalidInput("There is no run file to publish. Make a run: openfield demo")
+    everything, notes = Result(runs), []
+    summary = everything.summary()
+    published, homes = [], dict[tuple[Scenario, str], list[str]]()
+    for path, name in _name_runs(runs).items():
+        result = everything if len(runs) == 1 else Result([path])
+        for key in dict.fromkeys((scenario_of(cell), cell.agent) for cell in result.cells):
+            homes.setdefault(key, []).append(name)
+        made, said = _film_domains(path, result.cells, folder, name, trust) if films else ({}, [])
+        notes += said
+        (record,) = result.records
+        _write_json(folder / "runs" / f"{name}.json", result.summary())
+        result.page(folder / "runs" / f"{name}.html")
+        published.append(
+            PublishedRun(
+                name=name,
+                page=f"runs/{quote(name)}.html",
+                data=f"runs/{quote(name)}.json",
+                films=made,
+                fingerprint=record.fingerprint,
+                planned=record.planned,
+                played=record.played,
+            )
+        )
+    boards = list(_make_boards(everything, summary, homes))
+    _write_json(folder / "leaderboard.json", {"boards": boards, "runs": published})
+    write_page(folder / "index.html", _draw_site(boards, published, summary))
+    return notes
+
+
+def _name_runs(runs: Sequence[Path]) -> dict[Path, str]:
+    """Return a name for every run file: that of the file, with a number behind it if another file has it too."""
+    names: dict[Path, str] = {}
+    for path in runs:
+        taken = sum(known.stem == path.stem for known in names)
+        names[path] = path.stem if not taken else f"{path.stem}-{taken + 1}"
+    return names
+
+
+def _make_boards(
+    result: Result, summary: Summary, homes: dict[tuple[Scenario, str], list[str]]
+) -> Iterator[Leaderboard]:
+    for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
+        agents, _ = words.split_controls(members)
+        if not agents:
+            continue
+        ranked = words.rank_agents(agents, summary.comparisons)
+        rows = (_make_row(at, group, homes.get((scenario, group.agent), [])) for at, group in enumerate(ranked, 1))
+        novelty = words.describe_novelty(scenario, result.domains)
+        yield Leaderboard(scenario, words.title_domain(scenario, result.domains), novelty, tuple(rows))
+
+
+def _make_row(rank: int, group: AgentResults, runs: Sequence[str]) -> LeaderboardRow:
+    return LeaderboardRow(rank, group.agent, group.trials, group.outcomes, group.estimates, tuple(runs))
+
+
+def _film_domains(
+    path: Path, cells: Sequence[CellRecord], folder: Path, name: str, trust: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Film a trial of each domain of a run; return the films, and what could not be filmed."""
+    films, notes = {}, []
+    with Run(path) as run:
+        for domain in sorted({cell.trial.domain for cell in cells}):
+            moment = _pick_moment([cell for cell in cells if cell.trial.domain == domain])
+            if moment is None:
+                continue
+            place = f"films/{name}-{domain.replace(':', '-').replace('/', '-')}.webp"
+            try:
+                write_film(run, *moment, folder / place, trust)
+            except OpenfieldError as error:
+                notes.append(f"No film of {domain} in {path}: {error}")
+            else:
+                films[domain] = quote(place)
+    return films, notes
+
+
+def _pick_moment(cells: Sequence[CellRecord]) -> tuple[CellRecord, int] | None:
+    """Return the cell and the episode to film: the first in which the world has changed, else the first of all."""
+    played = [cell for cell in cells if cell.episodes and not cell.control]
+    changed = [
+        (cell, episode.number) for cell in played for episode in cell.episodes if episode.novel and cell.is_scored
+    ]
+    return next(iter(changed), (played[0], 0) if played else None)
+
+
+def _draw_site(boards: Sequence[Leaderboard], runs: Sequence[PublishedRun], summary: Summary) -> str:
+    agents = {row.agent for board in boards for row in board.rows}
+    facts = {"runs": str(len(runs)), "agents": str(len(agents)), "scenarios": str(len(boards))}
+    numbers = {number.name: number for number in summary.numbers}
+    pages = {run.name: run.page for run in runs}
+    body = [_draw_board(board, numbers, pages) for board in boards]
+    return frame_page("Leaderboard", facts, [*body, _draw_runs(runs)], words.explain_reading(summary))
+
+
+def _draw_board(board: Leaderboard, numbers: dict[str, Number], pages: dict[str, str]) -> str:
+    shown = _pick_numbers(board, numbers)
+    names = words.shorten_agents(row.agent for row in board.rows)
+    titles = [words.name_number(number, board.scenario)[0] for number in shown]
+    rows = []
+    for row in board.rows:
+        links = " ".join(f'<a href="{pages[run]}">{escape(run)}</a>' for run in row.runs)
+        head = f'<td class="num">{row.rank}</td><th scope=row>{escape(names[row.agent])}<small>{links}</small></th>'
+        rows.append(head + "".join(_draw_number(row.numbers.get(number.name), number) for number in shown))
+    terms = words.describe_terms(board.scenario)
+    return (
+        f'<section><h2>{escape(board.title)}</h2><p class="novelty">{escape(board.novelty)}</p>'
+        + (f'<p class="terms">{escape(terms)}</p>' if terms else "")
+        + draw_table(draw_head(["", "Agent", *titles]), rows)
+        + "</section>"
+    )
+
+
+def _draw_number(estimate: Estimate | None, number: Number) -> str:
+    if estimate is None:
+        return '<td class="soft">–</td>'
+    return f"<td>{draw_estimate(estimate, two_sided(number.bounds))}</td>"
+
+
+def _pick_numbers(board: Leaderboard, numbers: dict[str, Number]) -> list[Number]:
+    """Return the numbers of a leaderboard, of those that some agent has."""
+    valued = {name for row in board.rows for name, found in row.numbers.items() if found.mean is not None}
+    first = [name for name in HEADLINES if name in valued]
+    rest = [name for name in numbers if name in valued and name not in first]
+    return [numbers[name] for name in (*first, *rest)[:MAX_COLUMNS] if name in numbers]
+
+
+def _draw_runs(runs: Sequence[PublishedRun]) -> str:
+    rows = []
+    for run in runs:
+        films = "".join(f' <a href="{film}">film of {escape(domain)}</a>' for domain, film in run.films.items())
+        rows.append(
+            f'<th scope=row><a href="{run.page}">{escape(run.name)}</a></th>'
+            f'<td class="num">{run.played}/{run.planned}</td><td class="text"><code>{run.fingerprint[:16]}</code></td>'
+            f'<td class="text"><a href="{run.data}">JSON</a>{films}</td>'
+        )
+    return f"<section><h2>Runs</h2>{draw_table(draw_head(['Run', 'Cells', 'Fingerprint', 'Files']), rows)}</section>"
+
+
+def _write_json(path: Path, data: object) -> None:
+    """Write data as JSON, in the same order every time."""
+    with replacing(path) as draft:
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(data, order="deterministic"), indent=1) + b"\n")

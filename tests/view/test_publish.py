@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import msgspec
+import pytest
+
+import openfield as of
+from openfield.errors import InvalidInput
+from openfield.result import Result
+from openfield.view.publish import publish
+from support.places import MAZE
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two runs of the same agents with other seeds; a name is hostile."""
+    folder = tmp_path_factory.mktemp("published")
+    runs = [folder / "one.sqlite", folder / "b <i>.sqlite"]
+    for seed, run in enumerate(runs):
+        trials = of.trials(MAZE, count=2, seed=seed, training=1, before=2, after=2, unchanged=0)
+        of.run(agents=["random", "compass"], trials=trials, journal=run)
+    return runs
+
+
+def test_every_link_leads_to_a_file_and_names_are_escaped(played: list[Path], tmp_path: Path) -> None:
+    publish(played, tmp_path)
+    index = (tmp_path / "index.html").read_text()
+    links = re.findall(r'href="([^"]+)"', index)
+    assert "runs/one.html" in links
+    for link in links:
+        assert (tmp_path / unquote(link)).is_file(), link
+    assert "<i>" not in index.replace("</i>", "").replace('<i class="iv', "")
+
+
+def test_the_leaderboard_has_the_numbers_of_all_runs_read_as_one(played: list[Path], tmp_path: Path) -> None:
+    publish(played, tmp_path)
+    data = msgspec.json.decode((tmp_path / "leaderboard.json").read_bytes())
+    (board,) = data["boards"]
+    groups = {group.agent: group for group in Result(played).summary().groups}
+    assert [row["agent"] for row in board["rows"]] == ["compass", "random"]
+    for row in board["rows"]:
+        assert row["trials"] == groups[row["agent"]].trials
+        assert row["numbers"]["after"]["mean"] == pytest.approx(groups[row["agent"]].estimates["after"].mean)
+        assert row["runs"] == ["one", "b <i>"]
+
+
+def test_the_same_runs_give_the_same_bytes(played: list[Path], tmp_path: Path) -> None:
+    publish(played, tmp_path / "a")
+    publish(played, tmp_path / "b")
+    first, second = (
+        {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*.*")}
+        for root in (tmp_path / "a", tmp_path / "b")
+    )
+    assert first == second
+    assert len(first) == 6
+
+
+def test_nothing_to_publish_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="There is no run file to publish"):
+        publish([], tmp_path)
