@@ -19,6 +19,7 @@ from openfield.record import EpisodeEnd
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
+    from openfield.agents.play_page import PlayPage
     from openfield.journal.reader import CellRecord, Episode
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -48,6 +49,7 @@ __all__ = [
     "HasHuman",
     "HasOptions",
     "HasOracles",
+    "HasPlayPage",
     "HasScriptedPeer",
     "HasVectorEnv",
     "HasWire",
@@ -175,6 +177,15 @@ class HasHuman(Protocol):
 
     def view(self) -> AgentFactory:
         """Return the agent through which a person plays. With `may_leave = True` it may raise `Cancelled` to stop."""
+        ...
+
+
+@runtime_checkable
+class HasPlayPage(Protocol):
+    """Lets a person play in a browser in its own way. Other domains get keys for their actions, or a line to type."""
+
+    def play_page(self, trial: Trial) -> PlayPage:
+        """Return how a person plays this trial."""
         ...
 
 

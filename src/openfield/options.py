@@ -51,6 +51,8 @@ class CommandChanges:
     """What the user should know before the command starts."""
     instead: Callable[[Mapping[str, Any]], Any] | None = None
     """Plays elsewhere instead of here. Takes the command's own options as keys of an experiment, returns JSON."""
+    terminal: bool = False
+    """Whether a person wants to play at the terminal."""
     finish: Sequence[Callable[[Result], None]] = ()
     """What is done with the result, in this order."""
 

@@ -84,6 +84,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     output: str | None = None
     settings: dict[str, Any] = {}
     limits: dict[str, Any] = {}
+    people: dict[str, Any] = {}
+    """What people are shown and asked when they play: for `openfield play`."""
 
     @property
     def sources(self) -> list[str] | dict[str, str]:

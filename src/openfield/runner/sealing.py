@@ -27,7 +27,7 @@ def seal(run: Path, secret: Path | None) -> tuple[int, dict[str, str]]:
     A run file that has a seed keeps it, so that the same command goes on. A shared secret stays in its own file.
     """
     if secret is not None:
-        seed = _read_secret(secret)
+        seed = read_secret(secret)
         return seed, {DIGEST_FACT: sha256(f"{seed:032x}".encode()).hexdigest()}
     known = _read_facts(run).get(SEED_FACT)
     seed = secrets.randbits(SEED_BITS) if known is None else int(known, 16)
@@ -50,7 +50,7 @@ def _read_facts(run: Path) -> dict[str, str]:
         return file.facts
 
 
-def _read_secret(path: Path) -> int:
+def read_secret(path: Path) -> int:
     """Return the seed in a file, which only its owner may read. A file that does not exist yet is made."""
     try:
         if not path.exists():

@@ -50,16 +50,15 @@ class ViewServer:
             open_paths: Prefixes of addresses that need no session.
         """
         check_exposure(host, token is not None)
-        self._listener = _listen(host, port)
+        self._listener = listen(host, port)
         self.host, self.port = host, int(self._listener.getsockname()[1])
         self.access = Access(token, {host, socket.gethostname(), socket.getfqdn()}, _derive_key())
-        self._server = uvicorn.Server(_configure(make_app(library, self.access, routes, open_paths)))
+        self._server = uvicorn.Server(configure(make_app(library, self.access, routes, open_paths)))
 
     @property
     def origin(self) -> str:
         """The address of the server without a path."""
-        shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(self.host, self.host)  # noqa: S104
-        return f"http://{f'[{shown}]' if ':' in shown else shown}:{self.port}"
+        return name_origin(self.host, self.port)
 
     def address(self, path: str = "/") -> str:
         """Return an address with a token, which lets in the first browser that opens it."""
@@ -96,7 +95,13 @@ class ViewServer:
         self._server.should_exit = True
 
 
-def _listen(host: str, port: int | None) -> socket.socket:
+def name_origin(host: str, port: int) -> str:
+    """Return the address of a server without a path; one that listens everywhere is called by its machine's name."""
+    shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)  # noqa: S104
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+
+def listen(host: str, port: int | None) -> socket.socket:
     """Open the port; the usual one may be in use, then another one is as good."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in (PORT, 0) if port is None else (port,):
@@ -119,7 +124,8 @@ def _derive_key() -> bytes | None:
     return None
 
 
-def _configure(app: ASGIApp) -> uvicorn.Config:
+def configure(app: ASGIApp) -> uvicorn.Config:
+    """Return how uvicorn serves an application of ours."""
     return uvicorn.Config(
         app,
         interface="asgi3",

@@ -1,16 +1,47 @@
-"""`openfield play`: let a person take the agent's place, recorded like one."""
+"""`openfield play`: let people take the agent's place, recorded like one, in a browser or at a terminal."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import stat
+import sys
+import webbrowser
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
 from openfield.cli.shared.results import print_result, print_seed
+from openfield.options import MORE, CommandChanges, Count, Port, given
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.trial import Trial
+
+
+@Parameter(name="*", group=Group("Where", sort_key=3))
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Where people play."""
+
+    terminal: bool = False
+    """Play here, with typed lines. So it is if the browser's part is not installed, or lines come from a pipe."""
+    no_browser: bool = False
+    """Only print the address, do not open it."""
+    people: Annotated[Count | None, Parameter(metavar="NUMBER")] = None
+    """Let so many people play, each with a link of their own [1]."""
+    host: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1"
+    """The address to listen on [127.0.0.1]."""
+    port: Annotated[Port | None, Parameter(group=MORE)] = None
+    """The port to listen on [7464, or a free one]; 0 takes a free one."""
+    links: Annotated[Path | None, Parameter(group=MORE, metavar="FILE")] = None
+    """The file with the secret of the links [beside the run file]; it is made if it is missing."""
+
+
+HERE = PlaceOptions()
 
 
 def play(
@@ -19,41 +50,173 @@ def play(
     options: DomainOptions = None,
     *,
     trial_options: TrialOptions = DEFAULT,
+    place: PlaceOptions = HERE,
     output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "human",
 ) -> None:
-    """Play a domain yourself.
+    """Play a domain yourself, or let people play.
 
     Args:
-        domain: A domain's name, `module:attribute` or `file.py`. Its options: openfield play DOMAIN --help
+        domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`), whose table `[people]`
+            describes a study. Its options: openfield play DOMAIN --help
         options: Options of the domain.
         trial_options: Which trials.
+        place: Where people play.
         output: The run file [runs/DOMAIN-played.sqlite].
         agent_name: Your name in the record [human].
 
     Example:
-        openfield play commai --set tasks=micro1
+        openfield play birds
     """
+    from openfield.errors import InvalidInput
+    from openfield.registry import find_domain
+    from openfield.runner.experiment import names_experiment, read_experiment
+
+    file = read_experiment(Path(domain)) if names_experiment(domain) else None
+    source = domain if file is None else file.domain
+    known = find_domain(source)
+    changes = CommandChanges() if file is not None and options is None else prepare(known, "play", options)
+    usual = Path(f"runs/{known.name}-played.sqlite" if file is None or file.output is None else file.output)
+    path = output or usual
+    asked = _Asked(source, known, changes, path, agent_name, _list_keys(file))
+    if _plays_in_browser(place, changes):
+        _play_in_browser(asked, trial_options, place)
+        return
+    if place.people is not None or asked.people_table:
+        raise InvalidInput("People play in a browser: leave out --terminal, and install openfield[view].")
+    _play_at_terminal(asked, trial_options)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be played, and where it is recorded."""
+
+    source: str
+    domain: Domain[Any]
+    changes: CommandChanges
+    path: Path
+    agent: str
+    file: dict[str, Any]
+    """The keys of the experiment file; none without one."""
+
+    @property
+    def people_table(self) -> dict[str, Any]:
+        """The table `[people]` of the file."""
+        return dict(self.file.get("people") or {})
+
+    def make_trials(self, options: TrialOptions, **limits: Any) -> tuple[list[Trial], dict[str, str]]:
+        """Make the trials, from the file if there is one."""
+        from openfield.errors import InvalidInput
+        from openfield.runner.experiment import make_experiment
+
+        if not self.file:
+            return options.make(self.source, self.changes, self.path, 1, **limits)
+        if given(options):
+            raise InvalidInput(
+                "The file says which trials are played. Leave out --trials, --novelty, --set and others."
+            )
+        experiment = make_experiment({**self.file, "output": str(self.path)})
+        return experiment.make_trials(endless=True)
+
+
+def _list_keys(experiment: Any) -> dict[str, Any]:
+    """Return the keys of an experiment as plain data; none without one."""
+    from msgspec import to_builtins
+
+    return {} if experiment is None else dict(to_builtins(experiment))
+
+
+def _plays_in_browser(place: PlaceOptions, changes: CommandChanges) -> bool:
+    """Return whether people play in a browser: where it is installed, unless they type."""
+    from openfield.view.requirements import check_view, has_view
+
+    if place.people is not None or place.no_browser:
+        check_view()
+    typed = changes.terminal or (_has_piped_lines() and place.people is None and not place.no_browser)
+    return has_view() and not place.terminal and not typed
+
+
+def _has_piped_lines() -> bool:
+    """Return whether standard input is a pipe or a file, in which a player's lines may stand."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):  # it is closed, or not a file of the system
+        return True
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _play_at_terminal(asked: _Asked, trial_options: TrialOptions) -> None:
     from openfield.agents.human import LineHuman
     from openfield.capabilities import HasHuman
     from openfield.errors import Cancelled
-    from openfield.registry import find_domain
     from openfield.result import Result
     from openfield.runner.plan import make_plan
     from openfield.runner.run import run_plan
 
-    known = find_domain(domain)
-    changes = prepare(known, "play", options)
-    path = output or Path(f"runs/{known.name}-played.sqlite")
-    unhurried, facts = trial_options.make(domain, changes, path, 1, reply_seconds=None)
-    usual = known.view() if isinstance(known, HasHuman) else LineHuman
-    person = next(iter(changes.agents.values()), usual)
+    unhurried, facts = asked.make_trials(trial_options, reply_seconds=None)
+    usual = asked.domain.view() if isinstance(asked.domain, HasHuman) else LineHuman
+    person = next(iter(asked.changes.agents.values()), usual)
     try:
-        run_plan(replace(make_plan({agent_name: person}, unhurried), facts=facts), path)
+        run_plan(replace(make_plan({asked.agent: person}, unhurried), facts=facts), asked.path)
     except Cancelled:
-        raise Cancelled(f"Stopped; what you played is in {path}. The same command goes on.") from None
-    result = Result([path])
+        raise Cancelled(f"Stopped; what you played is in {asked.path}. The same command goes on.") from None
+    _finish(asked, facts, Result([asked.path]))
+
+
+def _play_in_browser(asked: _Asked, trial_options: TrialOptions, place: PlaceOptions) -> None:
+    """Serve play pages until all people are done, or until interrupted; then print the result."""
+    from openfield.errors import Cancelled
+    from openfield.journal.lock import holding
+    from openfield.journal.writer import Journal
+    from openfield.result import Result
+    from openfield.runner.provenance import RunOrigin
+    from openfield.view.play.people import make_links, read_people
+    from openfield.view.play.people_study import PeopleStudy
+    from openfield.view.play.play_server import PlayServer
+
+    people = read_people(asked.people_table)
+    trials, facts = asked.make_trials(trial_options)
+    practice = None if people.practice is None else _make_practice(asked, people.practice, trials[-1])
+    links = make_links(place.links or asked.path.with_suffix(".links"), place.people or 1)
+    try:
+        with holding(asked.path) as begun, Journal(asked.path) as journal:
+            origin = RunOrigin({}, [asked.domain])
+            journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())
+            study = PeopleStudy(journal, asked.domain, trials, people, links, asked.agent, practice)
+            server = PlayServer(study, place.host, place.port)
+
+            def ready() -> None:
+                begun()
+                _announce(server.links, asked.path, place)
+
+            server.serve(ready)
+    except KeyboardInterrupt:
+        raise Cancelled(f"Stopped; what was played is in {asked.path}. The same command goes on.") from None
+    _finish(asked, facts, Result([asked.path]))
+
+
+def _make_practice(asked: _Asked, settings: dict[str, Any], like: Trial) -> Trial:
+    """Return a trial without a novelty, with the settings of the others and some changed."""
+    from openfield.runner.experiment import make_trials
+    from openfield.trial import derive
+
+    wanted = {**asked.file.get("settings", {}), **settings}
+    return make_trials(asked.domain, 1, derive(like.seed, "practice"), "none", False, wanted)[-1]
+
+
+def _announce(links: list[str], path: Path, place: PlaceOptions) -> None:
+    if place.people is None:
+        print(f"Play: {links[0]}   Recorded in {path}. Ctrl-C stops.", flush=True)
+        if not place.no_browser:
+            webbrowser.open(links[0])
+        return
+    for number, link in enumerate(links, 1):
+        print(f"p{number:02d} {link}")
+    print(f"{len(links)} links, each for one person. Recorded in {path}. Ctrl-C closes the study.", flush=True)
+
+
+def _finish(asked: _Asked, facts: dict[str, str], result: Any) -> None:
     print_result(result, as_json=False)
     print_seed(facts)
-    for finish in changes.finish:
+    for finish in asked.changes.finish:
         finish(result)

@@ -34,7 +34,8 @@ def read_domain(app: App, words: list[str]) -> Domain[Any] | None:
     from openfield.registry import find_domain
     from openfield.runner.experiment import names_experiment, read_experiment
 
-    return find_domain(read_experiment(Path(name)).domain if words[0] == "run" and names_experiment(name) else name)
+    takes_file = words[0] in ("run", "play") and names_experiment(name)
+    return find_domain(read_experiment(Path(name)).domain if takes_file else name)
 
 
 def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> Callable[..., Any]:

@@ -27,6 +27,7 @@ from openfield.spaces import Box
 from openfield.trial import Limits, Phase, Trial
 
 if TYPE_CHECKING:
+    from openfield.agents.play_page import PlayPage
     from openfield.capabilities import Film, ImportedTrial
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
@@ -139,6 +140,12 @@ class BirdsDomain(Domain[BirdsSettings]):
         from openfield.domains.birds.agents.human import BirdsHuman
 
         return BirdsHuman
+
+    def play_page(self, trial: Trial) -> PlayPage:
+        """Let a person pull the sling in a browser."""
+        from openfield.domains.birds.play_page import SlingPage
+
+        return SlingPage()
 
     def film(self, trial: Trial) -> Film:
         """Return a film of the levels, thirty pictures a second."""

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from openfield.domains.birds.actions import MAX_FRAMES, Shot, SlingshotLaunch
+from openfield.domains.birds.actions import MAX_FRAMES, Shot, SlingshotLaunch, Wait, Watch
 from openfield.domains.birds.files.pool import is_novel
 from openfield.domains.birds.game import ground_truth as view
 from openfield.domains.birds.game.forces import WINDS
@@ -42,6 +42,8 @@ class LevelInPlay:
         self.frames: list[GroundTruth] = []
         """Ground truths recorded during the last shot or watch."""
         self.settings, self._seed = settings, seed
+        self.played: list[Shot | SlingshotLaunch | Wait | Watch] = []
+        """What was done in it so far, refused shots included."""
         self._shown = level.early.picture
         self._view: Viewport = zoomed_out(level.camera)
         self._initial = see(self.game, self._view)
@@ -77,6 +79,7 @@ class LevelInPlay:
     def shoot(self, action: Shot | SlingshotLaunch) -> bool:
         """Shoot, and wait until everything rests unless the shot is a fast one; return whether a bird was shot."""
         game, self._paused = self.game, False
+        self.played.append(action)
         if isinstance(action, SlingshotLaunch):
             side = -1 if self._shown == "turned" else 1
             launched = game.shoot(side * action.dx, side * action.dy, action.tap / 1000)
@@ -90,16 +93,41 @@ class LevelInPlay:
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
-        self._paused = False
-        self.game.run(seconds)
+        self.played.append(Wait(seconds))
+        self._run(seconds)
 
     def watch(self, every: int, frames: int) -> None:
         """Let time pass and record ground truths; record one if nothing moves."""
+        self.played.append(Watch(every, frames))
         stop = self._keep(every, frames)
-        self.wait(min(every * frames / SECOND, MAX_WATCH_SECONDS))
+        self._run(min(every * frames / SECOND, MAX_WATCH_SECONDS))
         stop()
         if not self.frames and frames:
             self.frames.append(self.ground_truth(self.settings.noisy_batch))
+
+    def copy(self) -> LevelInPlay:
+        """Return the same level in the same state: what was done in it is done again in a new one."""
+        made = LevelInPlay(self.game.level, self.settings, self._seed, name=self.name, index=self.index)
+        made.set_number = self.set_number
+        made._view = self._view
+        for action in self.played:
+            match action:
+                case Wait(seconds):
+                    made.wait(seconds)
+                case Watch(every, frames):
+                    made.watch(every, frames)
+                case _:
+                    made.shoot(action)
+        return made
+
+    def show(self, picture: Any) -> Any:
+        """Return a picture of the level as a novelty lets agents see it."""
+        return show_picture(picture, self._shown)
+
+    @property
+    def turned(self) -> bool:
+        """Whether agents see it upside down."""
+        return self._shown == "turned"
 
     def ground_truth(self, noisy: bool) -> GroundTruth:
         """Return the ground truth; its noise is the same if it is asked for twice at the same step."""
@@ -112,7 +140,7 @@ class LevelInPlay:
         """Return a screenshot of now, or of the level as it was loaded."""
         scene = self._initial if initial else see(self.game, self._view)
         picture = plain_pixels(scene) if self.settings.physics == "0.1" else pixels(scene)
-        return show_picture(picture, self._shown)
+        return self.show(picture)
 
     def observation(self) -> Any:
         """Return the observation of a turn, in the form that the settings ask for."""
@@ -121,6 +149,10 @@ class LevelInPlay:
         if self.settings.observe == "features":
             return view.compact(self._scene())
         return self.ground_truth(self.settings.noisy)
+
+    def _run(self, seconds: float) -> None:
+        self._paused = False
+        self.game.run(seconds)
 
     def _scene(self) -> Scene:
         """Return what the agent sees of the level now, in pixels."""

@@ -26,6 +26,7 @@ from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
+    from openfield.agents.play_page import PlayPage
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
     from openfield.serving.wire import Dispatcher, Serving, Wire
@@ -167,6 +168,13 @@ class CommaiDomain(Domain[CommaiSettings]):
         from openfield.domains.commai.agents.human import make_human
 
         return make_human()
+
+    def play_page(self, trial: Trial) -> PlayPage:
+        """Let a person talk to the teacher in a browser."""
+        from openfield.domains.commai.play_page import ConversationPage
+
+        settings = self.settings_of(trial)
+        return ConversationPage(settings.bit_mode, settings.skips)
 
     def wire(self) -> Wire:
         """Make the wire of remote learners: ZeroMQ PAIR."""

@@ -112,7 +112,9 @@ class CommaiPlayOptions(CommaiOptions):
         if self.learner and name not in HUMANS:
             other = f"openfield run commai -l {self.learner}"
             raise InvalidInput(f"A person plays here, not {self.learner}. For a learner: {other}")
-        return _with_human(super().prepare(), self, HUMANS.get(name, "line"))
+        changes = _with_human(super().prepare(), self, HUMANS.get(name, "line"))
+        typed = self.learner or self.view or self.mode or self.curses or self.time_delay is not None
+        return replace(changes, terminal=bool(typed))
 
     def check_view(self) -> None:
         """Refuse a screen that is not there, and a view that does not exist."""

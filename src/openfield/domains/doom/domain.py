@@ -27,6 +27,7 @@ from openfield.spaces import Choice, Fields, Space
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
+    from openfield.agents.play_page import PlayPage
     from openfield.capabilities import Film
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -191,6 +192,12 @@ class DoomDomain(Domain[Any]):
         from openfield.domains.doom.agents.human import DoomHuman
 
         return DoomHuman
+
+    def play_page(self, trial: Trial) -> PlayPage:
+        """Let a person play with keys and pictures, at the pace of the game."""
+        from openfield.domains.doom.play_page import make_doom_page
+
+        return make_doom_page(episode.actions_of(self.task, self.settings_of(trial)))
 
     def diagnose(self) -> str:
         """Say whether the memory layout of the installed vizdoom is not known, which makes ticks slower."""

@@ -22,6 +22,7 @@ from openfield.spaces import Box
 from openfield.trial import Phase, Trial
 
 if TYPE_CHECKING:
+    from openfield.agents.play_page import PlayPage
     from openfield.domains.ond.world import TestWorld
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -123,6 +124,12 @@ class OndDomain(Domain[OndSettings]):
         from openfield.domains.ond.agents.human import OndHuman
 
         return OndHuman
+
+    def play_page(self, trial: Trial) -> PlayPage:
+        """Let a person label pictures in a browser."""
+        from openfield.domains.ond.play_page import LabelPage
+
+        return LabelPage(self.spec(trial))
 
     def wire(self) -> Wire:
         """Return the protocol's own REST interface."""

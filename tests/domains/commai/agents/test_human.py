@@ -13,7 +13,8 @@ import pytest
 
 from openfield.core import Reply
 from openfield.domains.commai import DOMAIN
-from openfield.domains.commai.agents.human import Human, LineView, Streams
+from openfield.domains.commai.agents.human import Human, LineView
+from openfield.domains.commai.agents.listener import Streams
 from openfield.errors import Cancelled
 from openfield.journal.reader import Run
 from openfield.rollout import Rollout

@@ -30,9 +30,14 @@ STILL = 0.01
 class LevelFilm:
     """The film of one level: tell it each step, then take its pictures."""
 
-    def __init__(self, game: Game) -> None:
-        """Begin with the level as it is now, and follow every step from here on."""
-        self._game = game
+    def __init__(self, game: Game, staged: bool = True) -> None:
+        """Begin with the level as it is now, and follow every step from here on.
+
+        Args:
+            game: The game of the level.
+            staged: Whether the level is shown before, and the sling being pulled; a person who plays has done that.
+        """
+        self._game, self._staged = game, staged
         self._last = self._see()
         self._camera = FilmCamera(self._last)
         self._moments: list[Callable[[], Any]] = []
@@ -41,13 +46,14 @@ class LevelFilm:
         self._still = 0.0
         self._launch = -1
         self._before = self._shown = self._last
-        self._hold(INTRO)
+        if staged:
+            self._hold(INTRO)
         game.watch(1, self._step)
 
-    def take(self) -> Iterator[Any]:
-        """Yield the pictures since the last call."""
+    def take(self, every: int = 1, skipped: int = 0) -> Iterator[Any]:
+        """Yield the pictures since the last call: every so many of them, without some of the first."""
         moments, self._moments = self._moments, []
-        return (paint() for paint in moments)
+        return (paint() for paint in moments[::every][skipped:])
 
     def _see(self) -> Scene:
         return see(self._game, zoomed_out(self._game.level.camera))
@@ -55,7 +61,7 @@ class LevelFilm:
     def _step(self) -> None:
         """Note what a step has changed, and every picture whose time has come."""
         scene, bird = self._see(), self._game.flying
-        if bird is not None and bird.launch != self._launch:
+        if bird is not None and bird.launch != self._launch and self._staged:
             self._launch = bird.launch
             velocity = bird.physical.linearVelocity
             self._pull((velocity.x / LAUNCH_SPEED, velocity.y / LAUNCH_SPEED))

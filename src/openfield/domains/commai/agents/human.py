@@ -8,59 +8,22 @@ whole screen. `WatchedLearner` is the original's ConsoleView and `--time-delay` 
 from __future__ import annotations
 
 import curses
-import re
 import shutil
 import sys
 import time
 from collections import deque
 from contextlib import suppress
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
 from openfield.core import Agent, AgentFactory, Ask, AskMoment, Belief, Reply, Spec, Turn
-from openfield.domains.commai.agents.learner_agent import REPLIES
-from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, speaks_bits, to_bits
+from openfield.domains.commai.agents.listener import Listener, Mode, Streams, find_foreign
+from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.world import SKIP
 from openfield.errors import Cancelled
 from openfield.registry import AgentSource, find_agent, find_domain
 
 HELP = "Type what to say; an empty line is silence. SKIP gives up this exercise, QUIT leaves (and can be resumed)."
-_KEPT = 500
-_REWARD_SIGNS = {1: "+", -1: "-"}
-
-
-class Streams:
-    """The last symbols of teacher and learner, and the rewards between them."""
-
-    def __init__(self) -> None:
-        self.teacher: deque[str] = deque(maxlen=_KEPT)
-        self.learner: deque[str] = deque(maxlen=_KEPT)
-        self.rewards: deque[str] = deque(maxlen=_KEPT)
-        self.total = self.steps = 0
-        self.map = ""
-
-    def hear(self, symbol: str, reward: int, world_map: str) -> None:
-        """Add the teacher's symbol and the reward that comes with it."""
-        self.teacher.append(symbol if symbol.isprintable() else "?")
-        self.rewards.append(_REWARD_SIGNS.get(reward, " "))
-        self.total += reward
-        self.steps += 1
-        self.map = world_map
-
-    def say(self, symbol: str) -> None:
-        """Add the learner's symbol."""
-        self.learner.append(symbol if symbol.isprintable() else "?")
-
-    def rows(self, width: int) -> list[str]:
-        """Return the streams as lines, step under step, the newest at the right. Silence is a low line."""
-        said = [*self.learner, " "] if len(self.learner) < len(self.teacher) else list(self.learner)
-        streams = (("teacher", self.teacher), ("you", said), ("reward", self.rewards))
-        return [f"{name:>8} {_last(symbols, width - 9, name != 'reward')}" for name, symbols in streams]
-
-    @property
-    def status(self) -> str:
-        """Reward and time so far."""
-        return f"reward {self.total}, step {self.steps}"
 
 
 class LineView:
@@ -209,24 +172,6 @@ class WatchedLearner:
             self._learner.close()
 
 
-def _last(symbols: Any, width: int, padded: bool) -> str:
-    text = "".join(symbols)[-width:]
-    return text.replace(" ", "_").rjust(width, "_") if padded else text.rjust(width)
-
-
-Mode = Literal["line", "dot", "immediate"]
-"""When a person is asked: at the beginning and at every pause; at a dot; at every step.
-
-A pause is a dot or two spaces. A teacher who never pauses, as in micro1 to micro5.2, asks with every symbol: who
-answers there, and earns or loses something at once, is asked again at once.
-"""
-_SILENCE = " "
-_MAX_UNASKED = 200
-"""Steps after which a person in line mode is asked even if the teacher never pauses."""
-_FIRST = "The teacher has begun. Press Enter to listen on, or type an answer."
-_NO_PAUSE = "The teacher does not pause here. Press Enter to listen on, or type an answer."
-
-
 def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) -> AgentFactory:
     """Return a factory for the person at this terminal.
 
@@ -255,66 +200,38 @@ class Human:
     def __init__(
         self, view: LineView | ScreenView, mode: Mode = "line", bits: bool = False, ask: AskMoment = "episode"
     ) -> None:
-        self._view, self._mode, self._moment = view, mode, ask
+        self._view, self._listener, self._moment = view, Listener(mode, bits), ask
         self._belief: Belief | None = None
-        self._streams = Streams()
-        self._typed: deque[str] = deque()
-        self._reader = BitReader() if bits else None
-        self._bits = deque(SPACE_BITS)
-        self._heard = ""  # the last two characters of the teacher
-        self._earned = 0
-        self._unasked = 0  # steps since the person was asked
-        self._waits = False  # whether the person was asked at a pause, or said nothing: the next pause is awaited
 
     def __call__(self, turn: Turn) -> Reply:
         """Show a turn, and ask the person when it is time."""
-        self._earned += int(turn.reward)
-        if self._reader is None:
-            return self._step(chr(turn.observation), turn)
-        bit = REPLIES[int(self._bits.popleft())] if self._bits else REPLIES[0]
-        heard = self._reader.feed(str(turn.observation))
-        if heard is None:
-            return bit
-        reply = self._step(heard, turn)
-        if not isinstance(reply.action, int):
-            return reply
-        self._bits.extend(to_bits(chr(reply.action)))
-        return bit if reply.belief is None else Reply(bit.action, reply.belief)
-
-    def close(self) -> None:
-        """Restore the terminal."""
-        self._view.close()
-
-    def _step(self, symbol: str, turn: Turn) -> Reply:
-        self._streams.hear(symbol, self._earned, turn.feedback or "")
-        self._unasked += 1
-        self._waits = self._waits or (not self._earned and not self._typed)
-        self._earned = 0
-        self._heard = (self._heard + symbol)[-2:]
+        listener, belief = self._listener, None
+        asked = listener.hear(turn)
+        asks = asks_belief(turn, self._moment)
         if turn.ask is Ask.NONE:
-            return Reply(None, self._ask_belief() if asks_belief(turn, self._moment) else None)
-        belief = None
-        if not self._typed and self._is_time(turn.first):
+            return Reply(None, self._ask_belief() if asks else None)
+        if asked:
             line = self._ask()
             if line is None or line == "QUIT":
                 raise Cancelled("The player left.")
             if line == SKIP:
                 return Reply(SKIP)
-            self._typed.extend(re.sub(r"\.+", ".", line) or _SILENCE)  # a second dot would answer the next question
-            belief = self._ask_belief() if asks_belief(turn, self._moment) else None
-        else:
-            self._view.show(self._streams)
-        said = self._typed.popleft() if self._typed else _SILENCE
-        if self._reader is not None and said != _SILENCE and not self._typed:
-            self._heard = ""  # the last bits are still on their way: the teacher's next character cannot be an answer
-        self._streams.say(said)
-        return REPLIES[ord(said)] if belief is None else Reply(ord(said), belief)
+            listener.say(line)
+            belief = self._ask_belief() if asks else None
+        elif listener.heard:
+            self._view.show(listener.streams)
+        reply = listener.reply()
+        return reply if belief is None else Reply(reply.action, belief)
+
+    def close(self) -> None:
+        """Restore the terminal."""
+        self._view.close()
 
     def _ask_belief(self) -> Belief | None:
         """Ask for the belief; an empty line, or the end of the input, means the same as before."""
         note = BELIEF_QUESTION
         while True:
-            line = self._view.ask(self._streams, note) or ""
+            line = self._view.ask(self._listener.streams, note) or ""
             if line == "QUIT":
                 raise Cancelled("The player left.")
             if not line.strip("? "):
@@ -327,20 +244,8 @@ class Human:
 
     def _ask(self) -> str | None:
         """Read a line, and ask again if it has a character that is not a symbol."""
-        note = ""
-        if self._mode == "line" and not self._pauses():
-            note = _FIRST if self._streams.steps == 1 else _NO_PAUSE
-        self._unasked, self._waits = 0, self._pauses()
-        line = self._view.ask(self._streams, note)
-        while line is not None and (foreign := next((symbol for symbol in line if ord(symbol) > 255), "")):
-            line = self._view.ask(self._streams, f"'{foreign}' is not a symbol: its code is above 255. Try again.")
+        streams = self._listener.streams
+        line = self._view.ask(streams, self._listener.note)
+        while line is not None and (foreign := find_foreign(line)):
+            line = self._view.ask(streams, f"'{foreign}' is not a symbol: its code is above 255. Try again.")
         return line
-
-    def _is_time(self, first: bool) -> bool:
-        if self._mode != "line":
-            return self._mode == "immediate" or self._heard.endswith(".")
-        return first or self._pauses() or not self._waits or self._unasked > _MAX_UNASKED
-
-    def _pauses(self) -> bool:
-        """Return whether the teacher has ended a sentence, or was silent twice."""
-        return self._heard.endswith(".") or self._heard == _SILENCE * 2

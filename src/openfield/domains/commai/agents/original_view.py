@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from openfield.domains.commai.agents.human import LineView, Streams
+from openfield.domains.commai.agents.human import LineView
+from openfield.domains.commai.agents.listener import Streams
 
 
 class BaseView:

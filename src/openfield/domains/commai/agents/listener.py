@@ -1,0 +1,145 @@
+"""What a person in a conversation with the teacher hears and says, and when it is time to ask them.
+
+The terminal and the browser use it; it shows nothing itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Any, Literal
+
+from openfield.core import Ask, Reply, Turn
+from openfield.domains.commai.agents.learner_agent import REPLIES
+from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, to_bits
+
+_KEPT = 500
+_REWARD_SIGNS = {1: "+", -1: "-"}
+Mode = Literal["line", "dot", "immediate"]
+"""When a person is asked: at the beginning and at every pause; at a dot; at every step.
+
+A pause is a dot or two spaces. A teacher who never pauses, as in micro1 to micro5.2, asks with every symbol: who
+answers there, and earns or loses something at once, is asked again at once.
+"""
+_SILENCE = " "
+_MAX_UNASKED = 200
+"""Steps after which a person in line mode is asked even if the teacher never pauses."""
+_FIRST = "The teacher has begun. Press Enter to listen on, or type an answer."
+_NO_PAUSE = "The teacher does not pause here. Press Enter to listen on, or type an answer."
+
+
+class Streams:
+    """The last symbols of teacher and learner, and the rewards between them."""
+
+    def __init__(self) -> None:
+        self.teacher: deque[str] = deque(maxlen=_KEPT)
+        self.learner: deque[str] = deque(maxlen=_KEPT)
+        self.rewards: deque[str] = deque(maxlen=_KEPT)
+        self.total = self.steps = 0
+        self.map = ""
+
+    def hear(self, symbol: str, reward: int, world_map: str) -> None:
+        """Add the teacher's symbol and the reward that comes with it."""
+        self.teacher.append(symbol if symbol.isprintable() else "?")
+        self.rewards.append(_REWARD_SIGNS.get(reward, " "))
+        self.total += reward
+        self.steps += 1
+        self.map = world_map
+
+    def say(self, symbol: str) -> None:
+        """Add the learner's symbol."""
+        self.learner.append(symbol if symbol.isprintable() else "?")
+
+    def rows(self, width: int) -> list[str]:
+        """Return the streams as lines, step under step, the newest at the right. Silence is a low line."""
+        said = [*self.learner, " "] if len(self.learner) < len(self.teacher) else list(self.learner)
+        streams = (("teacher", self.teacher), ("you", said), ("reward", self.rewards))
+        return [f"{name:>8} {_last(symbols, width - 9, name != 'reward')}" for name, symbols in streams]
+
+    @property
+    def status(self) -> str:
+        """Reward and time so far."""
+        return f"reward {self.total}, step {self.steps}"
+
+
+class Listener:
+    """Hears the teacher symbol by symbol, and says what a person has typed.
+
+    Args:
+        mode: When the person is asked.
+        bits: Whether symbols are bits. They are joined to characters for the person.
+    """
+
+    def __init__(self, mode: Mode = "line", bits: bool = False) -> None:
+        self.streams = Streams()
+        self.heard = ""
+        """The character that the last turn has completed; with bits most turns complete none."""
+        self.note = ""
+        """What a person should know when asked."""
+        self._mode = mode
+        self._typed: deque[str] = deque()
+        self._reader = BitReader() if bits else None
+        self._bits = deque(SPACE_BITS)
+        self._last_two = ""
+        self._earned = 0
+        self._unasked = 0  # steps since the person was asked
+        self._waits = False  # whether the person was asked at a pause, or said nothing: the next pause is awaited
+
+    def hear(self, turn: Turn) -> bool:
+        """Take a turn, and return whether it is time to ask the person."""
+        self._earned += int(turn.reward)
+        found = chr(turn.observation) if self._reader is None else self._reader.feed(str(turn.observation))
+        self.heard = found or ""
+        if found is None:
+            return False
+        self.streams.hear(found, self._earned, turn.feedback or "")
+        self._unasked += 1
+        self._waits = self._waits or (not self._earned and not self._typed)
+        self._earned = 0
+        self._last_two = (self._last_two + found)[-2:]
+        if turn.ask is Ask.NONE or self._typed or not self._is_time(turn.first):
+            return False
+        self.note = ""
+        if self._mode == "line" and not self._pauses():
+            self.note = _FIRST if self.streams.steps == 1 else _NO_PAUSE
+        self._unasked, self._waits = 0, self._pauses()
+        return True
+
+    def say(self, line: str) -> None:
+        """Take what the person typed; an empty line is silence."""
+        self._typed.extend(re.sub(r"\.+", ".", line) or _SILENCE)  # a second dot would answer the next question
+
+    def reply(self) -> Reply:
+        """Return what is said now."""
+        if self._reader is None:
+            return REPLIES[ord(self._say_next())]
+        bit = REPLIES[int(self._bits.popleft())] if self._bits else REPLIES[0]
+        if self.heard:
+            self._bits.extend(to_bits(self._say_next()))
+        return bit
+
+    def _say_next(self) -> str:
+        said = self._typed.popleft() if self._typed else _SILENCE
+        if self._reader is not None and said != _SILENCE and not self._typed:
+            self._last_two = ""  # the last bits are on their way: the teacher's next character cannot be an answer
+        self.streams.say(said)
+        return said
+
+    def _is_time(self, first: bool) -> bool:
+        if self._mode != "line":
+            return self._mode == "immediate" or self._last_two.endswith(".")
+        return first or self._pauses() or not self._waits or self._unasked > _MAX_UNASKED
+
+    def _pauses(self) -> bool:
+        """Return whether the teacher has ended a sentence, or was silent twice."""
+        return self._last_two.endswith(".") or self._last_two == _SILENCE * 2
+
+
+def find_foreign(line: str) -> str:
+    """Return the first character of a line that is no symbol; empty if all are."""
+    return next((symbol for symbol in line if ord(symbol) > 255), "")
+
+
+def _last(symbols: Any, width: int, padded: bool) -> str:
+    text = "".join(symbols)[-width:]
+    return text.replace(" ", "_").rjust(width, "_") if padded else text.rjust(width)
