@@ -435,7 +435,8 @@ class GuidesChecks(Protocol):
     """Tells the conformance kit what it cannot know.
 
     `check_settings` are the settings of its trials. `shown_detail` are keys of the truth's detail that agents may see,
-    `shown_effects` keys of observations that are meant to give the change away.
+    `shown_effects` keys of observations that are meant to give the change away. A `check_patience` beside them is how
+    many seconds a world may need for one answer, if 5 are not enough.
     """
 
     check_settings: Mapping[str, Any] | None

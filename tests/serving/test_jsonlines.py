@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from contextlib import suppress
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfield.core import Ask, Belief, Spec, Turn
+from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentFault, AgentProtocol
 from openfield.rollout import Rollout
 from openfield.serving import jsonlines as lines
@@ -188,3 +189,14 @@ def test_who_hangs_up_before_the_answer_is_no_failure(refused: bool) -> None:
         return remote
 
     assert asyncio.run(talk()).fault is None
+
+
+def test_arrays_are_packed_for_agents_that_ask_for_it() -> None:
+    seen = {"picture": np.arange(70, dtype=">i2").reshape(7, 10), "small": np.arange(3), "number": np.float32(0.5)}
+    shown = json.loads(lines.turn_line(Turn(observation=seen), "base64"))["observation"]
+    assert (shown["small"], shown["number"]) == ([0, 1, 2], 0.5)
+    assert (shown["picture"]["dtype"], shown["picture"]["shape"]) == ("int16", [7, 10])
+    packed = base64.b64decode(shown["picture"]["base64"])
+    assert np.frombuffer(packed, "<i2").tolist() == list(range(70))
+    told = json.loads(lines.remember_line(Turn(observation=seen), Reply(1), "base64"))
+    assert told["turn"]["observation"] == shown

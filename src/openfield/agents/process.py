@@ -67,6 +67,7 @@ class Program:
         os.set_blocking(self._pipe(self._process.stdin).fileno(), False)
         try:
             hello = self.read(jsonlines.HelloMessage)
+            self._arrays = hello.arrays
             if hello.saves:  # else it has no `save`, as an agent that cannot
                 self.save, self.load = self._save, self._load
             if hello.remembers:
@@ -79,9 +80,9 @@ class Program:
     def __call__(self, turn: Turn) -> Reply:
         """Answer a turn. One that asks nothing is shown, and no answer is waited for."""
         if turn.ask is Ask.NONE:
-            self.write(jsonlines.turn_line(turn))
+            self.write(jsonlines.turn_line(turn, self._arrays))
             return Reply()
-        answer = self.ask(jsonlines.turn_line(turn), jsonlines.ReplyMessage)
+        answer = self.ask(jsonlines.turn_line(turn, self._arrays), jsonlines.ReplyMessage)
         return Reply(answer.action, answer.belief, note=answer.note)
 
     def ask(self, message: bytes, kind: type[M]) -> M:
@@ -133,7 +134,7 @@ class Program:
 
     def _remember(self, turn: Turn, reply: Reply) -> None:
         """Tell the program of a recorded turn and its reply; no answer is waited for."""
-        self.write(jsonlines.remember_line(turn, reply))
+        self.write(jsonlines.remember_line(turn, reply, self._arrays))
 
     def _messages(self) -> list[FromAgent]:
         """Wait for a message and return all that have come."""

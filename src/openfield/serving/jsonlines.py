@@ -19,6 +19,7 @@ import numpy as np
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, OpenfieldError
 from openfield.journal.receipt import Receipt, find_mailbox
+from openfield.record import SMALL_ARRAY
 from openfield.serving.connection import MAX_LINE, MAX_LINES, TOO_LONG, LineConnection
 from openfield.serving.listen import BACKLOG, MemoryBudget, Talks
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Dispatcher
 
 PROTOCOL: Literal[1] = 1
+ArrayForm = Literal["lists", "base64"]
+"""How an agent is shown large arrays: as nested lists, or as their bytes with type and shape, a third of the size."""
 MAX_JOINING = 32
 """How many agents are given a trial at the same time; opening one takes milliseconds."""
 
@@ -44,6 +47,8 @@ class HelloMessage(msgspec.Struct, frozen=True, tag="hello"):
     """What the server was started with, where it wants one."""
     session: str | None = None
     """What it was given in an earlier `welcome`, to go on with the same trial."""
+    arrays: ArrayForm = "lists"
+    """How it wants arrays of more than 64 numbers."""
 
 
 class ReplyMessage(msgspec.Struct, frozen=True, tag="reply"):
@@ -109,14 +114,15 @@ def welcome(spec: Spec, seed: int, session: str | None = None) -> bytes:
     return _line(type="welcome", protocol=PROTOCOL, spec=spec, seed=seed, session=session)
 
 
-def turn_line(turn: Turn) -> bytes:
+def turn_line(turn: Turn, arrays: ArrayForm = "lists") -> bytes:
     """Return the line that shows an agent a turn, with every field."""
-    return _TO_AGENT.encode(_show(turn)) + b"\n"
+    return _ENCODERS[arrays].encode(_show(turn)) + b"\n"
 
 
-def remember_line(turn: Turn, reply: Reply) -> bytes:
+def remember_line(turn: Turn, reply: Reply, arrays: ArrayForm = "lists") -> bytes:
     """Return the line that tells an agent of a recorded turn and its own reply to it."""
-    return _line(type="remember", turn=_show(turn), reply=_told(reply))
+    message = {"type": "remember", "turn": _show(turn), "reply": _told(reply)}
+    return _ENCODERS[arrays].encode(message) + b"\n"
 
 
 def save_line() -> bytes:
@@ -173,17 +179,18 @@ class JsonLinesWire:
             remote = await dispatcher.join(hello.name, hello.token, hello.session)
         with remote:
             lines.write(welcome(remote.spec, remote.seed, remote.session))
-            await _Exchange(lines, remote).finished
+            await _Exchange(lines, remote, hello.arrays).finished
             lines.write(bye())
 
 
 class _Exchange:
     """Plays a trial over a connection. Each step calls the next when it can be done."""
 
-    def __init__(self, lines: LineConnection, remote: RemoteRollout) -> None:
+    def __init__(self, lines: LineConnection, remote: RemoteRollout, arrays: ArrayForm) -> None:
         loop = asyncio.get_running_loop()
         self.finished: asyncio.Future[None] = loop.create_future()
         self._lines, self._remote, self._mailbox = lines, remote, find_mailbox(loop)
+        self._arrays = arrays
         self._written: Receipt[Any] | None = None
         self._show()
 
@@ -197,7 +204,7 @@ class _Exchange:
             return
         is_asked = rollout.turn.ask is not Ask.NONE
         try:
-            self._lines.write(turn_line(rollout.turn))
+            self._lines.write(turn_line(rollout.turn, self._arrays))
         except (OpenfieldError, OSError, TypeError) as error:
             # An agent that has said its last words may leave before it is told how the episode ended.
             if is_asked or not isinstance(error, ConnectionError):
@@ -272,5 +279,17 @@ def _listed(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be shown over a wire")
 
 
+def _packed(value: Any) -> Any:
+    """Return a large array as its bytes in row order, little-endian, which JSON has in base64."""
+    if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
+        ordered = value.astype(value.dtype.newbyteorder("<"), copy=False)
+        return {"dtype": value.dtype.name, "shape": value.shape, "base64": ordered.tobytes()}
+    return _listed(value)
+
+
 _FROM_AGENT: msgspec.json.Decoder[FromAgent] = msgspec.json.Decoder(FromAgent)
 _TO_AGENT = msgspec.json.Encoder(enc_hook=_listed)
+_ENCODERS: dict[ArrayForm, msgspec.json.Encoder] = {
+    "lists": _TO_AGENT,
+    "base64": msgspec.json.Encoder(enc_hook=_packed),
+}

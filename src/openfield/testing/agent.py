@@ -22,7 +22,7 @@ from openfield.registry import AgentSource, domain_source, find_agent, find_doma
 from openfield.rollout import MAX_HESITATIONS
 from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
-from openfield.testing.evidence import check_trials
+from openfield.testing.evidence import check_trials, read_patience
 from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import Transcript, compare_agent, record
 from openfield.testing.worker import Hung, Worker, global_random
@@ -33,7 +33,7 @@ MAX_REPLY_BYTES = 1 << 20
 
 
 def check_agent(
-    agent: AgentSource, domain: Domain[Any], trial: Trial | None = None, seed: int = 1, patience: float = 5.0
+    agent: AgentSource, domain: Domain[Any], trial: Trial | None = None, seed: int = 1, patience: float | None = None
 ) -> Report:
     """Check an agent against every promise an agent makes.
 
@@ -43,11 +43,11 @@ def check_agent(
         domain: The domain it plays.
         trial: The trial it plays; by default a small trial of the domain with its first novelty.
         seed: The seed it is made with.
-        patience: Seconds it may need for one answer.
+        patience: Seconds it may need for one answer; None is the domain's `check_patience`, or 5.
     """
     use_domain(domain)
     chosen = trial or check_trials(domain)[0]
-    with closing(Worker(patience, inline=not _can_be_sent(agent, domain))) as worker:
+    with closing(Worker(patience or read_patience(domain), inline=not _can_be_sent(agent, domain))) as worker:
         (name,) = name_agents([agent])
         return judge(f"agent {name}", CHECKS, AgentEvidence(agent, domain, chosen, seed, worker), ESSENTIAL)
 

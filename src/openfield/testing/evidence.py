@@ -25,6 +25,8 @@ from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
 
+PATIENCE = 5.0
+"""Seconds for one answer, if the domain does not say it."""
 MORE_SEEDS = 2
 """How many further seeds a novelty may take to show its effect, and a leak to prove that it is none."""
 
@@ -33,6 +35,11 @@ def check_trials(domain: Domain[Any]) -> list[Trial]:
     """Return a small trial for every declared novelty, or one trial without novelty if none is declared."""
     names = [novelty.id for novelty in domain.novelties] or ["none"]
     return [domain.trials(count=1, novelty=name, unchanged=0, **check_settings(domain))[0] for name in names]
+
+
+def read_patience(domain: Domain[Any]) -> float:
+    """Return the seconds that a world of a domain may need for one answer."""
+    return float(getattr(domain, "check_patience", PATIENCE))
 
 
 def check_settings(domain: Domain[Any]) -> Mapping[str, Any]:

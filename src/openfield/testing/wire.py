@@ -27,13 +27,15 @@ from openfield.record import ENCODER, RawStep
 from openfield.registry import AgentSource, find_agent, use_domain
 from openfield.serving.dispatch import TrialDispatcher, find_wire, serve_domain
 from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
-from openfield.testing.evidence import check_agents, check_trials
+from openfield.testing.evidence import check_agents, check_trials, read_patience
 from openfield.testing.report import Report, judge, name_checks, skip_check
 from openfield.testing.transcript import record
 from openfield.trial import Trial
 
 MAX_REPLIES = 100
 """Each is made durable before it is acknowledged, which takes some milliseconds."""
+MAX_SHOWN = 1 << 30
+"""Bytes of a line that shows a turn: a large picture as lists. The server is our own."""
 Peer = Callable[[str, int, Sequence[Reply]], Awaitable[None]]
 """Plays over a wire at a host and port: gives these replies, one for each turn that asks for something, then leaves."""
 
@@ -43,7 +45,7 @@ def check_wire(
     peer: Peer | None = None,
     agent: AgentSource | None = None,
     trial: Trial | None = None,
-    patience: float = 30.0,
+    patience: float | None = None,
 ) -> Report:
     """Compare a domain's wire with the loop in process.
 
@@ -53,7 +55,7 @@ def check_wire(
         agent: Whose replies are played; by default the domain's `scripted_agent`, whose replies its wire can carry, or
             the first that can play the domain.
         trial: The trial that is played.
-        patience: Seconds for all of it.
+        patience: Seconds for all of it; None is six times what the domain needs for one answer.
     """
     use_domain(domain)
     speaker = peer or getattr(domain, "scripted_peer", None)
@@ -67,12 +69,13 @@ def check_wire(
     factory = find_agent(agent or known, domain)
     player = factory(spec_of(domain, chosen), 1)  # over a wire it is not asked when a turn asks nothing
     here = record(domain, chosen, lambda turn: Reply() if turn.ask is Ask.NONE else player(turn)).steps
-    return judge("wire", CHECKS, _play(domain, chosen, here, speaker, patience), essential=("plays",))
+    seconds = patience or 6 * read_patience(domain)
+    return judge("wire", CHECKS, _play(domain, chosen, here, speaker, seconds), essential=("plays",))
 
 
 async def play_lines(host: str, port: int, replies: Sequence[Reply]) -> None:
     """Play over JSON lines: give the replies one by one, then leave."""
-    reader, writer = await asyncio.open_connection(host, port)
+    reader, writer = await asyncio.open_connection(host, port, limit=MAX_SHOWN)
     script = iter(replies)
     try:
         writer.write(_line(type="hello", protocol=PROTOCOL, name="peer"))

@@ -20,7 +20,7 @@ from openfield.journal.reader import SCORED
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing import leaks
-from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
+from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, read_patience, without_novelty
 from openfield.testing.leaks import Differences, KeyPath
 from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import replay
@@ -31,7 +31,7 @@ ODD_ACTIONS: Any = (["left"], {"left": []}, "no such action", b"\xff", -(1 << 40
 
 
 def check_world(
-    domain: Domain[Any], trials: Sequence[Trial] = (), agents: Sequence[AgentSource] = (), patience: float = 5.0
+    domain: Domain[Any], trials: Sequence[Trial] = (), agents: Sequence[AgentSource] = (), patience: float | None = None
 ) -> Report:
     """Check a domain's worlds against every promise a world makes.
 
@@ -40,10 +40,10 @@ def check_world(
         trials: The trials to play; by default one for every declared novelty, with the domain's `check_settings` or,
             if it has none, its `demo_settings`.
         agents: The agents that play; by default the random agent, then those that come with the domain.
-        patience: Seconds a world may need for one answer.
+        patience: Seconds a world may need for one answer; None is the domain's `check_patience`, or 5.
     """
     use_domain(domain)
-    with closing(Worker(patience, inline=not domain_source(domain.name))) as worker:
+    with closing(Worker(patience or read_patience(domain), inline=not domain_source(domain.name))) as worker:
         evidence = Evidence(domain, trials or check_trials(domain), agents or check_agents(domain), worker)
         return judge("world", CHECKS, evidence, essential=("answers", "recorded", "actions"))
 

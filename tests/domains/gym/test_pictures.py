@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,53 @@ def test_an_environment_that_draws_no_pictures_says_so() -> None:
 def test_what_is_recorded_is_one_of_two_kinds(tmp_path: Path, trials: Any) -> None:
     with pytest.raises(InvalidInput, match="record is 'digests' or 'full', not 'half'"):
         of.run("random", trials, tmp_path / "x.sqlite", record="half")  # type: ignore[arg-type]
+
+
+PROGRAM = """
+import base64, json, socket, sys
+
+arrays, *place = sys.argv[1:]
+if place:
+    stream = socket.create_connection((place[0], int(place[1]))).makefile("rw")
+    lines, write = stream, stream.write
+else:
+    lines, write, stream = sys.stdin, sys.stdout.write, sys.stdout
+
+def say(**message):
+    write(json.dumps(message) + "\\n")
+    stream.flush()
+
+say(type="hello", arrays=arrays)
+for line in lines:
+    message = json.loads(line)
+    if message["type"] == "turn" and message["ask"] != "none":
+        seen = message["observation"]
+        if arrays == "base64":
+            assert (seen["dtype"], seen["shape"]) == ("uint8", [24, 20, 3])
+            row = base64.b64decode(seen["base64"])[:60:3]
+        else:
+            row = bytes(pixel[0] for pixel in seen[0])
+        say(type="reply", action=row.index(max(row)) % 2)
+    elif message["type"] == "bye":
+        break
+"""
+
+
+def test_pictures_are_shown_to_programs_as_lists_or_bytes(tmp_path: Path, trials: Any) -> None:
+    program, path = tmp_path / "program.py", tmp_path / "x.sqlite"
+    program.write_text(PROGRAM)
+    command = f"{sys.executable} -S {program}"
+    agents = {
+        "lists": f"process:{command} lists",
+        "base64": f"process:{command} base64",
+        "tcp": f"wire:{command} base64 {{host}} {{port}}",
+    }
+    of.run(agents, trials, path)
+    with Run(path) as run:
+        cells = run.cells()
+        assert [(cell.agent, cell.outcome, cell.note) for cell in cells] == [(name, "done", "") for name in agents]
+        replies = [
+            [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply is not None] for cell in cells
+        ]
+    assert replies[0] == replies[1] == replies[2]
+    assert {0, 1} <= set(replies[0])

@@ -50,6 +50,7 @@ class GymDomain(Domain[GymSettings]):
     demo_novelty: str | None = None
     demo_settings: Mapping[str, Any] = {"before": 3, "after": 3, "max_steps": 200}
     check_settings: Mapping[str, Any] | None = CHECK_SETTINGS
+    check_patience = 60.0  # some environments need long to be made
     shown_detail: Sequence[str] = ("return", "unclipped")
     shown_effects: Sequence[str] = ()
     replay_advice = (
