@@ -335,9 +335,7 @@ class HasFilm(Protocol):
 def make_film(domain: Domain[Any], trial: Trial) -> Film:
     """Return the film of a trial, or refuse if the domain draws nothing."""
     if not isinstance(domain, HasFilm):
-        raise InvalidInput(
-            f"{domain.name} draws no pictures. See a turn in full: openfield show RUN --cell CELL --turn N"
-        )
+        raise InvalidInput(f"{domain.name} draws no pictures.")
     check_version(domain, trial)
     return domain.film(trial)
 

@@ -289,14 +289,13 @@ class Run:
         above = self._rows("SELECT id FROM cells WHERE id >= ? ORDER BY id LIMIT 2", tuple[str], (wanted,))
         return [cell for (cell,) in (*below, *above)]
 
-    def steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[Step]:
-        """Yield the recorded steps of an attempt from a number on; from 0 on each has its truth, else once it changes.
+    def cells_of_trial(self, cell: str, most: int) -> list[tuple[str, str, int]]:
+        """Return the cells of the trial that a cell plays, itself included: id, agent and repeat, at most so many."""
+        query = "SELECT id, agent, repeat FROM cells WHERE trial = (SELECT trial FROM cells WHERE id = ?) LIMIT ?"
+        return list(self._rows(query, tuple[str, str, int], (cell, most)))
 
-        Args:
-            cell: The cell.
-            attempt: The number of the attempt.
-            first: The step to begin with. It is found by an index: what comes before it is not read.
-        """
+    def steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[Step]:
+        """Yield recorded steps from a number on. From 0 on each has its truth, else once the truth changes."""
         return fill_truth(_from(first, self._chunks(cell, attempt, first), read_chunk))
 
     def raw_steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[RawStep]:
@@ -455,8 +454,7 @@ class Run:
 
     def _chunks(self, cell: str, attempt: int, first: int = 0) -> Iterator[Chunk]:
         """Yield the chunks of an attempt, from the one on that holds a step."""
-        values = (cell, attempt, first)
-        return (Chunk(*row) for row in self._rows(queries.CHUNKS, _Chunk, values, CHUNKS_AT_ONCE))
+        return (Chunk(*row) for row in self._rows(queries.CHUNKS, _Chunk, (cell, attempt, first), CHUNKS_AT_ONCE))
 
     def _all_chunks(self) -> Iterator[tuple[Chunk, bytes | None]]:
         """Yield the chunks of all attempts, each with its chain value."""

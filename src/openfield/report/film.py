@@ -139,7 +139,7 @@ class EpisodeReplay:
         try:
             return make_film(self._domain, self._cell.trial)
         except InvalidInput:
-            if not _sees_pictures(self._run, self._cell):
+            if not sees_pictures(self._run, self._cell):
                 raise
         return film_observations(self._domain, self._cell.trial)
 
@@ -216,7 +216,7 @@ def is_recorded_picture(observation: Any) -> bool:
     )
 
 
-def _sees_pictures(run: Run, cell: CellRecord) -> bool:
+def sees_pictures(run: Run, cell: CellRecord) -> bool:
     """Return whether the first turns of a cell hold pictures."""
     steps = itertools.islice(run.steps(cell.id, cell.attempt), MAX_LOOKS)
     return any(step.turn is not None and is_recorded_picture(step.turn.observation) for step in steps)

@@ -39,12 +39,24 @@ from openfield.view import live
 from openfield.view.access import Access, AccessGuard
 from openfield.view.addresses import TWIN
 from openfield.view.analysis import Analyses
+from openfield.view.frames import FramePool
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 from openfield.view.page import render
-from openfield.view.pages import agent, compare, novelty, run, runs
+from openfield.view.pages import agent, compare, novelty, pictures, run, runs, trial, turn
+from openfield.view.trials import TrialReader
 
-PAGES: Sequence[BaseRoute] = (*runs.ROUTES, *run.ROUTES, *agent.ROUTES, *novelty.ROUTES, *compare.ROUTES, *live.ROUTES)
+PAGES: Sequence[BaseRoute] = (
+    *runs.ROUTES,
+    *run.ROUTES,
+    *agent.ROUTES,
+    *novelty.ROUTES,
+    *pictures.ROUTES,
+    *turn.ROUTES,
+    *trial.ROUTES,
+    *compare.ROUTES,
+    *live.ROUTES,
+)
 
 
 def make_app(
@@ -65,6 +77,7 @@ def make_app(
         exception_handlers={HTTPException: _say_error, Exception: _say_error},
     )
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
+    app.state.trials, app.state.frames = TrialReader(library), FramePool()
     return app
 
 

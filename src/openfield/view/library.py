@@ -44,9 +44,15 @@ class RunEntry(msgspec.Struct, frozen=True):
 class Library:
     """The run files below some places."""
 
-    def __init__(self, places: Iterable[str | Path]) -> None:
-        """Take files and folders; a file need not exist yet."""
+    def __init__(self, places: Iterable[str | Path], trust: bool = False) -> None:
+        """Take files and folders; a file need not exist yet.
+
+        Args:
+            places: The files and folders.
+            trust: Let code run that run files name, to draw pictures, even if this user did not sign it.
+        """
         self.places = tuple(map(Path, places))
+        self.trust = trust
         self._paths: dict[str, Path] = {}
         self._summaries: dict[Path, tuple[Signature, RunSummary | None]] = {}
         self._results: OrderedDict[Path, tuple[Signature, Result]] = OrderedDict()

@@ -73,6 +73,11 @@ def is_twin(request: Request) -> bool:
     return request.url.path.endswith(TWIN)
 
 
+def find_status(error: OpenfieldError) -> int:
+    """Return the status of an answer that says what cannot be shown."""
+    return next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+
+
 def render(template: str, request: Request, data: Any) -> str:
     """Return a page as HTML."""
     twin = twin_address(request)
@@ -107,7 +112,7 @@ async def _answer(request: Request, read: Read, template: str) -> Response:
     try:
         data = await run_in_threadpool(read, request)
     except OpenfieldError as error:
-        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+        status = find_status(error)
         data, template = {"error": str(error), "status": status}, template and "error.html"
     response = await run_in_threadpool(_write, request, template, data, status)
     response.headers["server-timing"] = f"page;dur={(time.perf_counter() - began) * 1000:.1f}"

@@ -53,7 +53,8 @@ class ViewServer:
         self._listener = listen(host, port)
         self.host, self.port = host, int(self._listener.getsockname()[1])
         self.access = Access(token, {host, socket.gethostname(), socket.getfqdn()}, _derive_key())
-        self._server = uvicorn.Server(configure(make_app(library, self.access, routes, open_paths)))
+        self._app = make_app(library, self.access, routes, open_paths)
+        self._server = uvicorn.Server(configure(self._app))
 
     @property
     def origin(self) -> str:
@@ -71,7 +72,10 @@ class ViewServer:
         async def serve() -> None:
             if ready is not None:
                 asyncio.get_running_loop().call_soon(ready)
-            await self._server.serve(sockets=[self._listener])
+            try:
+                await self._server.serve(sockets=[self._listener])
+            finally:
+                await self._app.state.frames.close()
 
         try:
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+from markupsafe import Markup
+
 from openfield.console import escape_controls
 from openfield.journal.reader import SCORED
 from openfield.metrics.summary import AgentResults
@@ -73,6 +76,12 @@ def explain_outcome(outcome: str) -> str:
     return OUTCOMES.get(outcome, outcome.replace("_", " "))
 
 
+def embed_data(value: Any) -> Markup:
+    """Return data as JSON inside a page, for its script: nothing in it can end the element that it stands in."""
+    text = msgspec.json.encode(value).decode()
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704
+
+
 BRIEF = {
     "Performance before the onset": "Before",
     "Performance in the test": "In the test",
@@ -88,6 +97,7 @@ FILTERS: dict[str, Any] = {
     "brief": brief,
     "corrected": say_corrected,
     "count": say_count,
+    "embed": embed_data,
     "kind": kind_of,
     "kinds": list_kinds,
     "meaning": explain_outcome,

@@ -220,7 +220,7 @@ def test_worlds_that_cannot_be_drawn_say_so(run: Any, maze: of.Domain[Any], path
         {"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1, unchanged=0), path
     )
     status, _, errors = run(path, "--pictures")
-    assert (status, "draws no pictures. See a turn in full: openfield show RUN" in errors) == (2, True)
+    assert (status, "draws no pictures." in errors) == (2, True)
 
 
 def test_the_number_of_inputs_is_said(run: Any, maze: of.Domain[Any], path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
+from openfield.cli.shared.parameters import Trust
 from openfield.options import Port
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ LOCAL = ViewOptions()
 def view(
     *runs: Path,
     no_browser: bool = False,
+    trust: Trust = False,
     listen: ViewOptions = LOCAL,
 ) -> None:
     """Look at runs in the browser, while they are played and afterwards. Ctrl-C stops.
@@ -41,6 +43,7 @@ def view(
     Args:
         runs: Run files, and folders of run files [runs].
         no_browser: Only print the address, do not open it.
+        trust: Draw pictures in domains that run files name even if you did not sign them.
         listen: Where browsers connect.
 
     Example:
@@ -54,7 +57,7 @@ def view(
     for place in places:
         if not place.exists():
             raise InvalidInput(f"There is no run file or folder {place}. Make a run: openfield demo")
-    server = ViewServer(Library(places), listen.host, listen.port, listen.token)
+    server = ViewServer(Library(places, trust), listen.host, listen.port, listen.token)
     try:
         server.serve(lambda: announce(server, not no_browser))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of

@@ -1,0 +1,11 @@
+"""Pictures of recorded turns, made by replay in processes that may crash or hang.
+
+The server asks a `FramePool` for the `Reel` of an episode. The pool gives the order to a worker process, `worker.py`,
+which plays the episode again and sends its pictures one by one. Start with `pool.py`.
+"""
+
+from openfield.view.frames.messages import EpisodeOrder
+from openfield.view.frames.pool import FramePool
+from openfield.view.frames.reel import Reel
+
+__all__ = ["EpisodeOrder", "FramePool", "Reel"]

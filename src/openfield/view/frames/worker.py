@@ -1,0 +1,144 @@
+"""The process that plays episodes again and draws them: `python -P -m openfield.view.frames.worker`.
+
+It reads orders from its standard input and answers on its standard output. It may crash or hang: the server ends it
+then, and starts another one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import resource
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from openfield.errors import OpenfieldError, describe_error
+from openfield.journal.reader import Run
+from openfield.lazy import import_extra
+from openfield.report.film import EpisodeReplay, write_film
+from openfield.view.frames.messages import (
+    Answer,
+    EpisodeOrder,
+    Failed,
+    Finished,
+    Opened,
+    Order,
+    Replayed,
+    StopOrder,
+    TurnPicture,
+    pack,
+    read_order,
+)
+
+MAX_MEMORY = 6 << 30
+"""Bytes of address space: a world that wants more raises an error here and does not take the machine along."""
+ALIVE_SECONDS = 0.5
+"""How often a worker says that it is alive while it plays turns without a picture."""
+SMALL_PICTURE = 160
+"""Pixels. Smaller pictures are sent as PNG, because every pixel of them counts; larger ones as JPEG."""
+JPEG_QUALITY = 88
+
+
+class Stopped(Exception):
+    """The server does not want any more of this."""
+
+
+class FrameWorker:
+    """Carries out orders one after the other."""
+
+    def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
+        self._input, self._output = orders, answers
+        self._orders: queue.Queue[EpisodeOrder | None] = queue.Queue()
+        self._stop = threading.Event()
+        self._told = 0.0
+
+    def serve(self) -> None:
+        """Carry out orders until the server is gone."""
+        threading.Thread(target=self._read, daemon=True).start()
+        while (order := self._orders.get()) is not None:
+            self._stop.clear()
+            self._send(self._try(order))
+
+    def _read(self) -> None:
+        """Read orders while others are carried out, so that one can be stopped."""
+        while (order := read_order(self._input)) is not None:
+            self._note(order)
+        self._orders.put(None)
+        self._stop.set()
+
+    def _note(self, order: Order) -> None:
+        if isinstance(order, StopOrder):
+            self._stop.set()
+        else:
+            self._orders.put(order)
+
+    def _try(self, order: EpisodeOrder) -> Finished | Failed:
+        try:
+            return Finished(self._make(order))
+        except Stopped:
+            return Failed("It was stopped.")
+        except OpenfieldError as error:
+            return Failed(str(error))
+        except MemoryError:
+            return Failed(f"The replay needs more than {MAX_MEMORY >> 30} GB of memory.")
+        except Exception as error:
+            return Failed(f"The replay failed: {describe_error(error)}")
+
+    def _make(self, order: EpisodeOrder) -> int:
+        """Make what was ordered, and return how many pictures it has."""
+        with Run(Path(order.run)) as run:
+            cell = run.cell(order.cell)
+            if order.film:
+                return write_film(run, cell, order.episode, Path(order.film), order.trust, self._replayed)
+            replay = EpisodeReplay(run, cell, order.episode, order.trust)
+            self._send(Opened(replay.milliseconds))
+            count = 0
+            for picture in replay.pictures(self._replayed):
+                self._check()
+                self._send(TurnPicture(picture.turn, compress_picture(picture.pixels)))
+                count += 1
+            return count
+
+    def _replayed(self, turn: int) -> None:
+        """Say from time to time that this process is alive."""
+        self._check()
+        if time.monotonic() > self._told + ALIVE_SECONDS:
+            self._send(Replayed(turn))
+
+    def _check(self) -> None:
+        """Go no further if no reader wants it any more."""
+        if self._stop.is_set():
+            raise Stopped
+
+    def _send(self, answer: Answer) -> None:
+        self._told = time.monotonic()
+        self._output.write(pack(answer))
+        self._output.flush()
+
+
+def compress_picture(pixels: Any) -> bytes:
+    """Return a picture as a file that browsers show."""
+    image = import_extra("PIL.Image", "birds", "A picture").fromarray(pixels)
+    data = io.BytesIO()
+    if max(image.size) < SMALL_PICTURE:
+        image.save(data, "PNG")
+    else:
+        image.save(data, "JPEG", quality=JPEG_QUALITY)
+    return data.getvalue()
+
+
+def main() -> None:
+    """Serve the process that started this one."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a domain prints is no answer
+    FrameWorker(sys.stdin.buffer, answers).serve()
+    os._exit(0)  # without waiting for threads of a domain
+
+
+if __name__ == "__main__":
+    main()

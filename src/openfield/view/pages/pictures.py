@@ -1,0 +1,119 @@
+"""Pictures of turns and films of episodes, which workers make by replay (`openfield.view.frames`)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from openfield.errors import InvalidInput, OpenfieldError
+from openfield.view.frames import EpisodeOrder, FramePool, Reel
+from openfield.view.page import find_status, library_of
+from openfield.view.pages.trial import TRIAL, find_sides
+from openfield.view.trials.trial import PlayedTrial
+
+END = 0xFFFF_FFFF
+"""Stands where a turn's number would, before the last part: JSON that says how it ended."""
+FILMS = {"webp": "image/webp", "gif": "image/gif"}
+PNG = b"\x89PNG"
+
+
+async def send_frames(request: Request) -> Response:
+    """Answer with the pictures of an episode, while they are made.
+
+    Every part has four bytes for the turn, four for its length, and a JPEG or PNG file. The first part is JSON with the
+    milliseconds of each picture, the last one JSON with a message if pictures are missing; both have the turn `END`.
+    """
+    try:
+        trial = (await run_in_threadpool(find_sides, request))[0]
+        reel = frames_of(request).open_reel(_order(request, trial, request.path_params["episode"]))
+    except OpenfieldError as error:
+        return _refuse(error)
+    return StreamingResponse(_parts(reel), media_type="application/octet-stream")
+
+
+async def send_picture(request: Request) -> Response:
+    """Answer with the picture of a turn."""
+    try:
+        trial = (await run_in_threadpool(find_sides, request))[0]
+        turn = trial.check_turn(request.path_params["turn"])
+        reel = frames_of(request).open_reel(_order(request, trial, trial.episode_of(turn)))
+        frame = await reel.picture_at(turn)
+        if frame is None:
+            raise InvalidInput(reel.message or f"Turn {turn} has no picture.")
+    except OpenfieldError as error:
+        return _refuse(error)
+    return Response(frame.data, media_type="image/png" if frame.data.startswith(PNG) else "image/jpeg")
+
+
+async def send_film(request: Request) -> Response:
+    """Answer with a film of an episode as a file."""
+    kind, episode = request.path_params["kind"], request.path_params["episode"]
+    folder: tempfile.TemporaryDirectory[str] | None = None
+    try:
+        if kind not in FILMS:
+            raise InvalidInput("A film is a webp or a gif.")
+        trial = (await run_in_threadpool(find_sides, request))[0]
+        folder = tempfile.TemporaryDirectory(prefix="openfield-film-")
+        path = Path(folder.name) / f"film.{kind}"
+        order = _order(request, trial, episode)
+        reel = frames_of(request).open_reel(msgspec.structs.replace(order, film=str(path)))
+        async for _ in reel.follow():
+            pass
+        if not reel.is_whole or not path.is_file():
+            raise InvalidInput(reel.message or f"Episode {episode} has no picture.")
+    except OpenfieldError as error:
+        if folder is not None:
+            folder.cleanup()
+        return _refuse(error)
+    name = f"{trial.path.stem}-{trial.cell.id[:8]}-{episode}.{kind}"
+    return FileResponse(path, media_type=FILMS[kind], filename=name, background=BackgroundTask(folder.cleanup))
+
+
+def frames_of(request: Request) -> FramePool:
+    """Return what makes pictures for the application that got a request."""
+    found: FramePool = request.app.state.frames
+    return found
+
+
+def _order(request: Request, trial: PlayedTrial, episode: int) -> EpisodeOrder:
+    """Return the order for an episode; the pictures of one that is not over are made anew when it went on."""
+    trial.turns_of(episode)
+    if trial.draws is False:
+        raise InvalidInput(f"{trial.cell.trial.domain} draws no pictures.")
+    cell = trial.cell
+    steps = cell.steps if episode >= len(trial.episodes) else 0
+    trust = library_of(request).trust
+    return EpisodeOrder(str(trial.path), cell.id, cell.attempt, episode, steps, trust)
+
+
+async def _parts(reel: Reel) -> AsyncIterator[bytes]:
+    await reel.wait_begun()
+    yield _part(END, msgspec.json.encode({"milliseconds": reel.milliseconds}))
+    async with aclosing(reel.follow()) as frames:  # closed at once when the reader goes: others wait for the worker
+        async for frame in frames:
+            yield _part(frame.turn, frame.data)
+    yield _part(END, msgspec.json.encode({"message": reel.message}))
+
+
+def _part(turn: int, data: bytes) -> bytes:
+    return turn.to_bytes(4, "big") + len(data).to_bytes(4, "big") + data
+
+
+def _refuse(error: OpenfieldError) -> Response:
+    return JSONResponse({"error": str(error)}, find_status(error))
+
+
+ROUTES = [
+    Route(f"{TRIAL}/episodes/{{episode:int}}/frames", send_frames),
+    Route(f"{TRIAL}/episodes/{{episode:int}}/film.{{kind}}", send_film),
+    Route(f"{TRIAL}/turns/{{turn:int}}/picture", send_picture),
+]

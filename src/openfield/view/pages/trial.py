@@ -1,0 +1,229 @@
+"""A trial that an agent played: its episodes on a timeline, who else played it, and a search in its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from anyio import from_thread
+from starlette.requests import Request
+
+from openfield.errors import InvalidInput, OpenfieldError
+from openfield.journal.reader import Episode
+from openfield.registry import known_domain
+from openfield.view.addresses import read_name
+from openfield.view.page import library_of, page
+from openfield.view.trials.search import FoundTurns, TurnQuery, find_turns
+from openfield.view.trials.timeline import Timeline, draw_timeline
+from openfield.view.trials.trial import PlayedTrial, SameTrial, TrialReader
+from openfield.view.trials.values import say_value
+
+MAX_ROWS = 100
+"""Episodes in the table of one page."""
+
+
+class TrialHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What every page of a trial says about it."""
+
+    run: str
+    run_name: str
+    cell: str
+    trial: str
+    agent: str
+    domain: str
+    novelty: list[str]
+    """What changes at the onset; in an unchanged twin nothing does."""
+    changes: str
+    """The novelty in the words of the domain."""
+    twin: bool
+    """Whether nothing changes although the scenario has a novelty."""
+    red_light: bool
+    repeat: int
+    outcome: str | None
+    note: str
+    episodes: int
+    turns: int
+    seconds: float
+    performance: float | None
+    """The mean of the test episodes."""
+    onset: int | None
+    detected: int | None
+    """The first episode from the onset on in which the agent said that the world has changed."""
+    alarms: int
+    """Test episodes before the onset, or all of them, in which it said so."""
+    draws: bool | None
+    peers: Sequence[SameTrial]
+
+
+class EpisodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An episode in the table."""
+
+    number: int
+    first: int
+    """The number of its first turn."""
+    turns: int
+    phase: str
+    novel: bool
+    performance: float | None
+    belief: float | None
+    detected: bool
+    ended: str
+    detail: str
+    """What the domain says of it, in one line."""
+
+
+class TrialSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the agents on the page."""
+
+    head: TrialHead
+    timeline: Timeline
+
+
+class TrialPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The page of a trial."""
+
+    sides: list[TrialSide]
+    """The agent, and another one beside it if one was asked for."""
+    episodes: list[EpisodeRow]
+    start: int
+    """The first episode in the table."""
+    next: int | None
+    """The first episode of the next table."""
+
+
+def read_trial(request: Request) -> TrialPage:
+    """Return what the page of a trial shows."""
+    sides = find_sides(request)
+    trial = sides[0]
+    start = read_number(request, "from", 0)
+    rows = [_describe_episode(trial, each) for each in trial.episodes[start : start + MAX_ROWS]]
+    following = start + MAX_ROWS
+    return TrialPage(
+        sides=[TrialSide(head=describe_trial(request, each), timeline=draw_timeline(each)) for each in sides],
+        episodes=rows,
+        start=start,
+        next=following if following < len(trial.episodes) else None,
+    )
+
+
+def read_found(request: Request) -> FoundTurns:
+    """Return the turns that fit what is looked for: `?text=`, `?action=`, `?note=`, `?belief=`, from `?from=` on."""
+    trial = find_sides(request)[0]
+    given = request.query_params
+    query = TurnQuery(
+        action=given.get("action", ""), note=given.get("note", ""), text=given.get("text", ""), belief=_chance(given)
+    )
+    if query.is_empty:
+        raise InvalidInput("What is looked for? Give ?text=, ?action=, ?note= or ?belief=.")
+    with library_of(request).open(request.path_params["run"]) as run:
+        return find_turns(run, trial, query, read_number(request, "from", 0))
+
+
+def trials_of(request: Request) -> TrialReader:
+    """Return what reads trials for the application that got a request."""
+    found: TrialReader = request.app.state.trials
+    return found
+
+
+def find_sides(request: Request) -> list[PlayedTrial]:
+    """Return the trial that an address names, and that of the agent beside it (`?with=CELL`)."""
+    reader, run = trials_of(request), request.path_params["run"]
+    trial = reader.read(run, read_name(request.path_params["cell"]))
+    if trial.draws:
+        from_thread.run_sync(request.app.state.frames.warm)  # the first picture need not wait for a process
+    other = request.query_params.get("with")
+    return [trial, reader.find_peer(trial, run, other)] if other else [trial]
+
+
+def read_number(request: Request, name: str, usual: int) -> int:
+    """Return a whole number from the address.
+
+    Args:
+        request: The request.
+        name: What it is called.
+        usual: The number if there is none.
+
+    Raises:
+        InvalidInput: It is no number, or below 0.
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return usual
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise InvalidInput(f"{name} is a whole number from 0 on.")
+    return int(text)
+
+
+def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
+    """Return what a page says about a trial."""
+    cell, path = trial.cell, trial.path
+    test = [each for each in trial.episodes if each.phase == "test"]
+    before = [each for each in test if not each.novel and (trial.onset is None or each.number < trial.onset)]
+    after = [each for each in test if trial.onset is not None and each.number >= trial.onset]
+    known = [each.performance for each in test if each.performance is not None]
+    return TrialHead(
+        run=request.path_params["run"],
+        run_name=path.stem,
+        cell=cell.id,
+        trial=cell.trial.id,
+        agent=cell.agent,
+        domain=cell.trial.domain,
+        novelty=list(cell.trial.novelty),
+        changes=_describe_change(trial),
+        twin=cell.trial.is_unchanged_twin,
+        red_light=cell.trial.red_light,
+        repeat=cell.repeat,
+        outcome=cell.outcome,
+        note=cell.note,
+        episodes=len(trial.episodes),
+        turns=trial.turns,
+        seconds=cell.seconds,
+        performance=sum(known) / len(known) if known else None,
+        onset=trial.onset,
+        detected=next((each.number for each in after if each.detected), None),
+        alarms=sum(each.detected for each in before),
+        draws=trial.draws,
+        peers=trial.peers,
+    )
+
+
+def _describe_change(trial: PlayedTrial) -> str:
+    """Return what changes in words, if the domain is at hand."""
+    cell = trial.cell
+    try:
+        return known_domain(cell.trial.domain, "").describe(cell.trial.novelty)
+    except OpenfieldError:
+        return " + ".join(cell.trial.novelty)
+
+
+def _describe_episode(trial: PlayedTrial, episode: Episode) -> EpisodeRow:
+    return EpisodeRow(
+        number=episode.number,
+        first=trial.firsts[episode.number],
+        turns=episode.turns,
+        phase=episode.phase,
+        novel=episode.novel,
+        performance=episode.performance,
+        belief=None if episode.belief is None else episode.belief.highest,
+        detected=episode.detected,
+        ended=episode.ended,
+        detail="" if episode.detail is None else say_value(episode.detail, 120),
+    )
+
+
+def _chance(given: Any) -> float | None:
+    text = given.get("belief", "")
+    if not text:
+        return None
+    try:
+        chance = float(text)
+    except ValueError:
+        chance = -1.0
+    if not 0.0 <= chance <= 1.0:
+        raise InvalidInput("belief is a number from 0 to 1.")
+    return chance
+
+
+TRIAL = "/runs/{run}/trials/{cell}"
+ROUTES = [*page(f"{TRIAL}/search", "found.html", read_found), *page(TRIAL, "trial.html", read_trial)]

@@ -1,0 +1,120 @@
+"""A turn: what the agent saw, answered, believed, noted and earned, and where to go on from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from openfield.view.page import library_of, page
+from openfield.view.pages.trial import TRIAL, TrialHead, describe_trial, find_sides, read_number
+from openfield.view.trials.timeline import LOW_HEIGHT, Timeline, draw_timeline
+from openfield.view.trials.trial import PlayedTrial
+from openfield.view.trials.turn import ShownTurn, TracePoint, read_turns, trace_episode
+
+MAX_TURNS = 128
+"""Turns of one answer."""
+MAX_ANSWER_BYTES = 2 << 20
+"""Bytes of an answer after which no further turn is added."""
+
+
+class TurnSide(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the agents on the page."""
+
+    head: TrialHead
+    timeline: Timeline
+    turn: ShownTurn
+    first: int
+    """The first turn of the episode."""
+    turns: int
+    """The number of turns of the episode."""
+
+
+class TurnPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The page of a turn."""
+
+    sides: list[TurnSide]
+    """The agent, and another one beside it if one was asked for: in the same episode, as far into it."""
+    title: str
+
+
+class EpisodePage(TurnPage, frozen=True, kw_only=True):
+    """The page of an episode: that of its first turn, with the numbers of all its turns."""
+
+    traces: list[list[TracePoint]]
+    """For each agent and turn: what was earned, the belief, the performance, and milliseconds."""
+
+
+class TurnList(msgspec.Struct, frozen=True):
+    """Some turns that follow each other."""
+
+    turns: list[ShownTurn]
+    count: int
+    """The number of all turns."""
+
+
+def read_turn(request: Request) -> TurnPage:
+    """Return what the page of a turn shows."""
+    trial, *others = find_sides(request)
+    number = trial.check_turn(request.path_params["turn"])
+    episode = trial.episode_of(number)
+    offset = number - trial.turns_of(episode).start
+    sides = [_read_side(request, trial, episode, offset), *(_read_side(request, o, episode, offset) for o in others)]
+    return TurnPage(sides=sides, title=f"turn {number}")
+
+
+def read_episode(request: Request) -> EpisodePage:
+    """Return what the page of an episode shows."""
+    trials, episode = find_sides(request), request.path_params["episode"]
+    trials[0].turns_of(episode)
+    sides = [_read_side(request, each, episode, 0) for each in trials]
+    with library_of(request).open(request.path_params["run"]) as run:
+        traces = [trace_episode(run, each, _clamp(each, episode)) for each in trials]
+    return EpisodePage(sides=sides, title=f"episode {episode}", traces=traces)
+
+
+def read_list(request: Request) -> TurnList:
+    """Return some turns: `?from=N&count=M`."""
+    trial = find_sides(request)[0]
+    first = read_number(request, "from", 0)
+    count = min(read_number(request, "count", 64), MAX_TURNS)
+    turns: list[ShownTurn] = []
+    size = 0
+    with library_of(request).open(request.path_params["run"]) as run:
+        while len(turns) < count and size < MAX_ANSWER_BYTES:
+            more = read_turns(run, trial, first + len(turns), min(16, count - len(turns)))
+            if not more:
+                break
+            turns += more
+            size += len(msgspec.json.encode(more))
+    return TurnList(turns, trial.turns)
+
+
+def _read_side(request: Request, trial: PlayedTrial, episode: int, offset: int) -> TurnSide:
+    """Return an agent at a turn of an episode; at its last one if it made fewer."""
+    turns = trial.turns_of(_clamp(trial, episode))
+    number = turns[min(offset, len(turns) - 1)] if turns else turns.start
+    with library_of(request).open(request.path_params["run"]) as run:
+        (turn,) = read_turns(run, trial, trial.check_turn(number))
+    return TurnSide(
+        head=describe_trial(request, trial),
+        timeline=draw_timeline(trial, LOW_HEIGHT),
+        turn=turn,
+        first=turns.start,
+        turns=len(turns),
+    )
+
+
+def _clamp(trial: PlayedTrial, episode: int) -> int:
+    """Return an episode that there is: the last one if an agent played fewer."""
+    known = len(trial.episodes) + (trial.turns > trial.firsts[-1])
+    return min(episode, max(known - 1, 0))
+
+
+TURNS = f"{TRIAL}/turns"
+ROUTES: list[Any] = [
+    *page(f"{TURNS}/{{turn:int}}", "turn.html", read_turn),
+    *page(f"{TRIAL}/episodes/{{episode:int}}", "turn.html", read_episode),
+    *page(TURNS, "turns.html", read_list),
+]

@@ -1,0 +1,308 @@
+// The turn viewer: one agent, or two in step, through the turns of an episode and on to the next.
+import { FrameStream, Screen } from "./frames.js";
+import { keys } from "./keys.js";
+import { Panels } from "./panels.js";
+import { addTruth, attach, moveCursor } from "./timeline.js";
+
+const BATCH = 64; // turns that are fetched at once
+const KEPT = 1024; // turns that are kept
+const PLAIN = 250; // milliseconds of a turn without pictures
+const data = JSON.parse(document.getElementById("data").textContent);
+const viewer = document.getElementById("viewer");
+
+class Side {
+  constructor(given, place, changed) {
+    this.head = given.head;
+    this.base = `/runs/${given.head.run}/trials/${given.head.cell}`;
+    this.turns = new Map([[given.turn.number, given.turn]]);
+    this.pending = new Set();
+    this.changed = changed;
+    this.first = given.first;
+    this.count = given.turns;
+    this.trace = [];
+    this.figure = place.querySelector(".timeline");
+    this.where = place.querySelector(".where");
+    this.box = place.querySelector(".screen");
+    this.note = place.querySelector(".screen-note");
+    this.screen = new Screen(place.querySelector("canvas"));
+    this.panels = new Panels(place.querySelector(".seen"), place.querySelector(".panels"));
+    this.stream = null;
+  }
+  number(offset) {
+    return this.first + Math.min(offset, Math.max(this.count - 1, 0));
+  }
+  /** Show a turn, or fetch it and show it when it is here; what is shown stays until then. */
+  show(offset, into) {
+    const number = this.number(offset), turn = this.turns.get(number);
+    if (turn && turn !== this.shown) {
+      this.panels.set(turn, (each) => this.turns.get(each));
+      this.shown = turn;
+    }
+    const where = `turn ${number - this.first} of ${this.count} · ${this.head.domain}`;
+    if (this.where.textContent !== where) this.where.textContent = where;
+    this.fetch(number);
+    this.picture(into === null || offset + 1 >= this.count ? number : number + 1, into ?? Infinity);
+  }
+  picture(number, into) {
+    if (!this.stream) return;
+    this.screen.draw(this.stream.at(number, into));
+    const waiting = !this.stream.frames.length && !this.stream.over;
+    const text = this.stream.message || (waiting ? "Playing it again …" : this.stream.over && !this.stream.frames.length ? "This episode has no picture." : "");
+    if (this.note.textContent !== text) this.note.textContent = text;
+    this.box.classList.toggle("empty", !this.stream.frames.length);
+    this.box.classList.toggle("none", this.stream.over && !this.stream.frames.length);
+  }
+  fetch(number) {
+    for (const at of [number, number + BATCH / 2, Math.max(number - BATCH, 0)]) {
+      const from = Math.floor(at / BATCH) * BATCH;
+      if (at >= this.first + this.count + BATCH || this.turns.has(at) || this.pending.has(from)) continue;
+      this.pending.add(from);
+      fetch(`${this.base}/turns.json?from=${from}&count=${BATCH}`)
+        .then((answer) => answer.json())
+        .then((answer) => {
+          for (const turn of answer.turns ?? []) this.turns.set(turn.number, turn);
+          if (answer.turns?.length < BATCH) this.pending.add(from); // a large answer was cut: ask for single turns
+          for (const old of this.turns.keys()) { if (this.turns.size <= KEPT) break; this.turns.delete(old); this.pending.delete(Math.floor(old / BATCH) * BATCH); }
+          this.shown = null;
+          this.changed();
+          if (!this.turns.has(number) && number < answer.count) this.single(number);
+        })
+        .catch(() => this.pending.delete(from));
+    }
+  }
+  single(number) {
+    fetch(`${this.base}/turns.json?from=${number}&count=1`).then((answer) => answer.json())
+      .then((answer) => { for (const turn of answer.turns ?? []) this.turns.set(turn.number, turn); this.changed(); });
+  }
+  /** Take another episode: where its turns begin, its numbers, and its pictures. */
+  enter(episode, given, trace) {
+    this.first = given.first;
+    this.count = given.turns;
+    this.trace = trace;
+    this.turns.set(given.turn.number, given.turn);
+    if (this.head.draws !== false) {
+      this.stream?.close();
+      this.stream = new FrameStream(`${this.base}/episodes/${Math.min(given.turn.episode, episode)}/frames`, this.changed);
+    }
+    moveCursor(this.figure, given.turn.episode);
+  }
+}
+
+const places = [...viewer.querySelectorAll(".player")];
+const sides = data.sides.map((given, index) => new Side(given, places[index], draw));
+const scrub = viewer.querySelector(".scrub input");
+const traceCanvas = viewer.querySelector(".trace");
+const playButton = viewer.querySelector('[data-do="play"]');
+const speed = viewer.querySelector(".speed select");
+const state = { episode: data.sides[0].turn.episode, offset: data.sides[0].turn.number - data.sides[0].first, into: null, playing: false, last: 0, spent: 0, loading: false };
+const beside = data.sides.length > 1 ? `?with=${encodeURIComponent(data.sides[1].head.cell)}` : "";
+const longest = () => Math.max(...sides.map((side) => side.count), 1);
+const episodes = () => Math.max(sides[0].head.episodes, state.episode + 1);
+
+let asked = 0;
+/** Go to an episode, at its start or at its end. */
+async function enter(episode, offset = 0) {
+  if (episode < 0 || (episode >= episodes() && episode !== 0)) return pause();
+  const mine = ++asked;
+  state.loading = true;
+  const answer = await fetch(`${sides[0].base}/episodes/${episode}.json${beside}`).then((each) => each.json()).catch(() => ({ error: "gone" }));
+  if (mine !== asked) return;
+  state.loading = false;
+  if (answer.error) return pause();
+  state.episode = episode;
+  sides.forEach((side, index) => side.enter(episode, answer.sides[index], answer.traces[index]));
+  state.offset = offset < 0 ? longest() - 1 : Math.min(offset, longest() - 1);
+  state.into = null;
+  state.spent = 0;
+  drawTrace();
+  draw();
+}
+
+let drawing = false;
+/** Draw soon; several wishes become one drawing. */
+function draw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    for (const side of sides) side.show(state.offset, state.into);
+    if (Number(scrub.max) !== longest() - 1) scrub.max = longest() - 1;
+    if (Number(scrub.value) !== state.offset) scrub.value = state.offset;
+    scrub.setAttribute("aria-valuetext", `turn ${state.offset} of episode ${state.episode}`);
+    drawMark();
+    note();
+  });
+}
+
+let noted = 0;
+/** Keep the address, the title and the links up to date, a few times a second. */
+function note() {
+  noted ||= setTimeout(() => {
+    noted = 0;
+    const number = sides[0].number(state.offset), path = `${sides[0].base}/turns/${number}`;
+    if (location.pathname !== path) history.replaceState(null, "", path + beside);
+    const title = `episode ${state.episode}, turn ${number - sides[0].first}`;
+    document.getElementById("title").textContent = document.getElementById("crumb").textContent = title;
+    document.title = `${sides[0].head.agent}, ${title} – openfield`;
+    for (const link of document.querySelectorAll('.tools a[href*=".json"]')) link.href = `${path}.json${beside}`;
+    const film = viewer.querySelector(".film");
+    if (film) film.href = `${sides[0].base}/episodes/${state.episode}/film.webp`;
+  }, 150);
+}
+
+function step(by) {
+  pause();
+  move(by);
+}
+
+function move(by) {
+  const next = state.offset + by;
+  state.into = null;
+  if (next < 0) return void (state.episode > 0 && enter(state.episode - 1, -1));
+  if (next >= longest()) return void enter(state.episode + 1);
+  state.offset = next;
+  draw();
+}
+
+function pause() {
+  state.playing = false;
+  state.into = null;
+  sayPlaying();
+  draw();
+}
+
+function play() {
+  if (state.playing) return pause();
+  state.playing = true;
+  state.last = performance.now();
+  state.spent = 0;
+  sayPlaying();
+  requestAnimationFrame(tick);
+}
+
+function sayPlaying() {
+  playButton.textContent = state.playing ? "❚❚ Pause" : "▶ Play";
+}
+
+/** How many milliseconds the way to the next turn lasts as far as its pictures are here, and whether they all are. */
+function way() {
+  const drawn = sides.filter((side) => side.stream && !(side.stream.over && !side.stream.frames.length));
+  if (!drawn.length) return [PLAIN, true];
+  let lasts = 0, whole = true;
+  for (const side of drawn) {
+    if (state.offset + 1 >= side.count) continue;
+    const number = side.number(state.offset + 1);
+    whole &&= side.stream.has(number);
+    lasts = Math.max(lasts, side.stream.lasts(number));
+  }
+  return [lasts, whole];
+}
+
+function tick(now) {
+  if (!state.playing) return;
+  const passed = Math.min(now - state.last, 250) * Number(speed.value);
+  state.last = now;
+  if (!state.loading) {
+    state.spent += passed;
+    while (state.playing) {
+      const [lasts, whole] = way();
+      if (state.spent < lasts || !whole) { // on the way; where the replay is behind, wait for it
+        state.spent = Math.min(state.spent, lasts);
+        state.into = state.spent;
+        break;
+      }
+      state.spent -= lasts;
+      state.into = null;
+      if (state.offset + 1 >= longest()) {
+        state.spent = 0;
+        if (state.episode + 1 >= sides[0].head.episodes) pause();
+        else enter(state.episode + 1);
+        break;
+      }
+      state.offset += 1;
+    }
+    draw();
+  }
+  if (state.playing) requestAnimationFrame(tick);
+}
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+let ground = null;
+
+/** Draw belief and performance along the turns of the episode, above the slider. */
+function drawTrace() {
+  const ratio = devicePixelRatio || 1, width = traceCanvas.clientWidth, height = traceCanvas.clientHeight;
+  if (!width) return;
+  traceCanvas.width = Math.round(width * ratio);
+  traceCanvas.height = Math.round(height * ratio);
+  const context = traceCanvas.getContext("2d");
+  context.scale(ratio, ratio);
+  const inset = 8, span = width - 2 * inset, last = Math.max(longest() - 1, 1);
+  const x = (index) => inset + (span * index) / last, y = (value) => 3 + (1 - Math.min(Math.max(value, 0), 1)) * (height - 6);
+  const probe = document.createElement("i");
+  document.body.append(probe);
+  const resolve = (name) => { probe.style.color = `var(${name})`; return getComputedStyle(probe).color; };
+  sides.forEach((side, which) => {
+    for (const [field, name] of [[2, "--performance"], [1, "--belief"]]) {
+      context.strokeStyle = resolve(name);
+      context.setLineDash(which ? [3, 3] : []);
+      context.lineWidth = 1.5;
+      context.beginPath();
+      let begun = false;
+      side.trace.forEach((point, index) => {
+        if (point[field] === null) return;
+        begun ? context.lineTo(x(index), y(point[field])) : context.moveTo(x(index), y(point[field]));
+        begun = true;
+      });
+      context.stroke();
+    }
+    context.setLineDash([]);
+    context.fillStyle = resolve("--good");
+    side.trace.forEach((point, index) => { if (point[0] > 0) context.fillRect(x(index) - 0.5, height - 3, 1.5, 3); });
+  });
+  probe.remove();
+  ground = context.getImageData(0, 0, traceCanvas.width, traceCanvas.height);
+}
+
+function drawMark() {
+  if (!ground) return;
+  const context = traceCanvas.getContext("2d"), ratio = devicePixelRatio || 1;
+  context.putImageData(ground, 0, 0);
+  const x = 8 + ((traceCanvas.clientWidth - 16) * state.offset) / Math.max(longest() - 1, 1);
+  context.fillStyle = colour("--mark") || "#888";
+  context.fillRect(x - 0.5, 0, 1, traceCanvas.clientHeight * ratio);
+}
+
+const SPEEDS = [...speed.options].map((each) => each.value);
+function faster(by) {
+  speed.selectedIndex = Math.min(Math.max(speed.selectedIndex + by, 0), SPEEDS.length - 1);
+}
+
+const DO = {
+  "episode-back": () => enter(state.offset > 0 ? state.episode : state.episode - 1),
+  back: () => step(-1),
+  play,
+  next: () => step(1),
+  "episode-next": () => enter(state.episode + 1),
+};
+for (const button of viewer.querySelectorAll("[data-do]")) button.addEventListener("click", () => DO[button.dataset.do]());
+scrub.addEventListener("input", () => { pause(); state.offset = Number(scrub.value); draw(); });
+keys({
+  " ": ["play or pause", play],
+  ArrowRight: ["next turn", DO.next],
+  ArrowLeft: ["turn before", DO.back],
+  PageDown: ["next episode", DO["episode-next"]],
+  PageUp: ["episode before", DO["episode-back"]],
+  Home: ["first turn of the episode", () => { pause(); state.offset = 0; draw(); }],
+  End: ["last turn of the episode", () => { pause(); state.offset = longest() - 1; draw(); }],
+  "+": ["faster", () => faster(1)],
+  "-": ["slower", () => faster(-1)],
+  f: ["this episode as a film", () => viewer.querySelector(".film")?.click()],
+  u: ["the trial", () => location.assign(sides[0].base + beside)],
+});
+attach((number) => { pause(); enter(number); });
+addTruth(() => state.episode);
+new ResizeObserver(() => { drawTrace(); drawMark(); }).observe(traceCanvas);
+new MutationObserver(() => { drawTrace(); drawMark(); }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+for (const side of sides) side.show(state.offset, null);
+enter(state.episode, state.offset);

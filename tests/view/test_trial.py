@@ -1,0 +1,192 @@
+"""Trials and their turns in the browser: looked at, played, searched, guessed and compared, with keys alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+
+import openfield as of
+from openfield.journal.reader import CellRecord, Run
+from openfield.view import ViewServer
+from openfield.view.addresses import name_run
+from support.browsers import NARROW, WIDE, needs_chromium, open_viewer
+from support.places import SUPPORT
+from view.conftest import Visits
+
+pytestmark = needs_chromium
+FILMED = f"{SUPPORT / 'filmed_maze.py'}:domain"
+SCRIPT = "</script><script>document.title='taken'</script>"
+HOSTILE: dict[str, Any] = {"messages": [{"role": "user", "content": SCRIPT}, {"role": "assistant", "content": "<b>x"}]}
+
+
+def hostile(turn: of.Turn) -> of.Reply:
+    """Answer with markup, and with more than a page can show."""
+    far = turn.observation["at"][0]
+    note = (
+        {**HOSTILE, "tokens": {"input": 12, "output": 3}}
+        if far
+        else {"deep": [[[[SCRIPT]]]], "long": ["x" * 50] * 9_000}
+    )
+    return of.Reply("left", of.Belief(0.25, detail={SCRIPT: SCRIPT}), note=note)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[CellRecord]]:
+    """A trial of a maze that draws, played by an agent and by one whose replies are hostile."""
+    path = tmp_path_factory.mktemp("runs") / "filmed.sqlite"
+    trials = of.trials(FILMED, count=1, training=1, before=2, after=2, unchanged=0, patience=8)
+    of.run({SCRIPT: hostile, "compass": "compass"}, trials, path, workers=0)
+    with Run(path) as run:
+        return path, run.cells()
+
+
+@pytest.fixture(scope="module")
+def server(recorded: tuple[Path, list[CellRecord]]) -> Iterator[ViewServer]:
+    """A viewer of that run."""
+    with open_viewer(recorded[0]) as server:
+        yield server
+
+
+def place(recorded: tuple[Path, list[CellRecord]], agent: str = "compass") -> str:
+    """Return the address of an agent's trial."""
+    cell = next(cell for cell in recorded[1] if cell.agent == agent)
+    return f"/runs/{name_run(recorded[0])}/trials/{cell.id}"
+
+
+@pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", NARROW)], ids=["light-wide", "dark-narrow"])
+def test_pages_of_a_trial_fit_and_can_be_read_by_all(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]], scheme: str, size: dict[str, int]
+) -> None:
+    other = place(recorded, SCRIPT).rpartition("/")[2]
+    shown = visit(server, color_scheme=scheme, viewport=size)
+    for path in ("", f"?with={other}", "/turns/3", f"/turns/3?with={other}", "/search?text=left"):
+        page = shown.go(place(recorded) + path)
+        if "/turns" in path:
+            page.locator(".screen:not(.empty)").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        if "?with" not in path:
+            found = [each for each in Axe().run(page)["violations"] if each["impact"] in ("serious", "critical")]
+            assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+
+
+def test_turns_are_walked_through_with_keys(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    cell = next(cell for cell in recorded[1] if cell.agent == "compass")
+    firsts = [sum(each.turns for each in cell.episodes[:number]) for number in range(5)]
+    page = visit(server).go(place(recorded))
+    page.keyboard.press("Enter")
+    page.locator(".screen:not(.empty)").wait_for()
+    assert page.get_by_role("heading", level=2).inner_text() == "compass"
+    page.keyboard.press("PageDown")
+    page.wait_for_url(f"**/turns/{firsts[1]}")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(f"**/turns/{firsts[1] + 1}")
+    with Run(recorded[0]) as run:
+        step = list(run.steps(cell.id, 1))[firsts[1] + 2]
+    assert step.reply is not None
+    answered = page.locator(".panel", has_text="Answered")
+    answered.get_by_text(str(step.reply.action), exact=True).wait_for()
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_url(f"**/turns/{firsts[1] - 1}")  # the last turn of the episode before
+    page.keyboard.press("End")
+    page.keyboard.press(" ")
+    page.wait_for_url(f"**/turns/{cell.steps - 2}")  # it plays on to the end of the trial
+    page.get_by_role("button", name="▶ Play").wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog").get_by_text("guess that the world changes here").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    page.wait_for_url(f"**{place(recorded)}")
+
+
+def test_the_truth_can_be_hidden_and_guessed(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    page = visit(server).go(place(recorded))
+    assert page.get_by_text("What changes:").is_visible()
+    page.keyboard.press("r")
+    for hidden in ("What changes:", "the world changes", "changed", "World changes"):
+        assert not page.get_by_text(hidden, exact=True).first.is_visible()
+    page.goto(f"{server.origin}{place(recorded)}/episodes/2")  # it stays hidden on the next page
+    assert not page.locator(".panel.truth").is_visible()
+    page.locator(".panel", has_text="Saw").wait_for()
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    said = "You said that the world changes at episode 2. It changes at 3: 1 too early."
+    page.get_by_text(said).wait_for()
+
+
+def test_turns_are_found_and_opened(visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]) -> None:
+    page = visit(server).go(place(recorded, SCRIPT))
+    page.keyboard.press("/")
+    page.keyboard.type("document.title")
+    page.keyboard.press("Tab")
+    page.keyboard.type("0.2")
+    page.keyboard.press("Enter")
+    page.locator("#found a").first.wait_for()
+    number = page.locator("#found a").first.inner_text().removeprefix("turn ")
+    page.locator("#found a").first.click()
+    page.wait_for_url(f"**/turns/{number}")
+
+
+def test_replies_of_strangers_are_shown_as_text(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    page = visit(server).go(place(recorded, SCRIPT) + "/turns/0")
+    page.locator(".panel", has_text="Noted").wait_for()
+    page.locator(".screen:not(.empty)").wait_for()
+    for _ in range(8):
+        page.keyboard.press("ArrowRight")
+    page.locator(".message").first.wait_for()
+    assert page.locator(".message").first.inner_text().endswith(SCRIPT)
+    page.get_by_text("input 12 · output 3").wait_for()
+    assert "taken" not in page.title().replace(SCRIPT, "")
+    assert page.locator("script:not([src]):not([type='application/json'])").count() == 0
+
+
+def test_pictures_films_and_twins_have_addresses(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    shown = visit(server)
+    page = shown.go(place(recorded))
+    get = page.request.get
+
+    def fetch(path: str) -> Any:
+        return get(f"{server.origin}{place(recorded)}{path}")
+
+    assert fetch("/turns/2/picture").body().startswith(b"\x89PNG")
+    assert fetch("/episodes/1/film.gif").body().startswith(b"GIF8")
+    assert fetch("/episodes/1/film.webp").headers["content-type"] == "image/webp"
+    assert json.loads(fetch("/turns/2.json").body())["sides"][0]["turn"]["number"] == 2
+    assert [each["number"] for each in fetch("/turns.json?from=3&count=2").json()["turns"]] == [3, 4]
+    assert fetch("/search.json?belief=0.5").json()["next"] is None
+    for wrong, status in {
+        "/turns/99999": 400,
+        "/turns/99999/picture": 400,
+        "/episodes/77": 400,
+        "/episodes/77/frames": 400,
+        "/episodes/1/film.exe": 400,
+        "/turns.json?from=-1": 400,
+        "/search.json": 400,
+        "/search.json?belief=7": 400,
+        "?with=nobody": 404,
+        "x/turns/1": 404,
+    }.items():
+        assert fetch(wrong).status == status, wrong
+
+
+def test_a_foreign_domain_is_not_run_to_draw(
+    visit: Visits, recorded: tuple[Path, list[CellRecord]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # another user, who signed nothing
+    with open_viewer(recorded[0]) as server:
+        page = visit(server).go(place(recorded) + "/turns/1")
+        page.get_by_text("names code that you did not sign").wait_for()
+        assert page.locator(".panel", has_text="Answered").is_visible()
