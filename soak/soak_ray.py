@@ -1,6 +1,8 @@
-"""Ray on this machine in every domain: records equal those of one worker, also if foremen and workers are killed.
+"""Ray on this machine in every domain: records equal those of one worker, whatever is killed and however full it is.
 
-`--kills N` [20]. In each domain a process of the run, a foreman of Ray or a worker, is killed now and then.
+`--kills N` [20]. In each domain a process of the run, a foreman of Ray or a worker, is killed now and then: every
+second time as soon as there is one, otherwise after something was recorded. Then one run is played while the object
+store of Ray is full.
 """
 
 from __future__ import annotations
@@ -8,12 +10,19 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
+import subprocess
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from common import QUICK, complete, finish, folder, parameter, report, run_words, start, tell
+
+STORE_BYTES = 80 << 20
+"""The size of an object store that is filled; Ray makes none that is much smaller."""
 
 
 def main(kills: int) -> None:
@@ -23,26 +32,54 @@ def main(kills: int) -> None:
             whole, path = place / f"whole-{number}.sqlite", place / f"ray-{number}.sqlite"
             complete(run_words(domain, whole, 1))
             command = start([*run_words(domain, path, 1), "--executor", "ray"])
-            for _ in range(kills // len(QUICK)):
-                time.sleep(fates.uniform(1, 5))
-                while command.poll() is None and not kill_one(command.pid, fates):
-                    time.sleep(0.1)
-                totals["kills"] += command.returncode is None
+            for kill in range(kills // len(QUICK)):
+                totals["kills"] += kill_one(command, path if kill % 2 else None, fates)
             _, said = command.communicate()
             totals["failed"] += command.returncode != 0
             totals["different"] += not path.exists() or tell(path) != tell(whole)
             print(said[-300:] if command.returncode else "", end="")
-    for figure in ("failed", "different"):
-        report("ray", figure, totals[figure], 0, kills=totals["kills"], domains=len(QUICK))
+        for figure in ("failed", "different"):
+            report("ray", figure, totals[figure], 0, kills=totals["kills"], domains=len(QUICK))
+        domain = next(iter(QUICK))
+        path = place / "full.sqlite"
+        with full_cluster() as (address, used):
+            status, said = complete([*run_words(domain, path, 1), "--executor", f"ray={address}"])
+            print(said[-300:] if status else "", end="")
+        lost = status != 0 or tell(path) != tell(place / "whole-0.sqlite")
+        report(
+            "ray", "different where the object store is full", int(lost), 0, store_bytes=STORE_BYTES, used_bytes=used
+        )
 
 
-def kill_one(driver: int, fates: random.Random) -> bool:
-    """Kill a foreman or a worker process below a driver; return whether there was one."""
-    found = [pid for pid in descendants(driver) if is_player(pid)]
-    with suppress(ProcessLookupError, IndexError):
-        os.kill(fates.choice(found), signal.SIGKILL)
-        return True
+def kill_one(command: subprocess.Popen[str], path: Path | None, fates: random.Random) -> bool:
+    """Kill a foreman or a worker process of a run; return whether there was one.
+
+    Args:
+        command: The run.
+        path: Its file, to wait until something is recorded; None does not wait.
+        fates: Choose the process and the moment.
+    """
+    before = count_rows(path)
+    while command.poll() is None and path is not None and count_rows(path) == before:
+        time.sleep(0.05)
+    time.sleep(fates.uniform(0, 1))
+    while command.poll() is None:
+        found = [pid for pid in descendants(command.pid) if is_player(pid)]
+        with suppress(ProcessLookupError, IndexError):
+            os.kill(fates.choice(found), signal.SIGKILL)
+            return True
+        time.sleep(0.1)
     return False
+
+
+def count_rows(path: Path | None) -> int:
+    """Return how many chunks and ends of attempts a run file holds."""
+    if path is None or not path.exists():
+        return 0
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        query = "SELECT (SELECT count(*) FROM chunks) + (SELECT count(outcome) FROM attempts)"
+        return int(db.execute(query).fetchone()[0])
+    return 0
 
 
 def is_player(pid: int) -> bool:
@@ -63,6 +100,25 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+@contextmanager
+def full_cluster() -> Iterator[tuple[str, int]]:
+    """Start a cluster whose object store is full of arrays in use, and yield its address and what is used."""
+    import numpy as np
+    import ray
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        ray.init(address=cluster.address, log_to_driver=False)
+        held = [ray.get(ray.put(np.ones(1 << 20, np.uint8))) for _ in range(STORE_BYTES >> 20)]
+        yield cluster.address, sum(each.nbytes for each in held)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
 if __name__ == "__main__":
+    os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     main(parameter("kills", 20, 5))
     finish()

@@ -19,6 +19,7 @@ from openfield.runner.cluster import PROCESSES, Cluster, choose_workers
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.provenance import Remarks
+from openfield.runner.ray.needs import assign_resources
 from openfield.runner.run import RunOptions, read_plan, run_plan
 from openfield.runner.scheduler import Watch
 from openfield.trial import Trial
@@ -56,7 +57,7 @@ def run(
         options: `executor`, `resources`, `keep`, `note`, `tags`, `record` and `save_seconds`, see `RunOptions`.
     """
     refuse_unguarded()
-    plan = _with_saving(make_plan(agents, trials, repeats), options)
+    plan = _with_options(make_plan(agents, trials, repeats), options)
     keep = options.get("keep", False)
     run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
     return Result([journal])
@@ -80,23 +81,24 @@ def resume(
             `RunOptions`.
     """
     keep = options.get("keep", False)
-    plan = _with_saving(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
+    plan = _with_options(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
     run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
     return Result([journal])
 
 
-def _with_saving(plan: Plan, options: RunOptions) -> Plan:
-    """Return a plan with how often agents are saved, and what is kept of large arrays."""
+def _with_options(plan: Plan, options: RunOptions) -> Plan:
+    """Return a plan with how often agents are saved, what is kept of large arrays, and what agents need of machines."""
     seconds = options.get("save_seconds", plan.save_seconds)
     if not seconds >= 0:
         raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
     if (record := options.get("record")) not in (None, *get_args(RecordKind)):
         raise InvalidInput(f"record is 'digests' or 'full', not {record!r}.")
-    return replace(plan, save_seconds=seconds, record=record)
+    resources = assign_resources(plan.agents, plan.resources, options.get("resources", {}))
+    return replace(plan, save_seconds=seconds, record=record, resources=resources)
 
 
 def _players(workers: int, options: RunOptions) -> int | Cluster:
-    return choose_workers(workers, options.get("executor", PROCESSES), options.get("resources"))
+    return choose_workers(workers, options.get("executor", PROCESSES))
 
 
 def _remarks(options: RunOptions) -> Remarks:

@@ -6,7 +6,7 @@ Domains write trials, plans pair them with agents, rollouts play them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -128,6 +128,27 @@ def hash_trial(content: Trial | dict[str, Any]) -> str:
         {name: value for name, value in phase.items() if name != "steps" or value} for phase in plain["phases"]
     ]
     return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()[:12]
+
+
+def with_places(trial: Trial, places: Mapping[str, str]) -> Trial:
+    """Return the same trial, with the same id, whose settings name files by the places that they have here.
+
+    Args:
+        trial: What is played.
+        places: Where files are that the settings name, by how they name them.
+    """
+    settings = {name: _replace_text(value, places) for name, value in trial.settings.items()}
+    if settings == trial.settings:
+        return trial
+    moved = msgspec.structs.replace(trial, settings=settings)
+    vars(moved)["id"] = trial.id  # where the property keeps it
+    return moved
+
+
+def _replace_text(value: Any, places: Mapping[str, str]) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_replace_text(each, places) for each in value)
+    return places.get(value, value) if isinstance(value, str) else value
 
 
 def with_limits(trials: Iterable[Trial], change: Callable[[Limits], Limits]) -> list[Trial]:

@@ -100,9 +100,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def players(self) -> int | Cluster:
         """What plays the cells: so many processes, or a cluster."""
+        return choose_workers(self.workers, self.executor)
+
+    @property
+    def resources(self) -> dict[str, dict[str, float]]:
+        """What agents need of a machine of a cluster, by name."""
         tables = self.agents.items() if isinstance(self.agents, dict) else ()
-        resources = {name: one.resources for name, one in tables if isinstance(one, AgentTable) and one.resources}
-        return choose_workers(self.workers, self.executor, resources)
+        return {name: one.resources for name, one in tables if isinstance(one, AgentTable) and one.resources}
 
     @property
     def path(self) -> Path:

@@ -64,6 +64,8 @@ class Plan:
     """What is kept of large arrays; None goes on as the run file was begun, or keeps digests."""
     budget: float | None = None
     """Seconds after which no further cell is started; None plays all."""
+    resources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What agents need of a machine of a cluster, by name: `num_cpus` (1), `num_gpus` (0) and others."""
 
     @property
     def sources(self) -> dict[str, str | None]:

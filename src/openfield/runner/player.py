@@ -41,6 +41,7 @@ from openfield.runner.isolation.agent import isolate_agent
 from openfield.runner.isolation.sandbox import Sandbox
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.processes import Guard
+from openfield.trial import with_places
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -63,6 +64,18 @@ class Job(msgspec.Struct, frozen=True):
     """How often the agent is asked for its state, at most."""
     full: bool = False
     """Whether large arrays of turns are kept, and not only their digests."""
+    places: dict[str, str] = {}
+    """Where files are on this machine that the settings of trials name, by how they name them."""
+
+    def settle(self) -> Job:
+        """Return the job with the places that files have on this machine. Its cells keep their ids."""
+        if not self.places:
+            return self
+        start = None if self.start is None else (self._move(self.start[0]), self.start[1])
+        return msgspec.structs.replace(self, cell=self._move(self.cell), start=start)
+
+    def _move(self, cell: Cell) -> Cell:
+        return msgspec.structs.replace(cell, trial=with_places(cell.trial, self.places))
 
 
 class Player:
@@ -99,6 +112,7 @@ class Player:
 
         The outcome is known before that: what an agent does in its `close` no longer matters to the record.
         """
+        job = job.settle()
         recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps, job.full)
         with ExitStack() as afterwards:
             try:

@@ -20,6 +20,7 @@ from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
 from openfield.runner.provenance import Remarks, RunOrigin
+from openfield.runner.ray.needs import RESOURCES, assign_resources, read_kept_resources
 from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
 
 ISOLATION = "isolation"
@@ -73,6 +74,8 @@ def run_plan(
         facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
         facts |= {} if plan.record is None else {RECORD_FACT: plan.record}
         facts |= sign_code(plan.sources.values())
+        if plan.resources:
+            facts[RESOURCES] = msgspec.json.encode(plan.resources).decode()
         record.enter(plan.cells, plan.sources, facts)
         scheduler = CellScheduler(record, plan, retry, watch, keep)
         remarks = remarks or Remarks()
@@ -142,7 +145,9 @@ def read_plan(
         changes = {key: value for key, value in (isolation or {}).items() if key != "isolate"}
         kept = make_isolation(**{**msgspec.to_builtins(kept), **changes})
     checked = check_plan(left, agents, kept)
-    return replace(checked, cells=tuple(cells), domains=domains)
+    needs = {name: needs for name, needs in read_kept_resources(facts).items() if name in checked.agents}
+    resources = assign_resources(checked.agents, needs)
+    return replace(checked, cells=tuple(cells), domains=domains, resources=resources)
 
 
 def _read_isolation(facts: Mapping[str, str]) -> Isolation | None:

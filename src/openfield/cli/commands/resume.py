@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import (
     ALL,
+    HERE,
     NO_ISOLATION,
     NO_REMARKS,
+    ClusterOptions,
     IsolationOptions,
     PaceOptions,
     RecordOptions,
@@ -18,7 +17,7 @@ from openfield.cli.shared.parameters import (
 )
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
 from openfield.cli.shared.trust import admit_all
-from openfield.options import MORE, Whole, given
+from openfield.options import Whole, given
 
 
 def resume(
@@ -26,7 +25,7 @@ def resume(
     /,
     *,
     workers: Whole = 2,
-    executor: Annotated[str, Parameter(group=MORE)] = "processes",
+    cluster: ClusterOptions = HERE,
     retry: bool = False,
     record: RecordOptions = NO_REMARKS,
     trust: Trust = False,
@@ -39,7 +38,7 @@ def resume(
     Args:
         run: The run file.
         workers: Processes that play [2]; 0 plays in this one.
-        executor: `processes`, `ray` for a Ray cluster that is started here, or `ray=HOST:PORT` [processes].
+        cluster: Where cells are played.
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
         trust: Run agents and domains that the file names even if you did not sign them.
@@ -50,12 +49,14 @@ def resume(
     Example:
         openfield resume runs/birds.sqlite
     """
-    from openfield.runner.cluster import choose_workers
+    from openfield.runner.cluster import PROCESSES, choose_workers
     from openfield.runner.run import read_plan
 
     remarks = record.remarks()
     admit_all(run, trust)
-    plan = pace.apply(record.change(read_plan(run, retry, given(isolation), trust, record.keep)))
-    result = play_plan(plan, run, choose_workers(workers, executor), retry, json, record.keep, remarks)
+    read = read_plan(run, retry, given(isolation), trust, record.keep)
+    plan = cluster.apply(pace.apply(record.change(read)))
+    players = cluster.check(choose_workers(workers, cluster.executor or PROCESSES))
+    result = play_plan(plan, run, players, retry, json, record.keep, remarks)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

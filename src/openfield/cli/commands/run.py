@@ -14,10 +14,12 @@ from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import (
     AGENTS,
     ALL,
+    HERE,
     NO_ISOLATION,
     NO_OPTIONS,
     NO_REMARKS,
     USUAL,
+    ClusterOptions,
     ExperimentOptions,
     IsolationOptions,
     NumberOptions,
@@ -41,7 +43,7 @@ def run(
     experiment: ExperimentOptions = NO_OPTIONS,
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
-    executor: Annotated[str | None, Parameter(group=MORE)] = None,
+    cluster: ClusterOptions = HERE,
     retry: bool = False,
     record: RecordOptions = NO_REMARKS,
     pace: PaceOptions = ALL,
@@ -61,7 +63,7 @@ def run(
         experiment: What is played.
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
-        executor: `processes`, `ray` for a Ray cluster that is started here, or `ray=HOST:PORT` [processes].
+        cluster: Where cells are played.
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
         pace: How much is played.
@@ -75,9 +77,9 @@ def run(
     from openfield.runner.experiment import parse_agents
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
-    played |= {"executor": executor}
+    played |= {"executor": cluster.executor}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace))
+    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace, cluster))
 
 
 class Playing(NamedTuple):
@@ -95,6 +97,8 @@ class Playing(NamedTuple):
     """What becomes of earlier cells, and what the record says about the command."""
     pace: PaceOptions = ALL
     """How much is played."""
+    cluster: ClusterOptions = HERE
+    """What agents need where cells are played."""
 
 
 def _run_experiment(
@@ -135,16 +139,16 @@ def _run_experiment(
         if isinstance(experiment.isolate, Isolation):
             agents = isolate(agents, **msgspec.to_builtins(experiment.isolate))
         trials, facts = experiment.make_trials()
-        made = replace(make_plan(agents, trials, experiment.repeats), facts=facts)
-        plan = playing.pace.apply(playing.record.change(made))
-    path = experiment.path
+        made = replace(make_plan(agents, trials, experiment.repeats), facts=facts, resources=experiment.resources)
+        plan = playing.cluster.apply(playing.pace.apply(playing.record.change(made)))
+    path, players = experiment.path, playing.cluster.check(experiment.players)
     if playing.dry:
         if experiment.sealed and experiment.secret is None and not path.exists():
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
         print_plan(plan, path, playing.as_json)
         return
     keep = playing.record.keep
-    result = play_plan(plan, path, experiment.players, playing.retry, playing.as_json, keep, remarks)
+    result = play_plan(plan, path, players, playing.retry, playing.as_json, keep, remarks)
     print_result(result, playing.as_json, numbers=playing.numbers)
     for finish in changes.finish:
         finish(result)

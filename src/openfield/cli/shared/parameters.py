@@ -13,6 +13,7 @@ from openfield.errors import InvalidInput
 from openfield.options import MORE, CommandChanges, Count, Seconds, Whole, given
 
 if TYPE_CHECKING:
+    from openfield.runner.cluster import Cluster
     from openfield.runner.plan import Plan
     from openfield.runner.provenance import Remarks
     from openfield.trial import Trial
@@ -196,6 +197,33 @@ class RecordOptions:
 
 
 NO_REMARKS = RecordOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where cells are played, and what agents need there."""
+
+    executor: Annotated[str | None, Parameter(group=MORE)] = None
+    """`processes`, `ray` for a Ray cluster that is started here, or `ray=HOST:PORT` [processes]."""
+    resources: Annotated[list[str] | None, Parameter(group=MORE, metavar="AMOUNTS", consume_multiple=False)] = None
+    """What agents need of a machine of a cluster: `num_gpus=1,num_cpus=2`, or `AGENT:num_gpus=1` for one of them."""
+
+    def apply(self, plan: Plan) -> Plan:
+        """Return the plan with what agents need, beside what is known of it."""
+        from openfield.runner.ray.needs import assign_resources, parse_resources
+
+        given_now = parse_resources(self.resources or ())
+        return replace(plan, resources=assign_resources(plan.agents, plan.resources, given_now))
+
+    def check(self, players: int | Cluster) -> int | Cluster:
+        """Return what plays; refuse to be told what agents need where that means nothing."""
+        if self.resources and isinstance(players, int):
+            raise InvalidInput("--resources is about machines of a cluster. Add --executor ray.")
+        return players
+
+
+HERE = ClusterOptions()
 
 
 @Parameter(name="*")

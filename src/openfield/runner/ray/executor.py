@@ -34,7 +34,7 @@ from openfield.runner.cluster import Cluster
 from openfield.runner.executors import POLL_SECONDS
 from openfield.runner.plan import Plan
 from openfield.runner.player import Job
-from openfield.runner.ray.foreman import PAST, Foreman, Greeting, Outfit, Rows, ShippedJob
+from openfield.runner.ray.foreman import PAST, Foreman, Greeting, Outfit, Rows, ShippedJob, measure_group
 from openfield.runner.ray.needs import Account, Needs, read_needs
 from openfield.runner.ray.shipment import pack, write_agent, write_domain
 
@@ -45,8 +45,8 @@ AHEAD_SECONDS = 0.5
 MAX_AHEAD = 64
 MAX_WAITING = 256
 """Jobs that wait for a machine with what they need, while jobs with other needs are started."""
-MAX_UNWRITTEN = 64
-"""Groups of entries that wait for the disk; then no more are fetched, and in the end the players wait."""
+MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES = 64, 32 << 20
+"""Groups of entries that wait for the disk, and what they hold; then no more are fetched, and the players wait."""
 MAX_STREAMED = 8
 """Batches of a machine that wait for the driver."""
 MAX_LOST = 10
@@ -125,34 +125,31 @@ class RayExecutor:
             put_back: Called with a cell whose machine is lost, to play on where its record ends.
             plan: What is to be played.
             run: The run file.
-            cluster: Where, and what agents need there.
+            cluster: Where they are played.
         """
-        if plan.isolation is not None:
-            raise InvalidInput("Isolated agents are played on one machine so far: leave out --isolate, or --executor.")
         for name, value in (QUIET if cluster.address else QUIET | LOOPBACK).items():
             os.environ.setdefault(name, value)
         self._ray = import_extra("ray", "ray", "--executor ray")
         self._emit_entries, self._put_back, self._plan = emit, put_back, plan
-        for name in cluster.resources.keys() - plan.agents.keys():
-            raise InvalidInput(f"Resources are given for an agent '{name}', which does not play.")
-        self._needs = {name: read_needs(name, needs) for name, needs in cluster.resources.items()}
+        self._needs = {name: read_needs(name, needs) for name, needs in plan.resources.items()}
         self._sources = {name: write_agent(name, source) for name, source in plan.agents.items()}
         self._domains = {name: write_domain(name, domain_source(name)) for name in plan.domains}
         outfit = self._make_outfit()
         self._folder, self._started = "", False
         try:
             self._connect(cluster.address)
-            self._outfit = self._ray.put(outfit)
+            self._outfit = self._put(outfit)
             self._db = open_to_read(run)
         except BaseException:  # Ctrl-C, too
             self._disconnect()
             raise
         self._machines: dict[str, _Machine] = {}
         self._unfit: dict[str, str] = {}  # machines that cannot play, and why
-        self._failures: Counter[str] = Counter()  # foremen lost since their machine last finished a job
+        self._failures: Counter[str] = Counter()  # foremen lost since their machine last sent something
         self._lost: Counter[str] = Counter()  # machines lost under a cell
         self._waiting: deque[Job] = deque()
-        self._receipts: deque[Receipt[None]] = deque()
+        self._unwritten: deque[tuple[Receipt[None], int]] = deque()  # what waits for the disk, with its bytes
+        self._unwritten_bytes = 0
         self._stopping = self._told = False
         self._seconds = AHEAD_SECONDS  # how long a cell takes, about
         self._looked = 0.0
@@ -208,13 +205,16 @@ class RayExecutor:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _make_outfit(self) -> Outfit:
-        sources = [*self._sources.values(), *self._domains.values()]
         prepared = {name for name, domain in self._plan.domains.items() if isinstance(domain, PreparesTrials)}
         trials = {cell.trial.id: cell.trial for cell in self._plan.cells if cell.trial.domain in prepared}
         played = sorted({(cell.trial.domain, cell.agent) for cell in self._plan.cells})
         pairs = tuple((self._domains[domain], self._sources[agent]) for domain, agent in played)
         texts = tuple((key, write_trial(trial)) for key, trial in trials.items())
-        return Outfit(pack(self._plan, sources), texts, pairs)
+        isolation = self._plan.isolation
+        variables = (
+            {} if isolation is None else {name: os.environ[name] for name in isolation.env if name in os.environ}
+        )
+        return Outfit(pack(self._plan, self._domains.values()), texts, pairs, isolation, variables)
 
     def _connect(self, address: str | None) -> None:
         """Connect to a cluster, or start one, unless the program that called us has done so."""
@@ -235,6 +235,15 @@ class RayExecutor:
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             where = "could not be started here" if address is None else f"does not answer at {address}"
             raise InvalidInput(f"Ray {where}: {str(error).splitlines()[0]:.300}") from None
+
+    def _put(self, outfit: Outfit) -> Any:
+        try:
+            return self._ray.put(outfit)
+        except self._ray.exceptions.ObjectStoreFullError:
+            size = sum(map(len, outfit.shipment.files.values()))
+            raise InvalidInput(
+                f"The object store of Ray has no room for the files of agents and domains ({size >> 20} MB)."
+            ) from None
 
     def _look(self) -> None:
         """Send a foreman to every machine that has none."""
@@ -304,11 +313,11 @@ class RayExecutor:
         except (self._ray.exceptions.RayError, StopIteration) as error:  # its node or its foreman is gone
             self._bury(machine, error)
             return
+        self._failures[machine.node] = 0
         for entries in batch:
             for entry in entries:
                 if isinstance(entry, AttemptEnd):
                     machine.finish(entry.cell)
-                    self._failures[machine.node] = 0
                     self._seconds += (entry.seconds - self._seconds) / 8
             self._emit(*entries)
 
@@ -316,9 +325,12 @@ class RayExecutor:
         """Hand entries to the writer, and wait for it if it is far behind."""
         receipt = self._emit_entries(*entries)
         if receipt is not None:
-            self._receipts.append(receipt)
-        while len(self._receipts) > MAX_UNWRITTEN:
-            self._receipts.popleft().result()
+            self._unwritten.append((receipt, size := measure_group(entries)))
+            self._unwritten_bytes += size
+        while len(self._unwritten) > MAX_UNWRITTEN or self._unwritten_bytes > MAX_UNWRITTEN_BYTES:
+            oldest, size = self._unwritten.popleft()
+            oldest.result()
+            self._unwritten_bytes -= size
 
     def _welcome(self, machine: _Machine, greeting: Greeting) -> None:
         machine.name = greeting.name

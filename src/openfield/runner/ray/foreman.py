@@ -15,10 +15,11 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,11 +27,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from openfield import __version__
-from openfield.errors import OpenfieldError, describe_error
+from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.journal.schema import commit, open_to_write
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.registry import check_agent, check_extra, find_domain
 from openfield.runner.executors import Processes, hidden_main
+from openfield.runner.isolation.agent import check_isolated
+from openfield.runner.isolation.bubblewrap import find_obstacle
+from openfield.runner.isolation.settings import Isolation
 from openfield.runner.player import Job
 from openfield.runner.processes import ONE_THREAD
 from openfield.runner.ray.shipment import Shipment
@@ -38,8 +42,8 @@ from openfield.runner.ray.shipment import Shipment
 BATCH_BYTES = 1 << 20
 GATHER_SECONDS = 0.05
 """How long entries wait for company: every batch costs the driver a journey."""
-MAX_WAITING = 256
-"""Groups of entries that wait for the driver. Then players wait, too."""
+MAX_WAITING, MAX_WAITING_BYTES = 256, 32 << 20
+"""Groups of entries that wait for the driver, and the bytes that they hold. Then players wait, too."""
 MAX_WORKERS = 1 << 20
 CHECK_SECONDS = 300.0
 """How long agents and domains may take to be imported."""
@@ -78,6 +82,10 @@ class Outfit:
     """Trials of domains that prepare for them, each with its id."""
     pairs: tuple[tuple[str, str], ...]
     """Each domain with each of its agents, both as text."""
+    isolation: Isolation | None = None
+    """What isolated agents may see and use."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The environment variables that isolated agents are given."""
     version: str = __version__
 
 
@@ -95,7 +103,7 @@ class Foreman:
     def __init__(self, cpus: float) -> None:
         self._cpus = cpus
         self._inbox: queue.SimpleQueue[ShippedJob | None] = queue.SimpleQueue()
-        self._outbox: queue.Queue[list[Entry] | Exception] = queue.Queue(MAX_WAITING)
+        self._outbox = Outbox()
         self._folder = Path(tempfile.mkdtemp(prefix="openfield-"))
         self._shipment = Shipment({}, "/", ())
 
@@ -107,8 +115,9 @@ class Foreman:
         try:
             self._shipment = outfit.shipment
             outfit.shipment.unpack(self._folder)
+            os.environ.update(outfit.environment)
             moved = [(self._move(domain), self._move(agent)) for domain, agent in outfit.pairs]
-            problem = _try_elsewhere(moved)
+            problem = _try_elsewhere(moved, outfit.isolation)
         except (OpenfieldError, OSError) as error:
             problem = describe_error(error)
         if not problem:
@@ -132,24 +141,16 @@ class Foreman:
     def stream(self) -> Iterator[bytes]:
         """Yield batches of what was emitted, for as long as the driver listens."""
         while True:
-            batch = [self._outbox.get()]
-            time.sleep(GATHER_SECONDS)
-            size = 0
-            while size < BATCH_BYTES and not isinstance(batch[-1], Exception):
-                size += sum(len(getattr(entry, "data", b"")) for entry in batch[-1])
-                try:
-                    batch.append(self._outbox.get_nowait())
-                except queue.Empty:
-                    break
-            yield REPLY_ENCODER.encode([each for each in batch if not isinstance(each, Exception)])
-            if isinstance(batch[-1], Exception):
-                raise batch[-1]
+            yield REPLY_ENCODER.encode(self._outbox.take())
+            if self._outbox.failure is not None:
+                raise self._outbox.failure
 
     def _loop(self, outfit: Outfit) -> None:
         try:
             _Crews(self._cpus, self._inbox, self._outbox, self._open_past(outfit), self._carry).play()
         except Exception as error:
-            self._outbox.put(error)
+            self._outbox.failure = error
+            self._outbox.put([])
 
     def _open_past(self, outfit: Outfit) -> sqlite3.Connection:
         db = open_to_write(self._folder / "past.sqlite")
@@ -160,10 +161,57 @@ class Foreman:
     def _carry(self, job: Job) -> Job:
         """Return a job whose files are those of this machine."""
         agent, domain = self._move(str(job.agent)), self._move(job.domain)
-        return msgspec.structs.replace(job, agent=agent, domain=domain, run=self._folder / "past.sqlite")
+        trials = [job.cell.trial, *(() if job.start is None else (job.start[0].trial,))]
+        places = {
+            key: place for each in trials for key, place in self._shipment.find_places(each, self._folder).items()
+        }
+        return msgspec.structs.replace(job, agent=agent, domain=domain, run=self._folder / "past.sqlite", places=places)
 
     def _move(self, source: str) -> str:
         return self._shipment.move(source, self._folder)
+
+
+class Outbox:
+    """Groups of entries that wait for the driver. Those that put more in wait while it is full."""
+
+    def __init__(self, max_groups: int = MAX_WAITING, max_bytes: int = MAX_WAITING_BYTES) -> None:
+        self._max_groups, self._max_bytes = max_groups, max_bytes
+        self._groups: deque[list[Entry]] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self.failure: Exception | None = None
+        """Why no further entries will come."""
+
+    def put(self, group: list[Entry]) -> None:
+        """Add a group, as soon as there is room for it. One that is larger than the whole is taken alone."""
+        size = measure_group(group)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._groups or self._has_room(size))
+            self._groups.append(group)
+            self._bytes += size
+            self._changed.notify_all()
+
+    def take(self) -> list[list[Entry]]:
+        """Wait for a group, and a moment for others; return about as many as a batch may hold."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._groups)
+        time.sleep(GATHER_SECONDS)
+        batch, size = list[list[Entry]](), 0
+        with self._changed:
+            while self._groups and size < BATCH_BYTES:
+                batch.append(self._groups.popleft())
+                size += measure_group(batch[-1])
+            self._bytes -= size
+            self._changed.notify_all()
+        return batch
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._groups) < self._max_groups and self._bytes + size <= self._max_bytes
+
+
+def measure_group(group: Iterable[Entry]) -> int:
+    """Return the bytes of the steps and states in a group of entries."""
+    return sum(len(getattr(entry, "data", b"")) for entry in group)
 
 
 class _Crews:
@@ -258,22 +306,41 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _try_elsewhere(pairs: list[tuple[str, str]]) -> str:
+def _try_elsewhere(pairs: list[tuple[str, str]], isolation: Isolation | None) -> str:
     """Look for domains and agents in a process of its own; return what is missing. Agents may do anything there."""
     with hidden_main(), ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
-            return pool.submit(find_problem, pairs).result(CHECK_SECONDS)
+            return pool.submit(find_problem, pairs, isolation).result(CHECK_SECONDS)
         except TimeoutError:
             return f"its agents and domains could not be imported within {CHECK_SECONDS:.0f} s"
 
 
-def find_problem(pairs: list[tuple[str, str]]) -> str:
-    """Return why a domain or an agent cannot be used in this process; empty if they all can."""
+def find_problem(pairs: list[tuple[str, str]], isolation: Isolation | None = None) -> str:
+    """Return why a domain or an agent cannot be used in this process; empty if they all can.
+
+    Args:
+        pairs: Each domain with each of its agents.
+        isolation: What the agents may see and use in a process of their own.
+    """
     try:
+        if isolation is not None:
+            _check_isolation(isolation)
         for source, agent in pairs:
             domain = find_domain(source)
             check_extra(domain)
-            check_agent(agent, domain)
+            if isolation is None:
+                check_agent(agent, domain)
+            else:
+                check_isolated(agent, domain, isolation)
     except OpenfieldError as error:
         return str(error)
     return ""
+
+
+def _check_isolation(isolation: Isolation) -> None:
+    """Check that agents are isolated on this machine as on the one where the run was begun."""
+    if isolation.bubblewrap and (obstacle := find_obstacle()):
+        raise InvalidInput(f"its agents could not be isolated: {obstacle}")
+    for path, _ in isolation.grants:
+        if not path.exists():
+            raise InvalidInput(f"it has no {path}, which isolated agents are granted")

@@ -6,12 +6,16 @@ The driver keeps account of every machine by itself, because one foreman there h
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from openfield.errors import InvalidInput
+import msgspec
+
+from openfield.errors import DamagedRun, InvalidInput
 
 CPUS, GPUS = "num_cpus", "num_gpus"
+RESOURCES = "resources"
+"""The fact of a run file that says what its agents need."""
 NO_GPUS: tuple[int, ...] = ()
 
 
@@ -49,6 +53,58 @@ def read_needs(agent: str, resources: Mapping[str, float]) -> Needs:
     if not cpus:
         raise InvalidInput(f"The agent '{agent}' needs {CPUS}=0; a cell takes up a part of a processor at least.")
     return Needs(cpus, gpus, {name: amount for name, amount in resources.items() if name not in (CPUS, GPUS)})
+
+
+def parse_resources(words: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return what the words of `--resources` say, by the names of agents; "" stands for all of them.
+
+    Raises:
+        InvalidInput: A word is not of the form `num_gpus=1,num_cpus=2` or `AGENT:num_gpus=1`.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for word in words:
+        agent, _, amounts = word.rpartition(":")  # names of agents may have colons
+        for pair in amounts.split(","):
+            name, sign, amount = pair.partition("=")
+            try:
+                found.setdefault(agent, {})[name.strip()] = float(amount)
+            except ValueError:
+                sign = ""
+            if not sign or not name.strip():
+                raise InvalidInput(
+                    f"--resources takes num_gpus=1,num_cpus=2 or AGENT:num_gpus=1, not '{word}'."
+                ) from None
+    return found
+
+
+def assign_resources(agents: Iterable[str], *given: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return what each agent needs, later words before earlier ones.
+
+    Args:
+        agents: The agents that play.
+        given: What users said, by the names of agents; "" stands for all of them.
+
+    Raises:
+        InvalidInput: An agent does not play, or needs what cannot be given.
+    """
+    names, found = list(agents), dict[str, dict[str, float]]()
+    for resources in given:
+        for name in resources.keys() - {"", *names}:
+            raise InvalidInput(f"Resources are given for an agent '{name}', which does not play.")
+        for agent in names:
+            needs = {**found.get(agent, {}), **resources.get("", {}), **resources.get(agent, {})}
+            read_needs(agent, needs)
+            if needs:
+                found[agent] = needs
+    return found
+
+
+def read_kept_resources(facts: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return what a run file says that agents need."""
+    try:
+        return msgspec.json.decode(facts.get(RESOURCES, "{}"), type=dict[str, dict[str, float]])
+    except msgspec.DecodeError as error:
+        raise DamagedRun(f"The run file is damaged: what it says of resources cannot be read: {error}.") from None
 
 
 class Account:

@@ -8,6 +8,7 @@ here, so that a full path here becomes a path in that folder there.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,16 +21,17 @@ import openfield
 from openfield.errors import InvalidInput
 from openfield.journal.versions import Code, identify_source, is_command
 from openfield.parameters import split_source, write_source
-from openfield.registry import AgentSource, absolute, is_control
+from openfield.registry import AgentSource, absolute, is_control, list_trial_code
 from openfield.runner.plan import Plan, agent_text
+from openfield.trial import Trial
 
 OWN_FOLDERS = tuple(
     Path(each).resolve()
     for each in (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), openfield.__path__[0])
 )
 """What every machine has of its own."""
-MAX_SHIPMENT = 512 << 20
-"""Bytes of all files together. More than that belongs on a disk that the machines share."""
+MAX_SHIPMENT, MAX_FILES = 512 << 20, 100_000
+"""Bytes and number of all files together. More than that belongs on a disk that the machines share."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +57,38 @@ class Shipment:
 
     def move(self, source: str, folder: Path) -> str:
         """Return the source of an agent or domain with the places that its files have below a folder."""
-        if is_command(source):
-            for name in sorted(self.files, key=len, reverse=True):
-                source = source.replace(name, str(place_in(folder, name)))
-            return source
         if is_control(source):
             return source
+        if is_command(source):
+            return self._move_words(source, folder)
         place, parameters = split_source(source)
         moved = {name: self._move_value(value, folder) for name, value in parameters.items()}
-        path, colon, attribute = place.partition(":")
-        return write_source(f"{self._move_value(path, folder)}{colon}{attribute}", moved)
+        return write_source(self._move_words(place, folder), moved)
+
+    def find_places(self, trial: Trial, folder: Path) -> dict[str, str]:
+        """Return where files and folders lie below a folder that the settings of a trial name by full paths."""
+        texts = [text for text in list_texts(trial.settings) if text.startswith("/")]
+        moved = {
+            text: self._move_value(text, folder) if self._holds(text) else self._move_words(text, folder)
+            for text in texts
+        }
+        return {text: place for text, place in moved.items() if place != text}
+
+    def _move_words(self, text: str, folder: Path) -> str:
+        """Return a text in which the full paths of files are those below a folder."""
+        names = sorted((re.escape(name) for name in self.files if name in text), key=len, reverse=True)
+        return re.sub("|".join(names), lambda name: str(place_in(folder, name[0])), text) if names else text
 
     def _move_value(self, value: Any, folder: Path) -> Any:
         if isinstance(value, Mapping):
             return {name: self._move_value(one, folder) for name, one in value.items()}
         if isinstance(value, list):
             return [self._move_value(one, folder) for one in value]
-        return str(place_in(folder, value)) if isinstance(value, str) and value in self.files else value
+        return str(place_in(folder, value)) if isinstance(value, str) and self._holds(value) else value
+
+    def _holds(self, path: str) -> bool:
+        inside = f"{path.rstrip('/')}/"
+        return path in self.files or (path.startswith("/") and any(name.startswith(inside) for name in self.files))
 
 
 def place_in(folder: Path, path: str) -> Path:
@@ -79,37 +96,47 @@ def place_in(folder: Path, path: str) -> Path:
     return folder / path.lstrip("/")
 
 
-def pack(plan: Plan, sources: Iterable[str]) -> Shipment:
+def pack(plan: Plan, domains: Iterable[str]) -> Shipment:
     """Read all files that the cells of a plan need.
 
     Args:
         plan: What is to be played.
-        sources: The agents and domains as text.
+        domains: The domains as text.
 
     Raises:
         InvalidInput: They are too large.
     """
-    paths = dict.fromkeys(map(str, _list_files(plan, sources)))
-    size = sum(Path(path).stat().st_size for path in paths)
-    if size > MAX_SHIPMENT:
-        raise InvalidInput(
-            f"The files of agents and domains have {size >> 20} MB; {MAX_SHIPMENT >> 20} MB are sent to machines. "
-            "Put large ones on a disk that the machines share, and let the agent open them there."
-        )
+    paths, size = dict[str, None](), 0
+    for path in _list_files(plan, domains):
+        size += 0 if str(path) in paths else path.stat().st_size
+        paths[str(path)] = None
+        if size > MAX_SHIPMENT or len(paths) > MAX_FILES:
+            raise InvalidInput(
+                f"The files of agents and domains are too many or too large ({path} is one of them): {MAX_FILES:,} "
+                f"files and {MAX_SHIPMENT >> 20} MB are sent to machines. Put them on a disk that the machines share, "
+                "and let the agent open them there."
+            )
     folders = [str(Path(each or ".").absolute()) for each in sys.path]
     used = dict.fromkeys(each for each in folders if any(Path(path).is_relative_to(each) for path in paths))
     modules = tuple(each for each in used if each != "/")
     return Shipment({path: Path(path).read_bytes() for path in paths}, str(Path.cwd()), modules)
 
 
-def _list_files(plan: Plan, sources: Iterable[str]) -> Iterator[Path]:
+def _list_files(plan: Plan, domains: Iterable[str]) -> Iterator[Path]:
     codes: list[Code | None] = [*plan.codes.values()]
-    codes += [identify_source(source) for source in sources if not is_control(source)]
+    wrappers = list_trial_code(cell.trial for cell in plan.cells)
+    codes += [identify_source(source) for source in (*domains, *wrappers)]
     for code in codes:
         yield from () if code is None else (path for path in code.files.values() if not is_everywhere(path))
-    settings = {text for cell in plan.cells for text in cell.trial.settings.values() if isinstance(text, str)}
-    for path in (Path(text).absolute() for text in sorted(settings) if is_local(text)):
-        yield from [each for each in sorted(path.rglob("*")) if each.is_file()] if path.is_dir() else [path]
+    settings = {text for cell in plan.cells for text in list_texts(cell.trial.settings)}
+    for path in filter(None, map(find_path, sorted(settings))):
+        yield from (each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+
+
+def list_texts(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts among settings."""
+    for value in settings.values():
+        yield from (text for text in (value if isinstance(value, list | tuple) else [value]) if isinstance(text, str))
 
 
 def is_everywhere(path: Path) -> bool:
@@ -117,13 +144,13 @@ def is_everywhere(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in OWN_FOLDERS)
 
 
-def is_local(text: str) -> bool:
-    """Return whether a setting names a file or folder that lies below the working folder, by a relative path."""
+def find_path(text: str) -> Path | None:
+    """Return the file or folder that a setting names; None if it names none, or one that this process works in."""
     try:
-        path = Path(text)
-        return bool(text) and not path.is_absolute() and ".." not in path.parts and path.exists() and text != "."
+        path = Path(os.path.abspath(text))  # `..` is taken away, and links stay
+        return path if text and path.exists() and not Path.cwd().is_relative_to(path) else None
     except (OSError, ValueError):
-        return False
+        return None
 
 
 def write_agent(name: str, source: AgentSource) -> str:

@@ -1,0 +1,167 @@
+"""What travels to machines, what agents need there, and what waits for the driver: without a cluster."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import openfield as of
+from openfield.errors import DamagedRun, InvalidInput
+from openfield.record import AttemptEnd, Chunk, Entry
+from openfield.runner.cluster import Cluster, choose_workers
+from openfield.runner.plan import make_plan
+from openfield.runner.ray.foreman import Outbox
+from openfield.runner.ray.needs import (
+    Account,
+    Needs,
+    assign_resources,
+    parse_resources,
+    read_kept_resources,
+    read_needs,
+)
+from openfield.runner.ray.shipment import Shipment, find_path, is_everywhere, pack, write_agent
+from openfield.runner.run import read_plan
+from openfield.trial import with_places
+from support.worlds import tiny_trials
+
+
+def test_what_cannot_travel_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"The agent 'mine' .* cannot be sent to other machines"):
+        write_agent("mine", lambda turn: None)
+
+
+def test_executors_are_chosen_by_name() -> None:
+    assert choose_workers(3) == 3
+    assert choose_workers(3, "ray") == Cluster()
+    assert choose_workers(3, "ray=10.0.0.1:6379") == Cluster("10.0.0.1:6379")
+    for wrong in ("ray=", "rays", "ray://10.0.0.1", "ray=ray://10.0.0.1:10001"):
+        with pytest.raises(InvalidInput):
+            choose_workers(3, wrong)
+
+
+def test_an_account_gives_out_cards_and_shares_of_them() -> None:
+    account = Account(4.0, 2, {"arm": 1})
+    half, whole = read_needs("a", {"num_gpus": 0.5}), read_needs("b", {"num_gpus": 2})
+    assert account.could_hold(whole)
+    assert not account.could_hold(Needs(gpus=3))
+    first = account.take(half)
+    assert first is not None
+    assert account.take(whole) is None
+    assert account.take(half) == first  # the card that is shared already
+    assert account.take(half) not in (None, first)
+    account.give_back(half, first)
+    assert account.cpus == 2.0
+    arm = read_needs("c", {"arm": 1, "num_cpus": 0.5})
+    assert account.take(arm) == ()
+    assert account.take(arm) is None
+    assert not arm.is_usual
+
+
+@pytest.mark.parametrize("resources", [{"num_gpus": 1.5}, {"num_cpus": 0}, {"arm": -1}, {"arm": float("inf")}])
+def test_amounts_that_are_none_are_refused(resources: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput, match="The agent 'a' needs"):
+        read_needs("a", resources)
+
+
+def test_files_of_python_and_openfield_do_not_travel() -> None:
+    """A part of the standard library on a machine would hide the rest of it."""
+    import xml.dom
+
+    assert is_everywhere(Path(xml.dom.__file__).resolve())
+    assert is_everywhere(Path(of.__file__).resolve())
+    assert not is_everywhere(Path(__file__).resolve())
+    plan = make_plan("random", of.trials("birds", 1, training=1, before=1, after=1))
+    assert pack(plan, ["openfield.domains.birds:DOMAIN"]).files == {}
+
+
+def test_files_keep_their_places_below_the_folder_of_a_machine(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    shipment = Shipment({"/home/me/a.py": b"1", "/home/me/w.pt": b"2"}, "/home/me", ("/home/me",))
+    shipment.unpack(tmp_path)
+    assert (tmp_path / "home/me/a.py").read_bytes() == b"1"
+    assert Path.cwd() == tmp_path / "home/me"
+    assert str(tmp_path / "home/me") in sys.path
+    moved = shipment.move("/home/me/a.py:Net(nested=[/home/me/w.pt, other.pt], size=3)", tmp_path)
+    assert moved == f"{tmp_path}/home/me/a.py:Net(nested=[{tmp_path}/home/me/w.pt, other.pt], size=3)"
+    assert shipment.move("process:python /home/me/a.py", tmp_path) == f"process:python {tmp_path}/home/me/a.py"
+    assert shipment.move("random", tmp_path) == "random"
+    assert shipment.move("control:counter", tmp_path) == "control:counter"
+
+
+def test_settings_name_the_places_of_files_on_a_machine(tmp_path: Path) -> None:
+    shipment = Shipment({"/data/levels/1.xml": b"", "/data/wrap.py": b""}, "/data", ())
+    settings = {"levels": "/data/levels", "wrappers": ["/data/wrap.py:Dim"], "other": "/data/none", "count": 3}
+    trial = of.Trial(domain="tiny", version=1, seed=0, phases=(), settings=settings)
+    places = shipment.find_places(trial, tmp_path)
+    assert places == {"/data/levels": f"{tmp_path}/data/levels", "/data/wrap.py:Dim": f"{tmp_path}/data/wrap.py:Dim"}
+    moved = with_places(trial, places)
+    assert moved.id == trial.id
+    assert moved.settings["levels"] == places["/data/levels"]
+    assert moved.settings["wrappers"] == [f"{tmp_path}/data/wrap.py:Dim"]
+    assert with_places(trial, {}) is trial
+
+
+def test_a_setting_names_a_path_only_if_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "beside.txt").write_text("")
+    monkeypatch.chdir(work)
+    assert find_path("../beside.txt") == find_path(f"{tmp_path}/beside.txt") == tmp_path / "beside.txt"
+    for text in ("", ".", "..", "/", str(tmp_path), "digits", "a\0b"):
+        assert find_path(text) is None
+
+
+def test_words_say_what_agents_need() -> None:
+    assert parse_resources(["num_gpus=1,arm=2", "mine.py:Net:num_cpus=0.5"]) == {
+        "": {"num_gpus": 1.0, "arm": 2.0},
+        "mine.py:Net": {"num_cpus": 0.5},
+    }
+    assert assign_resources(["a", "b"], {"a": {"num_gpus": 1}}, {"": {"num_cpus": 2}, "b": {"num_cpus": 3}}) == {
+        "a": {"num_gpus": 1, "num_cpus": 2},
+        "b": {"num_cpus": 3},
+    }
+    for wrong in ("num_gpus", "num_gpus=", "=1", "a:", "num_gpus=many"):
+        with pytest.raises(InvalidInput, match="--resources takes"):
+            parse_resources([wrong])
+    with pytest.raises(InvalidInput, match="an agent 'c', which does not play"):
+        assign_resources(["a"], {"c": {"num_cpus": 1}})
+    with pytest.raises(DamagedRun, match="resources"):
+        read_kept_resources({"resources": "[]"})
+
+
+def test_a_run_file_keeps_what_agents_need(path: Path) -> None:
+    of.run(["random"], tiny_trials(1), path, resources={"random": {"num_gpus": 1}})
+    assert read_plan(path).resources == {"random": {"num_gpus": 1.0}}
+
+
+def test_what_waits_for_the_driver_is_bounded() -> None:
+    """The number of groups and their bytes; a group that is larger than all that may wait is taken alone."""
+    outbox, put = Outbox(max_groups=3, max_bytes=100), list[int]()
+    groups: list[list[Entry]] = [[Chunk("cell", 1, number, 1, 0, b"x" * size)] for number, size in enumerate(SIZES)]
+    groups.append([AttemptEnd("cell", 1, "done", "", 0.0)])
+
+    def fill() -> None:
+        for number, group in enumerate(groups):
+            outbox.put(group)
+            put.append(number)
+
+    filling = threading.Thread(target=fill)
+    filling.start()
+    taken: list[list[Entry]] = []
+    while len(taken) < len(groups):
+        batch = outbox.take()
+        taken += batch
+        assert len(batch) <= 3
+        assert sum(len(getattr(entry, "data", b"")) for group in batch for entry in group) <= 100 or len(batch) == 1
+    filling.join()
+    assert taken == groups
+    assert put == list(range(len(groups)))
+
+
+SIZES = (10, 10, 10, 10, 60, 60, 500, 5, 5, 99, 1)
+"""Bytes of groups."""
