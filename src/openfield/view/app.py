@@ -24,6 +24,7 @@ A page with `<body data-live="/events?run=KEY">` (the block `live`) is brought u
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from importlib import resources
 
@@ -35,6 +36,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
+from openfield.errors import describe_error
 from openfield.view import live
 from openfield.view.access import Access, AccessGuard
 from openfield.view.addresses import TWIN
@@ -46,6 +48,7 @@ from openfield.view.page import render
 from openfield.view.pages import agent, compare, novelty, pictures, run, runs, trial, turn
 from openfield.view.trials import TrialReader
 
+LOG = logging.getLogger("openfield.view")
 PAGES: Sequence[BaseRoute] = (
     *runs.ROUTES,
     *run.ROUTES,
@@ -76,6 +79,7 @@ def make_app(
         middleware=[Middleware(AccessGuard, access=access, open_paths=open_paths)],
         exception_handlers={HTTPException: _say_error, Exception: _say_error},
     )
+    app.state.is_closing = lambda: False
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
     app.state.trials, app.state.frames = TrialReader(library), FramePool()
     return app
@@ -84,6 +88,8 @@ def make_app(
 async def _say_error(request: Request, error: Exception) -> Response:
     """Answer with a page, or with JSON if that was asked for; an error inside is not shown."""
     status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 500:
+        LOG.error("%s: %s", request.url.path, describe_error(error))
     text = "There is no such page." if status == 404 else "This request cannot be answered."
     data = {"error": text, "status": status}
     if request.url.path.endswith(TWIN):

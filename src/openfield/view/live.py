@@ -8,7 +8,7 @@ files, which costs a run nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -21,22 +21,26 @@ from openfield.view.page import analyses_of, library_of
 
 LOOK_SECONDS = 1.0
 """How often files are looked at."""
+RESTS = 5
+"""How often in between a stream looks whether the server ends."""
 CALM_LOOKS = 15
 """After so many looks without news a comment is sent, so that a connection that is gone is noticed."""
 
 
 async def send_events(request: Request) -> Response:
     """Answer with a stream of events that lasts until the browser leaves."""
-    stream = _watch(library_of(request), analyses_of(request), request.query_params.getlist("run"))
+    is_closing: Callable[[], bool] = request.app.state.is_closing
+    stream = _watch(library_of(request), analyses_of(request), request.query_params.getlist("run"), is_closing)
     return StreamingResponse(stream, media_type="text/event-stream")
 
 
-async def _watch(library: Library, analyses: Analyses, keys: list[str]) -> AsyncIterator[str]:
-    """Yield an event for every change of the files; the first one says that the stream is open."""
+async def _watch(
+    library: Library, analyses: Analyses, keys: list[str], is_closing: Callable[[], bool]
+) -> AsyncIterator[str]:
+    """Yield an event for every change of the files, until the server ends; the first says that the stream is open."""
     before, calm = await asyncio.to_thread(_sign, library, analyses, keys), 0
     yield "retry: 1000\nevent: hello\ndata: {}\n\n"
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
+    while await _rest(is_closing):
         now = await asyncio.to_thread(_sign, library, analyses, keys)
         calm = calm + 1 if now == before else 0
         if now != before:
@@ -44,6 +48,15 @@ async def _watch(library: Library, analyses: Analyses, keys: list[str]) -> Async
         elif calm % CALM_LOOKS == 0:
             yield ": still here\n\n"
         before = now
+
+
+async def _rest(is_closing: Callable[[], bool]) -> bool:
+    """Wait until the next look; return False at once when the server ends, which waits for open streams."""
+    for _ in range(RESTS):
+        if is_closing():
+            return False
+        await asyncio.sleep(LOOK_SECONDS / RESTS)
+    return True
 
 
 def _sign(library: Library, analyses: Analyses, keys: list[str]) -> list[Signature]:

@@ -55,6 +55,7 @@ class ViewServer:
         self.access = Access(token, {host, socket.gethostname(), socket.getfqdn()}, _derive_key())
         self._app = make_app(library, self.access, routes, open_paths)
         self._server = uvicorn.Server(configure(self._app))
+        self._app.state.is_closing = lambda: self._server.should_exit
 
     @property
     def origin(self) -> str:
@@ -133,7 +134,7 @@ def configure(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         interface="asgi3",
-        log_level="error",
+        log_level="critical",
         access_log=False,
         lifespan="off",
         proxy_headers=False,

@@ -27,6 +27,7 @@ from openfield.cli.shared.parameters import (
     RecordOptions,
 )
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result, print_seed
+from openfield.cli.shared.viewer import viewing, wait_for_readers
 from openfield.console import print_json
 from openfield.options import MORE, CommandChanges, Whole
 
@@ -44,7 +45,8 @@ def run(
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
     cluster: ClusterOptions = HERE,
-    retry: bool = False,
+    view: bool = False,
+    retry: Annotated[bool, Parameter(group=MORE)] = False,
     record: RecordOptions = NO_REMARKS,
     pace: PaceOptions = ALL,
     dry_run: Annotated[bool, Parameter(group=MORE)] = False,
@@ -64,6 +66,7 @@ def run(
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
         cluster: Where cells are played.
+        view: Show the run in the browser, also when it is over.
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
         pace: How much is played.
@@ -79,7 +82,9 @@ def run(
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
     played |= {"executor": cluster.executor}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace, cluster))
+    _run_experiment(
+        domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace, cluster, view)
+    )
 
 
 class Playing(NamedTuple):
@@ -99,6 +104,8 @@ class Playing(NamedTuple):
     """How much is played."""
     cluster: ClusterOptions = HERE
     """What agents need where cells are played."""
+    view: bool = False
+    """Show the run in the browser."""
 
 
 def _run_experiment(
@@ -148,13 +155,16 @@ def _run_experiment(
         print_plan(plan, path, playing.as_json)
         return
     keep = playing.record.keep
-    result = play_plan(plan, path, players, playing.retry, playing.as_json, keep, remarks)
-    print_result(result, playing.as_json, numbers=playing.numbers)
-    for finish in changes.finish:
-        finish(result)
-    if not playing.as_json:
-        print_seed(facts)
-        print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
+    with viewing(path) if playing.view else nullcontext() as viewer:
+        result = play_plan(plan, path, players, playing.retry, playing.as_json, keep, remarks)
+        print_result(result, playing.as_json, numbers=playing.numbers)
+        for finish in changes.finish:
+            finish(result)
+        if not playing.as_json:
+            print_seed(facts)
+            print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
+        if viewer is not None:
+            wait_for_readers(viewer)
     fail_if_nothing_scored(result, plan.cells)
 
 

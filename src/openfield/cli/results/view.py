@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.parameters import Trust
+from openfield.cli.shared.viewer import announce
 from openfield.options import Port
-
-if TYPE_CHECKING:
-    from openfield.view import ViewServer
 
 
 @Parameter(name="*", group=Group("Connection", sort_key=3))
@@ -62,18 +59,3 @@ def view(
         server.serve(lambda: announce(server, not no_browser))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         raise SystemExit(Cancelled.exit_status) from None
-
-
-def announce(server: ViewServer, browser: bool, path: str = "/") -> None:
-    """Print the address of a viewer, and open it in the browser.
-
-    Args:
-        server: The server.
-        browser: Whether to open it.
-        path: The page to begin with.
-    """
-    address = server.address(path)
-    print(f"The viewer: {address}   Ctrl-C stops.", flush=True)
-    server.access.renew = lambda token: print(f"A fresh address: {server.origin}/?token={token}", flush=True)
-    if browser:
-        webbrowser.open(address)

@@ -1,0 +1,91 @@
+"""A run watched while it is played, and a server that dies and comes back."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import openfield as of
+from openfield.agents import RandomAgent
+from support.browsers import open_viewer
+from support.places import MAZE
+from view.conftest import Visits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHIFTS = """() => {
+  window.shifted = 0;
+  new PerformanceObserver((list) => { for (const each of list.getEntries()) window.shifted += each.value; })
+    .observe({ type: "layout-shift", buffered: true });
+}"""
+"""Sums up how much of the page moves about."""
+
+
+class PacedAgent(RandomAgent):
+    """Waits before every episode until it is let on."""
+
+    permits = threading.Semaphore(0)
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        if turn.first:
+            assert self.permits.acquire(timeout=120)
+        return super().__call__(turn)
+
+
+def test_a_run_is_watched_to_its_end(visit: Visits, tmp_path: Path) -> None:
+    path, permits = tmp_path / "live.sqlite", PacedAgent.permits
+    trials = of.trials(MAZE, count=2, training=1, before=2, after=2, unchanged=0)
+    playing = threading.Thread(target=of.run, args=({"slow": PacedAgent}, trials, path))
+    with open_viewer(tmp_path) as server:
+        visitor = visit(server)
+        playing.start()
+        page = visitor.go("/")
+        page.get_by_role("link", name="live").click()
+        page.get_by_text("Playing").wait_for()
+        page.get_by_text("0 of 2 cells").wait_for()
+        page.evaluate("window.mark = 'the same page'")
+        page.evaluate(SHIFTS)
+        permits.release(5)
+        page.get_by_text("1 of 2 cells").wait_for()
+        permits.release(5)
+        page.get_by_text("Finished").wait_for()
+        playing.join()
+        page.locator(".curves").first.wait_for()
+        page.get_by_role("row", name="slow").first.wait_for()
+        assert page.evaluate("window.mark") == "the same page"
+        assert page.evaluate("window.shifted") < 0.1
+        page.close()
+
+
+def test_pages_go_on_when_a_killed_server_is_started_again(
+    visit: Visits, runs: Path, spawn: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    words = ("-m", "openfield", "view", runs, "--no-browser", "--port")
+    server = spawn(*words, "0", stdout=subprocess.PIPE)
+    address = read_address(server)
+    port = address.partition("?")[0].rstrip("/").rpartition(":")[2]
+    visitor = visit()
+    page = visitor.page
+    page.goto(address)
+    page.get_by_role("link", name="maze").click()
+    page.locator(".curves").first.wait_for()
+    server.kill()
+    page.get_by_text("The server has stopped.").wait_for()
+    read_address(spawn(*words, port, stdout=subprocess.PIPE))
+    page.get_by_text("The server has stopped.").wait_for(state="hidden")
+    page.reload()
+    assert page.get_by_role("heading", name="maze", exact=True).count() == 1
+    page.close()
+    visitor.errors.clear()  # the browser complains while there is no server
+
+
+def read_address(server: subprocess.Popen[bytes]) -> str:
+    """Return the address that a viewer prints."""
+    assert server.stdout is not None
+    found = re.search(r"The viewer: (\S+)", server.stdout.readline().decode())
+    assert found is not None
+    return found[1]
