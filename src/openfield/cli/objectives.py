@@ -26,6 +26,7 @@ from openfield.options import MORE, Whole
 if TYPE_CHECKING:
     from openfield.objectives.evaluation import Evaluation
     from openfield.objectives.runs.recordings import Reading, Recording
+    from openfield.objectives.study.study import Study
     from openfield.objectives.tables.table import Table, TableSummary
 
 AllowLarge = Annotated[bool, Parameter(group=MORE)]
@@ -201,16 +202,19 @@ def study(
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"), metavar="DIR")] = None,
     workers: Whole | None = None,
-    compat: bool = False,
+    quick: bool = False,
+    compat: Annotated[bool, Parameter(group=MORE)] = False,
     json: bool = False,
     allow_large: AllowLarge = False,
 ) -> None:
-    """Evaluate all tables of a folder or manifest, correlate, and write a page.
+    """Evaluate all tables of a folder or manifest, or play a study of live games; correlate, and write a page.
 
     Args:
-        source: A folder of tables named as published, or a TOML manifest.
-        output: The folder for the page, drawings and cached results [`study` beside the tables].
-        workers: Processes that evaluate [one per processor]; 0 evaluates in this one.
+        source: A folder of tables named as published, a TOML manifest of tables, or the TOML file of a study of games.
+        output: The folder for the page, drawings and results so far [`study` beside the tables; for games the name of
+            the file]. A study that was stopped goes on from it.
+        workers: Processes that evaluate or play [one per processor]; 0 works in this one.
+        quick: Play the short form of a study of games.
         compat: Compare images by the original's rule for index 0, which takes a bucket of many images for one.
         json: Print the study as one JSON object.
         allow_large: Read files whose content is more than a hundred times as large as the file.
@@ -218,13 +222,20 @@ def study(
     Example:
         openfield objectives study tables/ -o study
     """
+    from openfield.objectives.games.plan import is_game_plan
     from openfield.objectives.study.manifest import find_entries
     from openfield.objectives.study.study import Asked, run_study
-    from openfield.report.objectives import study_lines, study_record
     from openfield.report.study import write_study
 
     if workers is not None and workers < 0:
         raise InvalidInput(f"--workers is {workers}; it must not be negative.")
+    if is_game_plan(source):
+        if compat:
+            raise InvalidInput("--compat is for tables; frames of live games have no index 0.")
+        _print_study(*_play_games(source, output, _processes(workers), quick), as_json=json, rule="")
+        return
+    if quick:
+        raise InvalidInput("--quick is for a study of live games, whose file lists [[games]].")
     entries = find_entries(source)
     folder = output or (source if source.is_dir() else source.parent) / "study"
     with _progress() as show:
@@ -232,16 +243,44 @@ def study(
             entries,
             folder / "cache",
             Asked(compat=compat, allow_large=allow_large),
-            workers=(os.cpu_count() or 1) if workers is None else workers,
+            workers=_processes(workers),
             progress=show,
         )
     page = write_study(found, folder, f"Objectives of {source.resolve().name}")
-    if json:
+    rule = f"similarity by {'the original' if compat else 'openfield'}'s rule for index 0"
+    _print_study(found, page, as_json=json, rule=rule)
+
+
+def _processes(workers: int | None) -> int:
+    return (os.cpu_count() or 1) if workers is None else workers
+
+
+def _play_games(source: Path, output: Path | None, workers: int, quick: bool) -> tuple[Study, Path]:
+    """Play a study of live games, and return it with the path of its page."""
+    from openfield.objectives.games.game_study import run_games
+    from openfield.objectives.games.plan import read_plan
+    from openfield.report.study import write_study
+
+    plan = read_plan(source)
+    if quick and plan.quick is None:
+        raise InvalidInput(f"{source}: it has no [quick] with steps and seeds.")
+    sizes = plan.quick if quick and plan.quick else plan.full
+    folder = output or Path(source.stem)
+    with _progress("lives") as show:
+        found = run_games(plan, sizes, folder / "lives", base=source.parent, workers=workers, progress=show)
+    return found, write_study(found, folder, f"{source.stem.replace('_', ' ')}{', quick' if quick else ''}")
+
+
+def _print_study(found: Study, page: Path, *, as_json: bool, rule: str) -> None:
+    """Print a study, and exit with status 2 if a part of it failed."""
+    from openfield.report.objectives import study_lines, study_record
+
+    if as_json:
         print_json(study_record(found))
     else:
         _print_lines(study_lines(found))
         places = len({row.environment for row in found.rows})
-        print(f"similarity by {'the original' if compat else 'openfield'}'s rule for index 0")
+        _print_lines([rule] if rule else [])
         print(f"{page}: {len(found.rows)} agents in {places} environments, {len(found.correlations)} correlations")
     problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
     _exit_with([{"error": problem} for problem in problems])
@@ -436,13 +475,13 @@ def _add_equal_numbers(paths: Sequence[Path], records: list[dict[str, Any]], ask
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def _progress(what: str = "tables") -> Iterator[Callable[[int, int], None]]:
     """Show a bar on the error stream while a study runs, if it is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task("tables")
+        bar = progress.add_task(what)
         yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 

@@ -15,7 +15,7 @@ import msgspec
 from openfield.objectives.evaluation import NAMES
 from openfield.objectives.measures.correlations import Correlation
 from openfield.objectives.study.manifest import published
-from openfield.objectives.study.study import REWARD, SIMILARITY, Study
+from openfield.objectives.study.study import REWARD, SIMILARITY, Study, StudyRow
 from openfield.report.objectives import NULL_TITLES, SIZES, row_null, study_record
 from openfield.report.page import frame_page, write_page
 from openfield.report.tables import draw_table
@@ -42,6 +42,14 @@ READING = (
 )
 
 
+GAMES = (
+    "Entropies and information in nats. Values are means over seeds, with 95 % intervals by Student's t. All lives are "
+    "equally long. Thresholds and the number of inputs are those of all agents of a game together. Task reward is per "
+    "1,000 steps. Information gain is the paper's: distinct transitions once, per 10^8 steps. Human similarity is the "
+    "Jaccard index of images met, by thresholds of the person's images. Learners are linear and far smaller than the "
+    "paper's. Correlations come with Fisher's 95 % interval, or a bootstrap over agents where Fisher's does not apply."
+)
+"""How a study of live games is read."""
 RULES = {
     False: "Here index 0 with several codes counts as all of its images, none of which is an image of the other agent; "
     "study --compat follows the original's rule instead.",
@@ -98,17 +106,24 @@ def render_study(study: Study, title: str, drawings: Sequence[Drawing] | None = 
     """Return the page as text."""
     environments = {row.environment for row in study.rows}
     counts = {"environments": len(environments), "rows": len(study.rows), "correlations": len(study.correlations)}
-    facts = {name: str(count) for name, count in counts.items()}
+    facts = {name: str(count) for name, count in counts.items()} | study.facts
     return frame_page(title, facts, _sections(study, drawings or list(draw_study(study))), explain_study(study))
 
 
 def explain_study(study: Study) -> str:
     """Explain how the numbers of a study are read, and by which rule images were compared."""
+    if _is_live(study):
+        return GAMES
     return READING.format(f"{RULES[study.compat]} {PAPER_RULE}")
 
 
 def draw_study(study: Study) -> Iterator[Drawing]:
     """Draw a study: a heat map, bars against reward and human similarity, a scatter plot per objective."""
+    if _is_live(study):
+        for name in (*NAMES, REWARD, SIMILARITY):
+            if any(name in life for row in study.rows for life in row.lives):
+                title = f"{WORDS[name].capitalize()} of each life, and the mean of each agent with its 95 % interval"
+                yield Drawing(f"lives_{name}", title, draw_lives(title, study.rows, name))
     title = "Correlations, z-scored within environments"
     yield Drawing("correlations", title, draw_heat_map(title, [WORDS[name] for name in COLUMNS], _matrix(study)))
     for yardstick in (REWARD, SIMILARITY):
@@ -121,6 +136,11 @@ def draw_study(study: Study) -> Iterator[Drawing]:
         title = f"{WORDS[SIMILARITY].capitalize()} and {WORDS[name]}"
         if dots:
             yield Drawing(f"scatter_{name}", title, draw_scatter(title, WORDS[name], WORDS[SIMILARITY], dots))
+
+
+def _is_live(study: Study) -> bool:
+    """Return whether the values are means over lives that were played for the study."""
+    return any(row.seeds is not None for row in study.rows)
 
 
 def find(study: Study, x: str, y: str, kind: str = "pearson", pooling: str = "z-scored") -> Correlation | None:
@@ -158,7 +178,7 @@ def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
         yield f'<section class="alert"><h2>Not everything could be computed</h2><ul>{items}</ul></section>'
     yield f"<section><h2>Objectives</h2>{_rows_table(study)}{_counts_table(study)}{_equal_table(study)}</section>"
     if study.correlations:
-        rules = f"<p>{escape(RULES[study.compat])} {escape(PAPER_RULE)}</p>"
+        rules = "" if _is_live(study) else f"<p>{escape(RULES[study.compat])} {escape(PAPER_RULE)}</p>"
         tables = f"{_paper_table(study)}{rules}{_correlation_table(study)}"
         yield f"<section><h2>Correlations</h2>{tables}</section>"
     figures = "".join(
@@ -168,6 +188,13 @@ def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
 
 
 def _rows_table(study: Study) -> str:
+    if _is_live(study):
+        head = ("environment", "agent", "lives", *(WORDS[name] for name in COLUMNS))
+        lines = [
+            [row.environment, row.agent, str(row.seeds), *(_with_limits(row, name) for name in COLUMNS)]
+            for row in study.rows
+        ]
+        return _table(head, lines)
     head = ("environment", "agent", *(WORDS[name] for name in COLUMNS), "rarefied", "coverage")
     body = []
     for row in study.rows:
@@ -175,6 +202,11 @@ def _rows_table(study: Study) -> str:
         numbers = (*(row.values.get(name) for name in COLUMNS), rarefied, row.coverage)
         body.append([row.environment, row.agent, *map(_number, numbers)])
     return _table(head, body)
+
+
+def _with_limits(row: StudyRow, name: str) -> str:
+    low, high = row.intervals.get(name, (None, None))
+    return _number(row.values.get(name)) + ("" if low is None else f" [{_number(low)}, {_number(high)}]")
 
 
 def _counts_table(study: Study) -> str:
@@ -275,6 +307,41 @@ def draw_scatter(title: str, x: str, y: str, dots: Sequence[Dot]) -> str:
         parts.append(f'<circle cx="{width - right + 12}" cy="{line}" r="4" fill="{PALETTE[number % len(PALETTE)]}"/>')
         parts.append(_text(width - right + 20, line + 4, group))
     return _svg(title, width, height, parts)
+
+
+def draw_lives(title: str, rows: Sequence[StudyRow], name: str) -> str:
+    """Draw a value of each life as a dot, a panel per environment and a line per agent, with means and intervals."""
+    environments = list(dict.fromkeys(row.environment for row in rows))
+    line, left, width, gap = 20, 120, 150, 24
+    most = max(sum(row.environment == place for row in rows) for place in environments)
+    parts = []
+    for number, place in enumerate(environments):
+        mine = [row for row in rows if row.environment == place]
+        start = left + number * (width + gap)
+        limits = [limit for row in mine for limit in row.intervals.get(name, ())]
+        across = _fit(
+            [*limits, *(life[name] for row in mine for life in row.lives if name in life)], start, start + width
+        )
+        parts.append(_text(start + width / 2, 12, place, "middle"))
+        parts += [_text(across.at(mark), 40 + line * most, f"{mark:.3g}", "middle") for mark in across.marks()[::2]]
+        for at, row in enumerate(mine):
+            parts += _lives_of(row, name, across, 32 + line * at)
+            parts += [_text(left - 8, 36 + line * at, row.agent.replace("_", " "), "end")] if not number else []
+    return _svg(title, left + len(environments) * (width + gap), 50 + line * most, parts)
+
+
+def _lives_of(row: StudyRow, name: str, across: _Scale, y: float) -> list[str]:
+    parts = [_line((across.start, y), (across.stop, y), 0.12)]
+    if name in row.intervals:
+        low, high = row.intervals[name]
+        parts.append(_line((across.at(low), y), (across.at(high), y), 0.9))
+    for life in row.lives:
+        if name in life:
+            parts.append(
+                f'<circle cx="{across.at(life[name]):.1f}" cy="{y:.1f}" r="3" fill="{BLUE}" fill-opacity=".55"/>'
+            )
+    mean = row.values.get(name)
+    return parts if mean is None else [*parts, _rect((across.at(mean) - 1, y - 6), (2.5, 12), ORANGE, 1.0)]
 
 
 def draw_heat_map(title: str, names: Sequence[str], values: Sequence[Sequence[float | None]]) -> str:

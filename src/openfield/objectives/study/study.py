@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import multiprocessing
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from itertools import combinations
@@ -31,8 +28,8 @@ from openfield.objectives.measures.excess import EmpowermentEstimate, describe_s
 from openfield.objectives.measures.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
 from openfield.objectives.measures.similarity import similarity_of
 from openfield.objectives.study.manifest import HUMAN, Entry
+from openfield.objectives.study.pool import run_in_pool
 from openfield.objectives.tables.table import Table
-from openfield.runner.processes import end_with_parent, undisturbed
 
 CACHE_VERSION = 5
 """Raised whenever the same files would give other numbers than before."""
@@ -66,6 +63,12 @@ class StudyRow(msgspec.Struct, frozen=True, kw_only=True):
     """As many transitions as every table of the environment has."""
     equal: dict[str, float] = {}
     """Entropy and information gain at that number of transitions."""
+    seeds: int | None = None
+    """Lives that the values are means of; None if they come from one table."""
+    intervals: dict[str, tuple[float, float]] = {}
+    """95 % intervals of means over seeds."""
+    lives: list[dict[str, float]] = []
+    """The values of each life."""
     problems: tuple[str, ...] = ()
     """What is wrong with its files, or with what is said of them."""
     reasons: dict[str, str] = {}
@@ -79,6 +82,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     correlations: list[Correlation]
     compat: bool = False
     """Whether images were compared by the original's rule for index 0."""
+    facts: dict[str, str] = {}
+    """What else a reader should know, by title."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -239,29 +244,7 @@ def _run_missing(tasks: Sequence[StudyTask], workers: int) -> Iterator[tuple[Stu
 
 
 def _run_in_pool(tasks: Sequence[StudyTask], workers: int) -> Iterator[tuple[StudyTask, dict[str, Any]]]:
-    spawn = multiprocessing.get_context("spawn")
-    others = multiprocessing.active_children()
-    with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_with_the_study) as pool:
-        try:
-            with undisturbed():
-                running: Mapping[Future[dict[str, Any]], StudyTask] = {pool.submit(work, task): task for task in tasks}
-            for done in as_completed(running):
-                yield running[done], done.result()
-        except BaseException:
-            for worker in {*multiprocessing.active_children()} - {*others}:
-                worker.terminate()
-            pool.shutdown(cancel_futures=True)  # waits: Python's last call to a pool that just closes fails in words
-            raise
-
-
-def _die_with_the_study() -> None:
-    """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for.
-
-    A study that is killed ends without a word to its workers, who would wait for their next task for ever.
-    """
-    end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    return run_in_pool(work, tasks, workers)
 
 
 def _named(task: StudyTask) -> str:

@@ -13,24 +13,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.frames.encode import (
-    check_bins,
-    check_finite,
-    encode_frames,
-    find_bins,
-    grey,
-    pack_digits,
-    shrink,
-    taps,
-    whole,
-)
+from openfield.objectives.frames.encode import check_bins, encode_frames, find_bins, pack_digits, whole
+from openfield.objectives.frames.scaler import FrameScaler
 from openfield.objectives.frames.table_of_episodes import hash_of
 from openfield.objectives.tables.codes import WORD, words_of
 from openfield.objectives.tables.histograms import Array
 from openfield.record import action_key
-
-CHANNELS = (1, 3, 4)
-"""Numbers of colours a picture may have; a fourth one is opacity."""
 
 
 class Coded(NamedTuple):
@@ -99,19 +87,18 @@ class PictureInputs:
             raise InvalidInput(f"Pictures of size {size} in {levels} levels; both must be positive.")
         self.size, self.levels = size, levels
         self.bins = None if thresholds is None else check_bins(thresholds, (size, size))
-        self._scale = 1.0 / (2 * size**3) ** 2
-        # A sum of 8-bit pixels times whole weights: exact in float32 on the way, and 32 bits hold the result.
-        self._exact = 255 * 2 * size**3 < 1 << 24 and 255 * (2 * size**3) ** 2 < 1 << 32
-        self._fits: dict[tuple[int, ...], tuple[Array, Array, Array]] = {}
-        self._kind: np.dtype[Any] | None = None
+        self._scaler = FrameScaler(size)
+        self._whole = 255 * (2 * size**3) ** 2 < 1 << 32
+        """Whether 32 bits hold the sums of 8-bit pixels."""
+        self._kind: type | None = None
 
     def key(self, observation: Any) -> bytes:
         """Return the code of a picture if thresholds are known, or else the bytes of its small values."""
-        sums = self._sums(observation)
+        small = self._small(observation)
         if self.bins is None:
-            return sums.tobytes()
-        small = sums.reshape(-1, 1) * self._scale if sums.dtype == np.uint32 else sums.reshape(-1, 1)
-        levels = (small >= self.bins.reshape(-1, self.bins.shape[2])).sum(axis=1, dtype=np.uint8)
+            return small.tobytes()
+        values = small.reshape(-1, 1) * (self._scaler.scale if self._kind is np.uint32 else 1.0)
+        levels = (values >= self.bins.reshape(-1, self.bins.shape[2])).sum(axis=1, dtype=np.uint8)
         return pack_digits(levels[None], self.bins.shape[2] + 1).tobytes()
 
     def payload(self, key: bytes) -> bytes:
@@ -130,45 +117,18 @@ class PictureInputs:
     def small(self, raw: bytes) -> Array:
         """Return small pictures from the bytes of their keys, as `downscale` gives them."""
         shape = (-1, self.size, self.size)
-        exact = self._kind == np.uint32
+        exact = self._kind is np.uint32
         values: Array = np.frombuffer(raw, np.uint32 if exact else np.float64).reshape(shape)
-        return np.multiply(values, self._scale) if exact else values
+        return np.multiply(values, self._scaler.scale) if exact else values
 
-    def _sums(self, observation: Any) -> Array:
+    def _small(self, observation: Any) -> Array:
         """Return a small picture: as sums in 32 bits if they are exact, else as values in float64."""
-        picture: Array = observation if isinstance(observation, np.ndarray) else np.asarray(observation)
-        fit = self._fits.get((*picture.shape, picture.dtype.num)) or self._fit(picture)
-        rows, across, down = fit
-        if not len(rows):
-            check_finite(picture[None], np.float32)
-            return np.asarray(shrink(grey(picture)[None], self.size)[0])
-        part = picture[rows]
-        if part.ndim == 3:
-            grey_part = part[:, :, 0].astype(np.uint16)
-            for colour in range(1, min(part.shape[2], 3)):
-                grey_part += part[:, :, colour]
-            if part.shape[2] >= 3:
-                grey_part //= 3
-            part = grey_part
-        sums: Array = down @ (part.astype(np.float32) @ across)
-        return sums.astype(np.uint32)
-
-    def _fit(self, picture: Array) -> tuple[Array, Array, Array]:
-        """Prepare for pictures of one shape; without rows they take the general way."""
-        flat = picture.ndim == 2 or (picture.ndim == 3 and picture.shape[2] in CHANNELS)
-        if not flat or 0 in picture.shape or picture.dtype.kind not in "biuf":
-            raise InvalidInput(
-                f"An observation of {picture.dtype} {picture.shape} is no picture (height, width[, colours]). "
-                "Give a function of your own: Tracker(env, codes=FUNCTION)."
-            )
-        exact = self._exact and picture.dtype == np.uint8
-        kind = np.dtype(np.uint32 if exact else np.float64)
-        if self._kind not in (None, kind):
-            raise InvalidInput(f"Pictures changed to {picture.dtype}; all must be of one kind.")
-        self._kind = kind
-        rows, columns = taps(picture.shape[0], self.size), taps(picture.shape[1], self.size)
-        across = np.zeros((picture.shape[1], self.size), np.float32)
-        across[columns.used] = columns.weights.T
-        fit = rows.used if exact else np.empty(0, np.int64), across, rows.weights.astype(np.float64)
-        self._fits[*picture.shape, picture.dtype.num] = fit
-        return fit
+        small, exact = self._scaler.sums(observation)
+        kind = np.uint32 if exact and self._whole else np.float64
+        if self._kind is not kind:
+            if self._kind is not None:
+                raise InvalidInput("Pictures changed from whole 8-bit numbers to others; all must be of one kind.")
+            self._kind = kind
+        if kind is np.uint32:
+            return small.astype(np.uint32)
+        return small * self._scaler.scale if exact else small

@@ -1,0 +1,257 @@
+"""Run a study on live games: play all lives, find the thresholds of each game, measure, and correlate.
+
+Lives are played in worker processes and kept in files; everything else takes seconds and is computed anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.metrics.stats import t_quantile
+from openfield.objectives.evaluation import NAMES, evaluate
+from openfield.objectives.formats.convert import read_thresholds
+from openfield.objectives.formats.load import is_parquet, load_table
+from openfield.objectives.frames.encode import encode_frames, find_bins, index_words
+from openfield.objectives.frames.table_of_episodes import PixelValues, hash_of
+from openfield.objectives.games.life_file import RECIPE, LifeRecord, make_env, play_life, read_life
+from openfield.objectives.games.plan import Game, GamePlan, LifeTask, Sizes, list_lives
+from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
+from openfield.objectives.measures.similarity import compare
+from openfield.objectives.runs.observations import Small
+from openfield.objectives.runs.recordings import Reading, read_human
+from openfield.objectives.study.pool import run_in_pool
+from openfield.objectives.study.study import REWARD, SIMILARITY, Study, StudyRow, correlate_rows
+from openfield.objectives.tables.codes import CodeBook, rank
+from openfield.objectives.tables.rows import Array, Rows
+from openfield.objectives.tables.table import Meta, Table, make_table
+from openfield.objectives.tables.transitions import sum_rows
+
+NO_HUMAN = "needs a person's play: openfield play gym:ID -o FILE, then human = FILE in the file of the study"
+PER = 1000
+"""Steps that a reward is given for."""
+
+
+class Person(NamedTuple):
+    """What a person met in a game, and the thresholds of the levels it is compared by."""
+
+    table: Table
+    bins: Array
+
+
+class MeasuredLife(NamedTuple):
+    """The values of one life."""
+
+    values: dict[str, float]
+    empowerment: EmpowermentEstimate
+    distinct: dict[str, int]
+    transitions: int
+    saturation: str
+    jsd_nats: float | None
+
+
+def run_games(
+    plan: GamePlan,
+    sizes: Sizes,
+    folder: Path,
+    *,
+    base: Path,
+    workers: int = 2,
+    progress: Callable[[int, int], None] | None = None,
+    draws: int = 1000,
+) -> Study:
+    """Play all lives that are not in the folder, and measure all.
+
+    Args:
+        plan: The study.
+        sizes: How long lives are, and how many.
+        folder: Where lives are kept; a study that was stopped goes on from it.
+        base: The folder that paths in the plan start from.
+        workers: Processes that play; 0 plays in this one.
+        progress: Called with the number of lives played and of all.
+        draws: Of bootstrap and permutations of correlations.
+
+    Raises:
+        InvalidInput: An environment cannot be made.
+    """
+    for game in plan.games:
+        make_env(game).close()
+    people = {game.name: read_person(game, base) for game in plan.games if game.human}
+    tasks = list_lives(plan, sizes, folder)
+    problems = {task.path: problem for task, problem in _play_missing(tasks, workers, progress)}
+    rows: list[StudyRow] = []
+    for game in plan.games:
+        mine = [task for task in tasks if task.game == game]
+        rows += _rows_of_game(game, plan.agents, mine, problems, people.get(game.name))
+    facts = {"steps of each life": f"{sizes.steps:,}", "seeds": str(sizes.seeds), "agents": str(len(plan.agents))}
+    return Study(rows=rows, correlations=correlate_rows(rows, draws), facts=facts)
+
+
+def _play_missing(
+    tasks: Sequence[LifeTask], workers: int, progress: Callable[[int, int], None] | None
+) -> Iterator[tuple[LifeTask, str]]:
+    """Play the lives that have no file. Yield those that failed, with the reason."""
+    waiting = [task for task in tasks if read_life(task.path) is None]
+    done = len(tasks) - len(waiting)
+    if progress is not None:
+        progress(done, len(tasks))
+    for task, problem in _run_missing(waiting, workers):
+        done += 1
+        if progress is not None:
+            progress(done, len(tasks))
+        if problem:
+            yield task, problem
+
+
+def _run_missing(tasks: Sequence[LifeTask], workers: int) -> Iterator[tuple[LifeTask, str]]:
+    if workers <= 0 or not tasks:
+        yield from ((task, play_life(task)) for task in tasks)
+        return
+    left = dict.fromkeys(task.path for task in tasks)
+    try:
+        for task, problem in run_in_pool(play_life, tasks, workers):
+            left.pop(task.path)
+            yield task, problem
+    except BrokenProcessPool:
+        yield from ((task, "the process that played it died") for task in tasks if task.path in left)
+
+
+def read_person(game: Game, base: Path) -> Person:
+    """Read what a person met in a game, from a run or from a table that has its thresholds.
+
+    Raises:
+        InvalidInput: The file has no pictures, or no thresholds.
+    """
+    path = base / str(game.human)
+    if path.suffix in (".pkl", ".pickle") or (path.is_file() and is_parquet(path)):
+        return Person(load_table(path), read_thresholds(path))
+    found = read_human(path, Reading(agent=game.human_agent, size=RECIPE.size))
+    domain = next(iter(found.inputs))
+    keys = [key for key in found.inputs[domain] if isinstance(key, Small)]
+    if len(keys) < len(found.inputs[domain]):
+        raise InvalidInput(f"{path}: the person was shown no pictures, so there is nothing to compare with.")
+    frames = np.frombuffer(b"".join(keys), np.float64).reshape(-1, RECIPE.size, RECIPE.size)
+    counted = [episode for episodes in found.groups.values() for episode in episodes]
+    rows = Rows(*(np.concatenate(columns) for columns in zip(*counted, strict=True)))
+    bins = find_bins(frames, RECIPE.levels)
+    return Person(table_of(frames, rows, bins), bins)
+
+
+def table_of(frames: Array, rows: Rows, bins: Array) -> Table:
+    """Make the table of transitions between frames, cut into levels by thresholds, with its code book."""
+    number, words = index_words(encode_frames(frames, bins), 1)
+    summed = sum_rows(rows._replace(obs=number[rows.obs], next_obs=number[rows.next_obs]))
+    table = make_table([summed], meta=Meta(thresholds=hash_of(bins), bins=bins.tolist()), ordered=True)
+    return msgspec.structs.replace(table, book=CodeBook(words, np.arange(1, len(words) + 1)))
+
+
+def _rows_of_game(
+    game: Game,
+    agents: Sequence[str],
+    tasks: Sequence[LifeTask],
+    problems: Mapping[Path, str],
+    person: Person | None,
+) -> Iterator[StudyRow]:
+    played = [task for task in tasks if read_life(task.path) is not None]
+    bins = find_thresholds(_lives(played))
+    seen = 0 if bins is None else count_inputs(_lives(played), bins)
+    for agent in agents:
+        mine = [task for task in tasks if task.agent == agent]
+        wrong = tuple(f"seed {task.seed}: {problems[task.path]}" for task in mine if task.path in problems)
+        lives = [] if bins is None else [measure(life, bins, seen, person) for life in _lives(mine)]
+        yield _row(game, agent, lives, wrong)
+
+
+def _lives(tasks: Iterable[LifeTask]) -> Iterator[LifeRecord]:
+    """Read lives one at a time: all of a game together may not fit into memory."""
+    return (life for task in tasks if (life := read_life(task.path)) is not None)
+
+
+def find_thresholds(lives: Iterable[LifeRecord]) -> Array | None:
+    """Find the thresholds of all frames of all lives together; None if there are none."""
+    with PixelValues(RECIPE.size**2) as pixels:
+        for life in lives:
+            pixels.add(life.frames.reshape(len(life.frames), -1))
+        found = pixels.thresholds(RECIPE.levels)
+    return None if found is None else found.reshape(RECIPE.size, RECIPE.size, RECIPE.levels - 1)
+
+
+def count_inputs(lives: Iterable[LifeRecord], bins: Array) -> int:
+    """Count the distinct inputs of all lives together."""
+    words = np.concatenate([index_words(encode_frames(life.frames, bins))[1] for life in lives])
+    return rank(words)[1]
+
+
+def measure(life: LifeRecord, bins: Array, num_obs: int, person: Person | None) -> MeasuredLife:
+    """Compute the values of one life."""
+    table = table_of(life.frames, life.rows, bins)
+    found = evaluate(table, num_obs=num_obs)
+    values = {name: value for name, value in found.values.items() if value is not None}
+    values[REWARD] = float(life.rewards.sum()) * PER / len(life.rewards)
+    divergence = None
+    if person is not None:
+        alike = compare(person.table, table_of(life.frames, life.rows, person.bins))
+        divergence = alike.jsd_nats
+        values |= {} if alike.jaccard is None else {SIMILARITY: alike.jaccard}
+    empowerment = estimate_empowerment(table.columns, table.counts)
+    saturation = describe_saturation(table.counts)
+    return MeasuredLife(values, empowerment, found.distinct, len(life.rewards), saturation, divergence)
+
+
+def _row(game: Game, agent: str, lives: Sequence[MeasuredLife], problems: tuple[str, ...]) -> StudyRow:
+    names = (*NAMES, REWARD, SIMILARITY)
+    columns = {name: [life.values[name] for life in lives if name in life.values] for name in names}
+    known = [life.jsd_nats for life in lives if life.jsd_nats is not None]
+    return StudyRow(
+        environment=game.name,
+        agent=agent,
+        values={name: _mean(column) for name, column in columns.items()},
+        intervals={name: _interval(column) for name, column in columns.items() if len(column) > 1},
+        seeds=len(lives),
+        lives=[life.values for life in lives],
+        jsd_nats=_mean(known),
+        transitions=lives[0].transitions if lives else None,
+        distinct={name: round(_mean([life.distinct[name] for life in lives]) or 0) for name in lives[0].distinct}
+        if lives
+        else {},
+        empowerment=_mean_estimate([life.empowerment for life in lives]),
+        saturation=next((life.saturation for life in lives if life.saturation), ""),
+        problems=problems,
+        reasons={} if columns[SIMILARITY] or problems else {SIMILARITY: NO_HUMAN},
+    )
+
+
+def _mean(column: Sequence[float]) -> float | None:
+    return math.fsum(column) / len(column) if column else None
+
+
+def _interval(column: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of a mean over seeds, by Student's t."""
+    mean, size = math.fsum(column) / len(column), len(column)
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in column) / (size - 1) / size)
+    return mean - t_quantile(size - 1) * spread, mean + t_quantile(size - 1) * spread
+
+
+def _mean_estimate(found: Sequence[EmpowermentEstimate]) -> EmpowermentEstimate | None:
+    """Return the mean of estimates over lives, with the widest band and the highest p."""
+    if not found or any(each.null is None or each.band is None or each.p is None for each in found):
+        return None
+    known = [each.excess for each in found if each.excess is not None]
+    bands = [each.band for each in found if each.band is not None]
+    return EmpowermentEstimate(
+        value=_mean([each.value for each in found]) or 0.0,
+        null=_mean([each.null or 0.0 for each in found]),
+        band=(min(low for low, _ in bands), max(high for _, high in bands)),
+        p=max(each.p or 0.0 for each in found),
+        excess=_mean(known) if len(known) == len(found) else None,
+        reason=next((each.reason for each in found if each.reason), ""),
+        visits=_mean([each.visits for each in found]) or 0.0,
+        draws=found[0].draws,
+    )

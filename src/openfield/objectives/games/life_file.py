@@ -1,0 +1,161 @@
+"""Play one life of a study and keep it in a file: its distinct small frames, and what was seen, done and paid.
+
+The frames are kept before they are cut into levels, as the thresholds depend on the lives of all agents in a game.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, describe_error
+from openfield.files.arrays import read_arrays
+from openfield.files.atomic import replacing
+from openfield.lazy import import_extra
+from openfield.objectives.frames.table_of_episodes import Recipe
+from openfield.objectives.games.learners import GameAgent, make_agent
+from openfield.objectives.games.plan import Game, LifeTask
+from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Rows
+from openfield.objectives.tracking.inputs import PictureInputs
+
+RECIPE = Recipe()
+"""How frames become inputs: as in the paper."""
+MEMBERS = ("frames", "inputs", "actions", "starts", "rewards")
+
+
+class LifeRecord(NamedTuple):
+    """A life that was played. Frame t was seen before action t; the last action of an episode is -1."""
+
+    frames: Array
+    """Distinct small frames, (K, 8, 8) float64."""
+    inputs: Array
+    """Which of them was seen."""
+    actions: Array
+    starts: Array
+    """Flags of the first frames of episodes."""
+    rewards: Array
+    """What each action was paid."""
+
+    @property
+    def rows(self) -> Rows:
+        """All transitions in their order, each with count 1."""
+        at = np.flatnonzero(self.actions >= 0)
+        ones = np.ones(len(at), np.int64)
+        inputs = self.inputs.astype(np.int64)
+        return Rows(inputs[at], self.actions[at].astype(np.int64), inputs[at + 1], ones)
+
+
+def play_life(task: LifeTask) -> str:
+    """Play a life and write its file. Return what went wrong, or an empty text."""
+    try:
+        write_life(live(task), task.path)
+    except OpenfieldError as error:
+        return str(error)
+    except OSError as error:
+        return f"{task.path}: cannot be written ({error.strerror or error})."
+    return ""
+
+
+def live(task: LifeTask) -> LifeRecord:
+    """Play a life: as many actions as the task says, in one episode after the other.
+
+    Raises:
+        InvalidInput: The environment cannot be made, or fails.
+    """
+    env = make_env(task.game)
+    try:
+        actions = int(env.action_space.n)
+        agent = make_agent(task.agent, actions=actions, noop=task.game.noop, steps=task.steps, seed=task.seed)
+        return _live(task, env, agent)
+    except OpenfieldError:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"{task.game.name}: {task.game.environment} failed: {_line(error)}") from error
+    finally:
+        env.close()
+
+
+def _live(task: LifeTask, env: Any, agent: GameAgent) -> LifeRecord:
+    inputs, numbers = PictureInputs(RECIPE.size, RECIPE.levels), dict[bytes, int]()
+    seen, actions, starts, rewards = [], [], [], []
+    frame = None
+    for step in range(task.steps):
+        if frame is None:
+            frame = env.reset(seed=task.seed if step == 0 else None)[0]
+            seen.append(numbers.setdefault(inputs.key(frame), len(numbers)))
+            starts.append(True)
+        action = agent.act(frame)
+        frame, reward, terminated, truncated, _ = env.step(action)
+        over = bool(terminated or truncated)
+        agent.learn(action, float(reward), frame, over)
+        seen.append(numbers.setdefault(inputs.key(frame), len(numbers)))
+        actions += [action, -1] if over else [action]
+        rewards.append(reward)
+        starts.append(False)
+        frame = None if over else frame
+    actions += [] if actions[-1] == -1 else [-1]
+    return LifeRecord(
+        inputs.small(b"".join(numbers)),
+        np.array(seen, np.int32),
+        np.array(actions, np.int16),
+        np.array(starts, bool),
+        np.array(rewards, np.float64),
+    )
+
+
+def make_env(game: Game) -> Any:
+    """Make the environment of a game.
+
+    Raises:
+        InvalidInput: There is none of this name, or it shows no pictures or takes no numbered actions.
+        MissingExtra: An optional part is missing.
+    """
+    gymnasium = import_extra("gymnasium", "gym", "A study of games")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module, colon, name = game.environment.partition(":")
+            if colon:
+                importlib.import_module(module)
+            env = gymnasium.make(name if colon else module, disable_env_checker=True, **game.make)
+    except ImportError as error:
+        if game.extra:
+            raise MissingExtra(game.extra, f"The game '{game.name}'") from None
+        raise InvalidInput(f"Game '{game.name}': {game.environment} cannot be imported: {_line(error)}") from None
+    except OpenfieldError:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"Game '{game.name}': {game.environment} cannot be made: {_line(error)}") from None
+    if not hasattr(env.action_space, "n"):
+        env.close()
+        raise InvalidInput(f"Game '{game.name}': its actions are {env.action_space}; a study needs numbered ones.")
+    return env
+
+
+def write_life(life: LifeRecord, path: Path) -> None:
+    """Write a life as an NPZ file. It appears whole or not at all."""
+    with replacing(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in zip(MEMBERS, life, strict=True):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def read_life(path: Path) -> LifeRecord | None:
+    """Read a life, or return None if there is none, or only a damaged one, which must be played again."""
+    try:
+        found = read_arrays(path)
+        life = LifeRecord(*(found[name] for name in MEMBERS))
+    except (InvalidInput, KeyError):
+        return None
+    fits = len(life.inputs) == len(life.actions) == len(life.starts) and life.frames.shape[1:] == (RECIPE.size,) * 2
+    return life if fits and int(life.inputs.max(initial=0)) < len(life.frames) else None
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(describe_error(error).split())[:300]
