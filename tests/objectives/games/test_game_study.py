@@ -16,7 +16,7 @@ from openfield.objectives.frames.table_of_episodes import Recipe, build_table, e
 from openfield.objectives.games import game_study
 from openfield.objectives.games.learners import make_agent
 from openfield.objectives.games.life_file import live, make_env, read_life, write_life
-from openfield.objectives.games.plan import AGENTS, Game, LifeTask, list_lives, read_plan
+from openfield.objectives.games.plan import AGENTS, StudyGame, LifeTask, list_lives, read_plan
 from support.places import ROOT
 
 STUDY = """
@@ -48,7 +48,7 @@ def plan(tmp_path):
 
 @pytest.fixture
 def field():
-    return Game("field", "support.toy_games:ToyField-v0")
+    return StudyGame("field", "support.toy_games:ToyField-v0")
 
 
 def test_a_tiny_study_with_two_processes_makes_a_page(plan, run, tmp_path):

@@ -22,7 +22,7 @@ from openfield.objectives.formats.load import is_parquet, load_table
 from openfield.objectives.frames.encode import encode_frames, find_bins, index_words
 from openfield.objectives.frames.table_of_episodes import PixelValues, hash_of
 from openfield.objectives.games.life_file import RECIPE, LifeRecord, make_env, play_life, read_life
-from openfield.objectives.games.plan import Game, GamePlan, LifeTask, Sizes, list_lives
+from openfield.objectives.games.plan import StudyGame, GamePlan, LifeTask, LifeSizes, list_lives
 from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
 from openfield.objectives.measures.similarity import compare
 from openfield.objectives.runs.observations import Small
@@ -59,7 +59,7 @@ class MeasuredLife(NamedTuple):
 
 def run_games(
     plan: GamePlan,
-    sizes: Sizes,
+    sizes: LifeSizes,
     folder: Path,
     *,
     base: Path,
@@ -123,7 +123,7 @@ def _run_missing(tasks: Sequence[LifeTask], workers: int) -> Iterator[tuple[Life
         yield from ((task, "the process that played it died") for task in tasks if task.path in left)
 
 
-def read_person(game: Game, base: Path) -> Person:
+def read_person(game: StudyGame, base: Path) -> Person:
     """Read what a person met in a game, from a run or from a table that has its thresholds.
 
     Raises:
@@ -153,7 +153,7 @@ def table_of(frames: Array, rows: Rows, bins: Array) -> Table:
 
 
 def _rows_of_game(
-    game: Game,
+    game: StudyGame,
     agents: Sequence[str],
     tasks: Sequence[LifeTask],
     problems: Mapping[Path, str],
@@ -205,7 +205,7 @@ def measure(life: LifeRecord, bins: Array, num_obs: int, person: Person | None) 
     return MeasuredLife(values, empowerment, found.distinct, len(life.rewards), saturation, divergence)
 
 
-def _row(game: Game, agent: str, lives: Sequence[MeasuredLife], problems: tuple[str, ...]) -> StudyRow:
+def _row(game: StudyGame, agent: str, lives: Sequence[MeasuredLife], problems: tuple[str, ...]) -> StudyRow:
     names = (*NAMES, REWARD, SIMILARITY)
     columns = {name: [life.values[name] for life in lives if name in life.values] for name in names}
     known = [life.jsd_nats for life in lives if life.jsd_nats is not None]

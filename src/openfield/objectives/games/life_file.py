@@ -19,7 +19,7 @@ from openfield.files.atomic import replacing
 from openfield.lazy import import_extra
 from openfield.objectives.frames.table_of_episodes import Recipe
 from openfield.objectives.games.learners import GameAgent, make_agent
-from openfield.objectives.games.plan import Game, LifeTask
+from openfield.objectives.games.plan import StudyGame, LifeTask
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tracking.inputs import PictureInputs
@@ -109,7 +109,7 @@ def _live(task: LifeTask, env: Any, agent: GameAgent) -> LifeRecord:
     )
 
 
-def make_env(game: Game) -> Any:
+def make_env(game: StudyGame) -> Any:
     """Make the environment of a game.
 
     Raises:

@@ -19,7 +19,7 @@ MAX_STEPS = 100_000_000
 MAX_SEEDS = 1_000
 
 
-class Game(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StudyGame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One environment of a study."""
 
     name: str
@@ -37,7 +37,7 @@ class Game(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The name of the person in that run, if several agents are in it."""
 
 
-class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LifeSizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long each life is, and how many there are."""
 
     steps: int
@@ -47,16 +47,16 @@ class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class GamePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A study as a TOML file: `[[games]]`, `agents`, and the sizes `[full]` and `[quick]`."""
 
-    games: list[Game]
+    games: list[StudyGame]
     agents: list[str]
-    full: Sizes
-    quick: Sizes | None = None
+    full: LifeSizes
+    quick: LifeSizes | None = None
 
 
 class LifeTask(msgspec.Struct, frozen=True):
     """One life: an agent in a game with a seed, and the file that keeps it."""
 
-    game: Game
+    game: StudyGame
     agent: str
     seed: int
     steps: int
@@ -95,7 +95,7 @@ def read_plan(path: Path) -> GamePlan:
     return plan
 
 
-def list_lives(plan: GamePlan, sizes: Sizes, folder: Path) -> list[LifeTask]:
+def list_lives(plan: GamePlan, sizes: LifeSizes, folder: Path) -> list[LifeTask]:
     """Return all lives of a study, seed by seed, so that one that is stopped early has some of everything."""
     return [
         LifeTask(game, agent, seed, sizes.steps, folder / f"{_key(game, agent, seed, sizes.steps)}.npz")
@@ -105,7 +105,7 @@ def list_lives(plan: GamePlan, sizes: Sizes, folder: Path) -> list[LifeTask]:
     ]
 
 
-def _key(game: Game, agent: str, seed: int, steps: int) -> str:
+def _key(game: StudyGame, agent: str, seed: int, steps: int) -> str:
     """Return the name of a life: by everything that decides what happens in it."""
     how = (PLAY_VERSION, game.environment, sorted(game.make.items()), game.noop, agent, seed, steps)
     return f"{game.name}-{agent}-{seed}-{hashlib.sha256(repr(how).encode()).hexdigest()[:12]}".replace("/", "_")
