@@ -16,7 +16,7 @@ from openfield.objectives.frames.table_of_episodes import Recipe, build_table, e
 from openfield.objectives.games import game_study
 from openfield.objectives.games.learners import make_agent
 from openfield.objectives.games.life_file import live, make_env, read_life, write_life
-from openfield.objectives.games.plan import AGENTS, StudyGame, LifeTask, list_lives, read_plan
+from openfield.objectives.games.plan import AGENTS, LifeTask, StudyGame, list_lives, read_plan
 from support.places import ROOT
 
 STUDY = """

@@ -22,7 +22,7 @@ from openfield.objectives.formats.load import is_parquet, load_table
 from openfield.objectives.frames.encode import encode_frames, find_bins, index_words
 from openfield.objectives.frames.table_of_episodes import PixelValues, hash_of
 from openfield.objectives.games.life_file import RECIPE, LifeRecord, make_env, play_life, read_life
-from openfield.objectives.games.plan import StudyGame, GamePlan, LifeTask, LifeSizes, list_lives
+from openfield.objectives.games.plan import GamePlan, LifeSizes, LifeTask, StudyGame, list_lives
 from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
 from openfield.objectives.measures.similarity import compare
 from openfield.objectives.runs.observations import Small

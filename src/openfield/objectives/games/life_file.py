@@ -19,7 +19,7 @@ from openfield.files.atomic import replacing
 from openfield.lazy import import_extra
 from openfield.objectives.frames.table_of_episodes import Recipe
 from openfield.objectives.games.learners import GameAgent, make_agent
-from openfield.objectives.games.plan import StudyGame, LifeTask
+from openfield.objectives.games.plan import LifeTask, StudyGame
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tracking.inputs import PictureInputs
