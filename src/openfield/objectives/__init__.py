@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         jaccard,
         jensen_shannon,
     )
+    from openfield.objectives.shards import evaluate_shards, map_over_ray
     from openfield.objectives.tables.table import Meta, Table
     from openfield.objectives.tables.transitions import transitions
     from openfield.objectives.tracking.callback import ObjectivesCallback
@@ -76,6 +77,7 @@ __all__ = [
     "estimate_empowerment",
     "evaluate",
     "evaluate_file",
+    "evaluate_shards",
     "info_gain_dirichlet",
     "info_gain_log_counts",
     "info_gain_per_transition",
@@ -86,6 +88,7 @@ __all__ = [
     "jaccard",
     "jensen_shannon",
     "load_table",
+    "map_over_ray",
     "transitions",
 ]
 
