@@ -39,7 +39,7 @@ PER = 1000
 """Steps that a reward is given for."""
 
 
-class Person(NamedTuple):
+class PersonsPlay(NamedTuple):
     """What a person met in a game, and the thresholds of the levels it is compared by."""
 
     table: Table
@@ -123,7 +123,7 @@ def _run_missing(tasks: Sequence[LifeTask], workers: int) -> Iterator[tuple[Life
         yield from ((task, "the process that played it died") for task in tasks if task.path in left)
 
 
-def read_person(game: StudyGame, base: Path) -> Person:
+def read_person(game: StudyGame, base: Path) -> PersonsPlay:
     """Read what a person met in a game, from a run or from a table that has its thresholds.
 
     Raises:
@@ -131,7 +131,7 @@ def read_person(game: StudyGame, base: Path) -> Person:
     """
     path = base / str(game.human)
     if path.suffix in (".pkl", ".pickle") or (path.is_file() and is_parquet(path)):
-        return Person(load_table(path), read_thresholds(path))
+        return PersonsPlay(load_table(path), read_thresholds(path))
     found = read_human(path, Reading(agent=game.human_agent, size=RECIPE.size))
     domain = next(iter(found.inputs))
     keys = [key for key in found.inputs[domain] if isinstance(key, Small)]
@@ -141,7 +141,7 @@ def read_person(game: StudyGame, base: Path) -> Person:
     counted = [episode for episodes in found.groups.values() for episode in episodes]
     rows = Rows(*(np.concatenate(columns) for columns in zip(*counted, strict=True)))
     bins = find_bins(frames, RECIPE.levels)
-    return Person(table_of(frames, rows, bins), bins)
+    return PersonsPlay(table_of(frames, rows, bins), bins)
 
 
 def table_of(frames: Array, rows: Rows, bins: Array) -> Table:
@@ -157,7 +157,7 @@ def _rows_of_game(
     agents: Sequence[str],
     tasks: Sequence[LifeTask],
     problems: Mapping[Path, str],
-    person: Person | None,
+    person: PersonsPlay | None,
 ) -> Iterator[StudyRow]:
     played = [task for task in tasks if read_life(task.path) is not None]
     bins = find_thresholds(_lives(played))
@@ -189,7 +189,7 @@ def count_inputs(lives: Iterable[LifeRecord], bins: Array) -> int:
     return rank(words)[1]
 
 
-def measure(life: LifeRecord, bins: Array, num_obs: int, person: Person | None) -> MeasuredLife:
+def measure(life: LifeRecord, bins: Array, num_obs: int, person: PersonsPlay | None) -> MeasuredLife:
     """Compute the values of one life."""
     table = table_of(life.frames, life.rows, bins)
     found = evaluate(table, num_obs=num_obs)
