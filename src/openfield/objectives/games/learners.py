@@ -42,7 +42,7 @@ class GameAgent(Protocol):
         """Return an action on a frame."""
 
     def learn(self, action: int, reward: float, frame: Any, over: bool) -> None:
-        """Hear the reward of an action, the frame after it, and whether the episode is over."""
+        """Learn from the reward of an action, the frame after it, and whether the episode is over."""
 
 
 class Noop:
