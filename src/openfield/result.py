@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from openfield.capabilities import HasFilm
 from openfield.core import Belief
 from openfield.domain import Domain, says_novel
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.journal.rules import DomainRules, find_false_rules, own_rule, read_rules
-from openfield.journal.trust import SIGNATURE
+from openfield.journal.trust import SIGNATURE, trusted_domain
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import known_domain
 from openfield.runner.provenance import FACT, Provenance, latest_versions, mark_versions, read_provenance
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
+    from openfield.report.overview import DomainFilm
 
 
 HIDDEN_FACTS = ("domain ", "rules ", "session ", FACT, SIGNATURE)
@@ -160,6 +162,7 @@ class Result:
         intervals: Intervals = "usual",
         failures: Policy = "count",
         objectives: Mapping[str, Any] | None = None,
+        films: Sequence[DomainFilm] = (),
     ) -> Path:
         """Write the report, one self-contained HTML file, and return its path.
 
@@ -169,7 +172,9 @@ class Result:
             intervals: As for `summary`.
             failures: As for `summary`.
             objectives: What `objectives` returned, for a section about it.
+            films: What `films` returned.
         """
+        from openfield.report.overview import draw_films
         from openfield.report.page import render_page, write_page
         from openfield.report.stages import draw_objectives
         from openfield.report.tables import draw_provenance
@@ -180,10 +185,41 @@ class Result:
         for record in self.records:
             facts |= record.describe(f" of {Path(record.run).stem}" if len(self.records) > 1 else "")
         summary, cells = self.summary(metrics, intervals, failures), self.counted(failures)
-        below = (draw_objectives(objectives), draw_provenance(self.provenance))
+        below = (draw_films(films), draw_objectives(objectives), draw_provenance(self.provenance))
         page = render_page(title, cells, self.domains, facts, summary, self.baseline, below)
         write_page(Path(path), page)
         return Path(path)
+
+    def films(self, trust: bool = False) -> list[DomainFilm]:
+        """Return a film of each domain that draws: the first changed episode of an agent, which is played again.
+
+        Args:
+            trust: Run a domain that a run file names even if this user did not sign it.
+        """
+        from openfield.report.film import make_small_film
+        from openfield.report.overview import DomainFilm
+
+        films: dict[str, DomainFilm] = {}
+        for path in self.paths:
+            with Run(path) as run:
+                for cell in sorted(run.cells(), key=lambda cell: (cell.control, not cell.trial.is_changed)):
+                    domain, number = cell.trial.domain, _first_changed(cell)
+                    if domain in films or number is None or not self._draws(run, cell, trust):
+                        continue
+                    title = self.domains[domain].title
+                    caption = f"{cell.agent}, trial {cell.trial.id[:8]}, episode {number}"
+                    caption += ", the first in a changed world" if cell.episodes[number].novel else ""
+                    films[domain] = DomainFilm(title, caption, make_small_film(run, cell, number, trust))
+        return list(films.values())
+
+    @staticmethod
+    def _draws(run: Run, cell: CellRecord, trust: bool) -> bool:
+        """Return whether a cell can be filmed."""
+        from openfield.report.film import sees_pictures
+
+        if cell.trial.imported is not None:
+            return False
+        return isinstance(trusted_domain(run, cell.trial.domain, trust), HasFilm) or sees_pictures(run, cell)
 
     def objectives(self) -> dict[str, Any]:
         """Return the objectives without reward of all agents, in training, before the onset and after it.
@@ -253,6 +289,12 @@ class Result:
             return metric.pool(cells) if metric.pool and all(map(is_asked_for, cells)) else {}
 
         return metric if metric.relate else replace(metric, measure=measure, pool=pool)
+
+
+def _first_changed(cell: CellRecord) -> int | None:
+    """Return the first test episode in a changed world, or the last one if nothing changes; None if none is over."""
+    changed = (each.number for each in cell.episodes if each.novel and each.phase == "test")
+    return next(changed, len(cell.episodes) - 1 if cell.episodes else None)
 
 
 def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | DomainRules]]:

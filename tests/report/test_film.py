@@ -51,6 +51,24 @@ def test_a_record_of_another_process_is_filmed(tmp_path: Path) -> None:
         assert film.n_frames <= count == cell.episodes[1].turns
 
 
+def test_a_page_shows_a_film_of_each_domain_that_draws(tmp_path: Path) -> None:
+    """The page is the same however often it is written, and needs no file beside it."""
+    runs = [tmp_path / "filmed.sqlite", tmp_path / "plain.sqlite"]
+    for domain, path in zip((use_domain(FilmedMaze()), maze), runs, strict=True):
+        trials = domain.trials(2, training=0, before=2, after=1, unchanged=0, patience=5)
+        of.run(lambda turn: of.Reply("left"), trials, path)
+    result = of.Result(runs)
+    films = result.films()
+    assert [film.caption.partition(",")[2].endswith("episode 2, the first in a changed world") for film in films] == [
+        True
+    ]
+    pages = [result.page(tmp_path / name, films=result.films()).read_text() for name in ("a.html", "b.html")]
+    assert pages[0] == pages[1]
+    assert pages[0].count("data:image/webp;base64,") == 1
+    assert '<a href="#films">Films</a>' in pages[0]
+    assert "data:image" not in result.page(tmp_path / "c.html").read_text()
+
+
 class SeenMaze(type(maze)):  # type: ignore[misc]
     """A maze whose agents are shown pictures, and which draws none for people."""
 

@@ -119,7 +119,7 @@ def test_sessions_with_other_thresholds_are_told_apart_and_say_theirs(tmp_path: 
     served(tmp_path / "data", tmp_path / "r.sqlite", ("ada", 0.5, 3), ("ada", 0.7, 3), ("ben", 0.7, 3))
     found = of.Result([tmp_path / "r.sqlite"])
     page = found.page(tmp_path / "page.html").read_text()
-    low, high = (part for part in page.split("<section>")[1:])
+    low, high = (part for part in re.split(r'<section id="scenario-\d+">', page)[1:])
     assert ("threshold=0.5" in low, "threshold=0.7" in low) == (True, False)
     assert ("threshold=0.5" in high, "threshold=0.7" in high) == (False, True)
     detected = {

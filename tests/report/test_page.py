@@ -71,6 +71,27 @@ class TestContent:
         assert "control ada" in below
         assert "<h3>Controls</h3>" not in render(make_run())
 
+    def test_an_overview_links_to_every_scenario(self) -> None:
+        page = render([*make_run(["ada", "bob"]), *make_run(["ada"], novelty=("fog",))])
+        contents, glance = page[page.index("<nav") : page.index("</nav>")], page[page.index('id="overview"') :]
+        for number, name in enumerate(("maze: fog", "maze: swap")):
+            assert f'<a href="#scenario-{number}">{name}</a>' in contents
+            assert f'<section id="scenario-{number}">' in page
+        row = glance[glance.index("#scenario-0") : glance.index("#scenario-1")]
+        assert (row.count('class="bar at"'), row.count('class="bar by"'), row.count("–")) == (
+            1,
+            1,
+            1,
+        )  # bob did not play
+
+    def test_agents_are_drawn_together(self) -> None:
+        page = render(make_run(["ada", "bob", "a name that is too long"]))
+        for title in ("Performance", "Belief that the world has changed"):
+            assert f"<b>{title}</b> <small>mean over trials of 3 agents</small>" in page
+        assert ">a name that …</text>" in page
+        assert 'class="together"' not in render(make_run(["ada"]))
+        assert "; 1 more have panels of their own" in render(make_run([f"agent {number}" for number in range(9)]))
+
     def test_failures_come_first(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])
         assert "1 of 21 cells were not played to their end" in page
@@ -82,7 +103,7 @@ class TestContent:
 
     def test_marks_the_onset_and_the_belief(self) -> None:
         page = render(make_run())
-        assert page.count(">onset</text>") == 2
+        assert page.count(">onset</text>") == 4  # a panel of each agent, and two with all of them
         assert page.count(">belief</text>") == 2
         assert "first detection after the onset" in page
 

@@ -28,7 +28,7 @@ def test_a_report_has_plots_and_tables_per_stage(played: Path, capsys: pytest.Ca
     assert "Objectives without reward" in text
     assert "permutation null" in text
     page = played.with_suffix(".html").read_text()
-    section = page[page.index("Objectives without reward") :]
+    section = page[page.index("<h2>Objectives without reward") :]
     assert section.count("<figure>") == 5
     for words in ("Input entropy", "Empowerment: plug-in value", "at equal numbers of transitions", "not identifiable"):
         assert words in section

@@ -27,6 +27,9 @@ KEY = (
     ('<path class="f" style="opacity:.5" d="M1 3h28M1 7h28"/>', "single trials"),
     ('<path class="b" d="M1 5h28"/>', "belief that the world has changed"),
 )
+MAX_TOGETHER = 8
+"""Agents whose lines are drawn in one panel: more cannot be told apart."""
+TOGETHER = (("p", "performance", "Performance"), ("b", "belief", "Belief that the world has changed"))
 ONSET = ('<path class="o" d="M15 0v10"/>', "onset, from which episodes are counted")
 DETECTION = ('<path class="d" d="M15 1l4 7h-8z"/>', "first detection after the onset")
 ALARM = ('<path class="d h" d="M15 1l4 7h-8z"/>', "false alarm")
@@ -44,6 +47,8 @@ class Point(msgspec.Struct, frozen=True):
 
 
 Curve = tuple[Point, ...]
+Place = tuple[int, float | None]
+"""An episode and a value there."""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -77,7 +82,9 @@ def draw_curves(played: Mapping[str, Sequence[CellRecord]], faint: int, single: 
     traced = [(agent, cells, trace_all(cells)) for agent, cells in played.items() if cells]
     if not traced:
         return ""
-    panels = "".join(_draw_agent(agent, cells, curves, faint) for agent, cells, curves in traced)
+    panels = _draw_together(traced) + "".join(
+        _draw_agent(agent, cells, curves, faint) for agent, cells, curves in traced
+    )
     singles = "".join(_draw_singles(agent, cells, curves, single) for agent, cells, curves in traced if single)
     key = draw_key(*KEY, *([ONSET] if any(_has_onset(cells) for _, cells, _ in traced) else []))
     return f'<h3>Episode by episode</h3>{key}<div class="panels">{panels}</div>{singles}'
@@ -258,6 +265,47 @@ def draw_key(*items: tuple[str, str]) -> str:
     """Draw what the marks of a chart mean."""
     drawn = (f'<li><svg viewBox="0 0 30 10">{mark}</svg>{meaning}</li>' for mark, meaning in items)
     return f'<ul class="key">{"".join(drawn)}</ul>'
+
+
+def _draw_together(traced: Sequence[tuple[str, Sequence[CellRecord], Sequence[Curve]]]) -> str:
+    """Draw the mean curves of all agents in one panel: their performance, and in another one their beliefs."""
+    if len(traced) < 2:
+        return ""
+    onset = any(_has_onset(cells) for _, cells, _ in traced)
+    means = [(agent, average(_align(cells, curves, onset))) for agent, cells, curves in traced[:MAX_TOGETHER]]
+    left_out = f"; {len(traced) - MAX_TOGETHER} more have panels of their own" if len(traced) > MAX_TOGETHER else ""
+    figures = []
+    for kind, field, title in TOGETHER:
+        lines = [(agent, [(each.at, getattr(each, field)) for each in curve]) for agent, curve in means]
+        known = [(agent, line) for agent, line in lines if any(value is not None for _, value in line)]
+        if known:
+            which = f"mean over trials of {len(known)} agent{'s' if len(known) > 1 else ''}{left_out}"
+            drawing = _draw_lines(f"{title}, {which}", kind, known, onset)
+            caption = f"<figcaption><b>{title}</b> <small>{which}</small></figcaption>"
+            figures.append(f'<figure class="together">{caption}{drawing}</figure>')
+    return "".join(figures)
+
+
+def _draw_lines(label: str, kind: str, lines: Sequence[tuple[str, Sequence[Place]]], onset: bool) -> str:
+    """Draw one line for each agent, with its name at the end."""
+    ats = [at for _, line in lines for at, _ in line]
+    frame = Frame(min(ats), max(ats), 380, 190)
+    drawn, ends = _ground(frame, onset), []
+    for number, (agent, line) in enumerate(lines):
+        drawn += draw_line(f"{kind} k{number}", frame, line)
+        values = [value for _, value in line if value is not None]
+        ends.append((frame.y(values[-1]), kind, agent if len(agent) <= 13 else f"{agent[:12]}…"))
+    labels = "".join(
+        f'<text class="l {mark}" x="{frame.x(frame.last) + 6}" y="{y + 4}">{escape(name)}</text>'
+        for y, mark, name in _apart(ends, frame.y(0) - 4)
+    )
+    return wrap_svg(frame, label, drawn + labels)
+
+
+def _align(cells: Sequence[CellRecord], curves: Sequence[Curve], onset: bool) -> list[Curve]:
+    """Return the curves that fit the axis: those with an onset, if there are any."""
+    aligned = [curve for cell, curve in zip(cells, curves, strict=True) if _has_onset([cell]) == onset]
+    return aligned or list(curves)
 
 
 def _draw_agent(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curve], faint: int) -> str:

@@ -7,6 +7,7 @@ one.
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -35,6 +36,12 @@ SEEN_MILLISECONDS = 100
 """How long a picture is shown that the agent itself was given."""
 
 
+SMALL_WIDTH = 320
+MAX_SMALL_PICTURES = 120
+MAX_SMALL_BYTES = 400_000
+"""Bytes of a film inside a page; it gets fewer pictures until it fits."""
+MIN_SMALL_MILLISECONDS = 40.0
+"""How long a picture of it is shown at least."""
 MAX_LOOKS = 20
 """Turns that are looked at to see whether agents are shown pictures."""
 Progress = Callable[[int], None]
@@ -75,6 +82,41 @@ def write_film(
         if not count:
             raise InvalidInput(f"Episode {episode} of cell {cell.id} has no picture.")
     return count
+
+
+def make_small_film(run: Run, cell: CellRecord, episode: int, trust: bool = False) -> bytes:
+    """Return an episode as a WebP that fits into a page: small, of a few seconds, with as many pictures as fit.
+
+    Args:
+        run: The run file.
+        cell: The cell.
+        episode: The number of the episode.
+        trust: Run a domain that the run file names even if this user did not sign it.
+    """
+    image = import_extra("PIL.Image", "birds", "A film")
+    replay = EpisodeReplay(run, cell, episode, trust)
+    taken = itertools.islice(replay.pictures(), MAX_PICTURES[".gif"])
+    small = [_shrink(image.fromarray(picture.pixels)) for picture in taken]
+    if not small:
+        raise InvalidInput(f"Episode {episode} of cell {cell.id} has no picture.")
+    count = min(len(small), MAX_SMALL_PICTURES)
+    while True:
+        step = len(small) / count
+        chosen = [small[int(number * step)] for number in range(count)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "film.webp"
+            write_webp(chosen, path, max(replay.milliseconds * step, MIN_SMALL_MILLISECONDS), LAST_MILLISECONDS)
+            data = path.read_bytes()
+        if len(data) <= MAX_SMALL_BYTES or count == 1:
+            return data
+        count = max(int(count * 0.9 * MAX_SMALL_BYTES / len(data)), 1)
+
+
+def _shrink(picture: Any) -> Any:
+    """Return a picture that is at most `SMALL_WIDTH` wide."""
+    if picture.width <= SMALL_WIDTH:
+        return picture
+    return picture.resize((SMALL_WIDTH, max(round(picture.height * SMALL_WIDTH / picture.width), 1)))
 
 
 def save_film(pictures: Iterable[Any], path: Path, milliseconds: float, kind: str = ".webp") -> int:

@@ -1,4 +1,4 @@
-"""The report page: one self-contained HTML file that needs no network, no script and under 300 kB.
+"""The report page: one self-contained HTML file that needs no network, no script and, without films, under 300 kB.
 
 Stands at the end of plan -> rollout -> journal -> metrics -> report. Everything that comes from outside is escaped.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import resources
-from itertools import groupby
 from pathlib import Path
 from string import Template
 
@@ -23,10 +22,16 @@ from openfield.report import words
 from openfield.report.chart import draw_curves
 from openfield.report.curriculum import draw_curricula
 from openfield.report.openset import draw_openset
+from openfield.report.overview import draw_contents, draw_overview, group_scenarios, name_section
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
 from openfield.report.words import Domains
 
 MAX_BYTES = 300_000
+"""Bytes of a page without films."""
+MAX_FACT = 40
+"""Characters of a fact that stands at the top of a page; longer ones, such as fingerprints, are folded."""
+BELOW = {"films": "Films", "objectives": "Objectives without reward", "made": "How it was made"}
+"""The sections below those of the scenarios."""
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -89,10 +94,13 @@ def render_page(
         "cells": words.say_outcomes(summary.outcomes),
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
     }
+    films = sum(len(each) for each in below if 'id="films"' in each)
+    further = [(name, title) for name, title in BELOW.items() if any(f'id="{name}"' in each for each in below)]
     for detail in DETAILS:
-        body = (*_draw_body(summary, members, domains, detail, baseline, cells), *below)
+        contents = draw_contents(group_scenarios(summary), detail.scenarios, further)
+        body = (contents, *_draw_body(summary, members, domains, detail, baseline, cells), *below)
         page = frame_page(title, figures | dict(facts), body, words.explain_reading(summary))
-        if len(page.encode()) < MAX_BYTES:
+        if len(page.encode()) - films < MAX_BYTES:
             break
     return page
 
@@ -100,14 +108,21 @@ def render_page(
 def frame_page(title: str, facts: Mapping[str, str], body: Iterable[str], reading: str) -> str:
     """Return a whole page: its title and facts in a few figures, then the sections, and how to read them."""
     files = resources.files("openfield.report")
-    pairs = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts.items())
+    short = {key: value for key, value in facts.items() if len(value) <= MAX_FACT}
+    more = {key: value for key, value in facts.items() if len(value) > MAX_FACT}
+    folded = f"<details><summary>Fingerprints and more</summary>{_draw_facts(more)}</details>" if more else ""
     return Template(files.joinpath("page.html").read_text("utf-8")).substitute(
         title=escape(title),
         style=files.joinpath("page.css").read_text("utf-8"),
-        facts=f'<dl class="facts">{pairs}</dl>',
+        facts=_draw_facts(short) + folded,
         body="\n".join(body),
         reading=f"<p>{escape(reading)}</p>",
     )
+
+
+def _draw_facts(facts: Mapping[str, str]) -> str:
+    pairs = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts.items())
+    return f'<dl class="facts">{pairs}</dl>'
 
 
 def _draw_body(
@@ -123,9 +138,10 @@ def _draw_body(
         yield draw_outcomes(summary, [cell for found in members.values() for cell in found if not cell.control])
     if not summary.groups:
         yield "<p>There are no cells yet.</p>"
-    scenarios = [(key, list(found)) for key, found in groupby(summary.groups, key=lambda group: group.scenario)]
+    scenarios = group_scenarios(summary)
+    yield draw_overview(scenarios, domains, detail.scenarios)
     yield _say_omissions(len(scenarios), detail)
-    for scenario, groups in scenarios[: detail.scenarios]:
+    for number, (scenario, groups) in enumerate(scenarios[: detail.scenarios]):
         agents, controls = words.split_controls(groups)
         played = {
             group.agent: [cell for cell in members[scenario, group.agent] if cell.is_scored and cell.episodes]
@@ -141,7 +157,8 @@ def _draw_body(
         results = draw_results(summary.numbers, agents)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
         below = draw_results(summary.numbers, controls, "Controls", words.CONTROLS)
-        yield f"<section>{_draw_heading(scenario, groups, domains)}{charts}{results}{rivals}{below}</section>"
+        heading = _draw_heading(scenario, groups, domains)
+        yield f'<section id="{name_section(number)}">{heading}{charts}{results}{rivals}{below}</section>'
 
 
 def _say_omissions(scenarios: int, detail: Detail) -> str:

@@ -49,7 +49,7 @@ def draw_objectives(record: Mapping[str, Any] | None) -> str:
     body = f'<div class="alert"><ul>{alerts}</ul></div>' if failed else ""
     for _, block in groupby(sorted(record["groups"], key=_scenario), _scenario):
         body += _draw_scenario(list(block))
-    return f"<section><h2>Objectives without reward</h2><p>{escape(EQUAL_NOTE)}</p>{body}</section>"
+    return f'<section id="objectives"><h2>Objectives without reward</h2><p>{escape(EQUAL_NOTE)}</p>{body}</section>'
 
 
 def _scenario(group: Mapping[str, Any]) -> tuple[Any, ...]:

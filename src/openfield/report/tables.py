@@ -96,7 +96,7 @@ def draw_provenance(told: Sequence[Provenance]) -> str:
     )
     more = f"<p>And {len(told) - MAX_COMMANDS} earlier ones.</p>" if len(told) > MAX_COMMANDS else ""
     table = draw_table(draw_head(["Command", *titles]), rows)
-    return f"<section><h2>How it was made</h2>{table}{more}</section>"
+    return f'<section id="made"><h2>How it was made</h2>{table}{more}</section>'
 
 
 def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import USUAL, Metrics, NumberOptions, Output
+from openfield.cli.shared.parameters import USUAL, Metrics, NumberOptions, Output, Trust
 from openfield.cli.shared.results import print_result
 from openfield.console import escape_controls
 
@@ -22,6 +22,8 @@ def report(
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
     numbers: NumberOptions = USUAL,
     objectives: bool = False,
+    films: bool = False,
+    trust: Trust = False,
     json: bool = False,
 ) -> None:
     """Print the numbers of runs, several as one, and write the report page.
@@ -33,6 +35,8 @@ def report(
         baseline: The agent that others are compared with [the domain's own].
         numbers: How numbers are computed.
         objectives: Add what agents did, without reward, in training, before the onset and after it.
+        films: Add a film of each domain that draws to the page: the first episode in a changed world, played again.
+        trust: Film in domains that run files name even if you did not sign them.
         json: Print the numbers as JSON, and write a page only if `--output` names one.
 
     Example:
@@ -52,7 +56,9 @@ def report(
 
         Console().print(render_provenance(result.provenance))
     if output is not None or not json:
-        page = result.page(output or runs[0].with_suffix(".html"), metric, numbers.intervals, numbers.failures, found)
+        taken = result.films(trust) if films else []
+        path = output or runs[0].with_suffix(".html")
+        page = result.page(path, metric, numbers.intervals, numbers.failures, found, taken)
         if not json:
             print(f"\nPage: {page}")
 
