@@ -14,7 +14,7 @@ DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src"
 PAGE = DOCS / "reference.md"
 THEMES = {
-    "Run an evaluation": "run resume trials isolate with_parameters find_domain from_gymnasium find_agent Result",
+    "Run an evaluation": "run resume trials isolate with_parameters find_domain from_gymnasium env find_agent Result",
     "What agent and world exchange": "Turn Reply Belief Ask Ending Truth Spec",
     "Write an agent": "Agent AgentFactory Saves Remembers policy with_detector",
     "Write a domain": "Domain Settings Novelty Trial Phase Limits World EpisodicWorld Play Film",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         UnknownName,
         WorldFault,
     )
+    from openfield.gym.environment import env
     from openfield.journal.reader import CellRecord, Episode, Run
     from openfield.journal.writer import Journal
     from openfield.metrics.metric import Metric, Number
@@ -69,7 +70,18 @@ if TYPE_CHECKING:
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
-__all__ = ["Result", "find_agent", "find_domain", "from_gymnasium", "isolate", "policy", "resume", "run", "trials"]
+__all__ = [
+    "Result",
+    "env",
+    "find_agent",
+    "find_domain",
+    "from_gymnasium",
+    "isolate",
+    "policy",
+    "resume",
+    "run",
+    "trials",
+]
 __all__ += ["with_detector", "with_parameters"]
 __all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
 __all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]

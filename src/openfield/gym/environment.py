@@ -250,6 +250,22 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         return self._seen
 
 
+def env(
+    trial: Trial, journal: str | Path | None = None, agent_name: str = "gym", render_mode: str | None = None
+) -> DomainEnv:
+    """Return a trial as a Gymnasium environment, for a training loop of one's own.
+
+    Args:
+        trial: The trial.
+        journal: The run file; None records nothing.
+        agent_name: The name results are recorded under.
+        render_mode: `human`, `rgb_array` or `rgb_array_list` if the domain draws; None draws nothing.
+    """
+    if not isinstance(trial, Trial):
+        raise InvalidInput(f"'trial' is one trial, such as of.trials('gym:CartPole-v1')[-1], not {trial!r:.80}.")
+    return DomainEnv(trial.domain, trial, journal, agent_name, render_mode)
+
+
 def register_domain(domain: Domain[Any]) -> str | None:
     """Register a domain with Gymnasium and return its id; None if it does not declare its spaces."""
     use_domain(domain)

@@ -17,6 +17,7 @@ from openfield.core import Ask, Reply
 from openfield.domain import Domain
 from openfield.errors import AgentFault, OpenfieldError, ReplayMismatch
 from openfield.journal.reader import SCORED
+from openfield.novelty import find_novelty
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing import leaks
@@ -132,6 +133,8 @@ def _same_seed(evidence: Evidence) -> Iterator[str]:
 
 def _other_seed(evidence: Evidence) -> Iterator[str]:
     """Another seed shows other turns."""
+    if getattr(evidence.domain, "without_chance", False):
+        raise NotJudged("the domain declares that seeds change nothing")
     trial = evidence.trials[0]
     other = msgspec.structs.replace(trial, seed=derive(trial.seed, "another"))
     if evidence.play_whole(trial).shown == evidence.play_whole(other).shown:
@@ -193,10 +196,19 @@ def _onset(evidence: Evidence) -> Iterator[str]:
 
 def _novelties(evidence: Evidence) -> Iterator[str]:
     """Every novelty changes what is shown after its onset."""
+    rare, unseen = frozenset(getattr(evidence.domain, "rare_novelties", ())), []
     for trial in evidence.trials:
-        if trial.novelty and not any(_has_effect(evidence, *attempt) for attempt in evidence.attempts(trial)):
-            reached = evidence.play_whole(trial).reaches_onset
-            yield f"{name_trial(trial)}: {'nothing shown changes' if reached else 'the onset is never reached'}"
+        if not trial.novelty or _has_effect(evidence, trial, 0):
+            continue
+        if rare.issuperset(trial.novelty) or _needs_reward(evidence, trial):
+            unseen.append(name_trial(trial))
+            continue
+        if any(_has_effect(evidence, *attempt) for attempt in evidence.attempts(trial)):
+            continue
+        reached = evidence.play_whole(trial).reaches_onset
+        yield f"{name_trial(trial)}: {'nothing shown changes' if reached else 'the onset is never reached'}"
+    if unseen:
+        raise NotJudged(f"the agents neither earn rewards nor see what is rare, which {', '.join(unseen)} would change")
 
 
 def _performance(evidence: Evidence) -> Iterator[str]:
@@ -259,6 +271,12 @@ REPEATABLE = (_same_seed, _other_seed, _replay, _clock, _global_random)
 SILENT = (_secrets, _red_light, _onset)
 CHECKS = name_checks(*PLAYABLE, *REPEATABLE, *SILENT, _novelties, _performance, _own_turns)
 """All checks in order. `own_turns` is the last, because it may spoil a world that minds."""
+
+
+def _needs_reward(evidence: Evidence, trial: Trial) -> bool:
+    """Return whether novelties are about rewards, and none is paid."""
+    kinds = {find_novelty(evidence.domain.novelties, name).kind for name in trial.novelty}
+    return kinds == {"goals"} and not evidence.play(without_novelty(trial)).pays
 
 
 def _has_effect(evidence: Evidence, trial: Trial, agent: int) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from openfield.console import print_json, print_table
 
+REPLAYS = frozenset(("same_seed", "replay", "clock", "global_random"))
+"""The rules that a world breaks which does not replay."""
+
 
 def check(domain: str, /, *, controls: bool = False, json: bool = False) -> None:
     """Check that a domain keeps the rules every domain must keep.
@@ -20,11 +23,14 @@ def check(domain: str, /, *, controls: bool = False, json: bool = False) -> None
     from openfield.registry import find_domain
     from openfield.testing import check_controls, check_domain
 
-    report = (check_controls if controls else check_domain)(find_domain(domain))
+    found = find_domain(domain)
+    report = (check_controls if controls else check_domain)(found)
     if json:
         print_json(report)
     else:
         rows = [("ok" if each.passed else "FAILED", each.subject, each.check, each.detail) for each in report.findings]
         print_table(("", "of", "check", "detail"), rows)
     if report.failed:
-        raise InvalidInput(f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}.")
+        advice = getattr(found, "replay_advice", "") if REPLAYS.intersection(report.failed) else ""
+        broken = f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}."
+        raise InvalidInput(f"{broken} {advice}".strip())

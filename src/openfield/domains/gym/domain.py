@@ -53,6 +53,7 @@ class GymDomain(Domain[GymSettings]):
     check_patience = 60.0  # some environments need long to be made
     shown_detail: Sequence[str] = ("return", "unclipped")
     shown_effects: Sequence[str] = ()
+    rare_novelties: Sequence[str] = ()
     replay_advice = (
         "It must draw all chance from np_random, which reset(seed) sets, and depend neither on a clock nor on the "
         "order of a set. To play it all the same, without resume and proof: --allow-drift"
@@ -82,13 +83,14 @@ class GymDomain(Domain[GymSettings]):
         self._phases: dict[tuple[str, tuple[str, ...]], GymSettings] = {}
         self._steady: set[bytes] = set()
         probe = self.probe(GymSettings(make=self._arguments))
-        self._entry = find_entry(probe.id, suite)
+        self._entry, self._has_own_suite = find_entry(probe.id, suite), suite is not None
         self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{probe.id.replace('/', '-')}"
         self.title = f"{probe.id}, an environment of Gymnasium"
         limited, late = bool(probe.steps or self._entry.steps), bool(self._entry.pays_late)
         fit = Fit(probe.gym_actions, probe.gym_observations, limited, late)
         self.novelties = list_novelties(list_suite_novelties(self._entry), fit)
         self.default_novelty = self.novelties[0].id
+        self.rare_novelties = [each.id for each in self._entry.novelties if each.rare]
         self.check_settings = {**CHECK_SETTINGS, **self._entry.check}
         if isinstance(probe.observations, Discrete):  # the whole observation is one number, which may well be constant
             self.shown_effects = ("observation",)
@@ -198,7 +200,7 @@ class GymDomain(Domain[GymSettings]):
         if not chosen.allow_drift:
             self._refuse_drift(chosen)
         scale = chosen.scale or self._find_scale(chosen)
-        own = {each.id: each.change for each in self._entry.novelties}
+        own = {each.id: each.change for each in self._entry.novelties} if self._has_own_suite else {}
         kept = {
             "make": chosen.make,
             "derived": chosen.derived,

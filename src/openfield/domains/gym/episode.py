@@ -14,7 +14,7 @@ from openfield.core import Ending
 from openfield.domains.gym.adapter import reader_of, to_action
 from openfield.domains.gym.effects import ActionEffects, ObservationEffects, RewardEffects
 from openfield.domains.gym.environment import PICTURES, Env, draw, find_meter
-from openfield.domains.gym.settings import GymSettings
+from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.episodic import EpisodicWorld
 from openfield.errors import OpenfieldError
 from openfield.spaces import Space
@@ -120,11 +120,18 @@ class GymWorld(EpisodicWorld[GymSettings]):
 
     def _begin(self, settings: GymSettings, rng: random.Random) -> GymEpisode:
         probe = self._family.probe(settings)
-        if self._env is None or self._made_with is not settings:  # a domain returns the same settings for a phase
+        if self._env is None or not self._is_made_for(settings):
             self.close()
             self._env = self._family.make_env(settings, self._drawing)
-            self._made_with = settings if can_reuse(settings) else None
+        self._made_with = settings if can_reuse(settings) else None
         return GymEpisode(settings, rng, self._env, self._family.limit(settings), probe.actions)
+
+    def _is_made_for(self, settings: GymSettings) -> bool:
+        """Return whether the environment can play another episode. A domain returns the same settings for a phase."""
+        made = self._made_with
+        if made is None or made is settings:
+            return made is not None
+        return can_reuse(settings) and environment_key(made) == environment_key(settings)
 
 
 def can_reuse(settings: GymSettings) -> bool:

@@ -35,7 +35,7 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
         dict[str, str], _about("Attributes computed from others, such as total_mass = masscart + masspole.")
     ] = {}
     suite: Annotated[
-        dict[str, str], _about("What novelties of a suite change. Trials keep it, so that they need no file.")
+        dict[str, str], _about("What novelties of your own suite change. Trials keep it, so that they need no file.")
     ] = {}
     permute_actions: Annotated[bool, _about("Each action means the next one.")] = False
     mirror_actions: Annotated[bool, _about("Each action means its opposite.")] = False

@@ -41,6 +41,8 @@ class SuiteNovelty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     level: int
     kind: Text
     difficulty: str = ""
+    rare: bool = False
+    """Whether random play seldom shows it, so that `openfield check` does not insist."""
 
     @property
     def id(self) -> str:
