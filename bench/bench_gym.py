@@ -50,6 +50,7 @@ class Subject(NamedTuple):
 SUBJECTS = {
     "CartPole": Subject("CartPole-v1", 20_000, 1.5, 3.0, 1.0),
     "Pendulum": Subject("Pendulum-v1", 10_000, 2.0, 2.6, 1.0),
+    "MiniGrid": Subject("MiniGrid-Empty-8x8-v0", 3_000, 1.2, 1.4, 0.5, "minigrid"),
     "Breakout": Subject("ALE/Breakout-v5", 500, 1.15, 1.45, 0.5, "ale_py"),
 }
 FRAMES = 1_000_000

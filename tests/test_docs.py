@@ -33,7 +33,7 @@ from openfield.trial import Limits
 from support.places import MAZE, ROOT, load_generator
 from support.voice import NAMELESS
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "recipes").glob("*.md"))]
 NOTES = [ROOT / "CHANGELOG.md", *sorted((ROOT / "design").glob("*.md"))]
 READMES = [ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *sorted(ROOT.glob("src/openfield/**/README.md"))]
 READ = [page for page in (*PAGES, *NOTES, *READMES) if page.name != "messages.md"]  # which is about mistakes

@@ -21,6 +21,15 @@ EXAMPLES = ROOT / "examples"
 MAZE = str(EXAMPLES / "maze.py")
 STDIO = f"process:{sys.executable} {EXAMPLES / 'stdio_agent.py'}"
 TCP = f"wire:{sys.executable} {EXAMPLES / 'tcp_agent.py'} {{host}} {{port}}"
+SUBJECTS = {
+    "breakout.py": "gym:ALE/Breakout-v5",
+    "catch.py": "examples/catch.py",
+    "commai_learner.py": "commai",
+    "door.py": "gym:MiniGrid-DoorKey-5x5-v0",
+    "fog.py": "gym:CartPole-v1",
+    "garden.py": "gym:examples/garden.py:Garden",
+}
+SCRIPTS = ("commai_task.py", "curves.py", "onnx_network.py", "q_learner.py")
 OLD = [name for name in ("python3.6", "python3.7", "python3.8", "python3.9") if shutil.which(name)]
 
 
@@ -104,11 +113,8 @@ def test_every_example_says_what_it_is() -> None:
     for file in EXAMPLES.glob("*.py"):
         (command,) = (line for line in _words(file).splitlines() if line.startswith("Try it: "))
         assert f"examples/{file.name}" in command
-        subjects = {"commai_learner.py": "commai", "catch.py": "examples/catch.py"}
-        subject = subjects.get(file.name, "examples/maze.py")
-        start = (
-            "python examples/commai_task.py" if file.name == "commai_task.py" else f"openfield run {subject} --agent "
-        )
+        subject = SUBJECTS.get(file.name, "examples/maze.py")
+        start = f"python examples/{file.name}" if file.name in SCRIPTS else f"openfield run {subject} --agent "
         assert command.startswith(f"Try it: {start}")
 
 

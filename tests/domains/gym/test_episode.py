@@ -47,21 +47,26 @@ SOURCES = {
         "MountainCar-v0",
         "MountainCarContinuous-v0",
         "Pendulum-v1",
-        "ale_py:ALE/Breakout-v5",
-        "ale_py:ALE/Seaquest-v5",
+        "ALE/Breakout-v5",
+        "FrozenLake-v1",
+        "Taxi-v4",
+        "Blackjack-v1",
+        "CliffWalking-v1",
+        "MiniGrid-DoorKey-5x5-v0",
+        "MiniGrid-Dynamic-Obstacles-6x6-v0",
     )
 }
 
 
 @pytest.mark.parametrize("source", SOURCES.values())
 def test_an_environment_that_is_used_again_shows_what_fresh_ones_show(source: str) -> None:
-    settings = {"novelty": "none", "unchanged": 0, "before": 4, "after": 0, "max_steps": 60, "return": (0, 1)}
+    settings = {"novelty": "none", "unchanged": 0, "before": 4, "after": 0, "max_steps": 30, "return": (0, 1)}
     (reusing,) = of.trials(source, 1, **settings)
     (fresh,) = of.trials(source, 1, reuse=False, **settings)
     assert (reusing.settings["reuse"], fresh.settings["reuse"]) == (True, False)
     (one, few), (other, many) = play(reusing), play(fresh)
     assert one == other
-    assert len(one) > 40
+    assert len(one) > 8
     assert (few, many) == (1, 4)
 
 
