@@ -5,7 +5,8 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,6 +27,8 @@ OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended")
 """Columns that show a field of a cell, its trial or an episode as it is."""
 OF_TASK = ("solved", "steps", "alone", "transfer", "retention")
 """The numbers of a task in a curriculum; a table calls them `task_solved` and so on."""
+BLOCK_ROWS = 10_000
+"""Rows that are in memory at a time."""
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 
@@ -90,21 +93,22 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_episodes(path: Path, cells: Iterable[CellRecord], form: str) -> int:
     """Write one row per finished episode, whatever the outcome of its cell. Return the number of rows."""
-    return _write(path, Row, list(list_rows(cells)), form)
+    return _write(path, Row, list_rows(cells), form)
 
 
 def write_numbers(path: Path, numbers: Numbers, form: str) -> int:
     """Write one row per cell, with a column for each number. Return the number of rows."""
-    found = list(numbers)
-    names = list(found[0][1]) if found else []
-    columns: list[tuple[str, Any]] = [(name, float | None) for name in names]
+    rest = iter(numbers)
+    first = next(rest, None)
+    found = rest if first is None else itertools.chain([first], rest)
+    columns: list[tuple[str, Any]] = [(name, float | None) for name in (first[1] if first is not None else ())]
     kind = msgspec.defstruct("CellRow", columns, bases=(CellColumns,), frozen=True, kw_only=True)
-    return _write(path, kind, [kind(**_describe(cell), **values) for cell, values in found], form)
+    return _write(path, kind, (kind(**_describe(cell), **values) for cell, values in found), form)
 
 
 def write_estimates(path: Path, summary: Summary, form: str) -> int:
     """Write one row for each number of each agent in each scenario, with its interval. Return the number of rows."""
-    return _write(path, EstimateRow, list(_list_estimates(summary)), form)
+    return _write(path, EstimateRow, _list_estimates(summary), form)
 
 
 def _list_estimates(summary: Summary) -> Iterator[EstimateRow]:
@@ -159,15 +163,24 @@ def _describe(cell: CellRecord) -> dict[str, Any]:
     return same | named | {"agent_version": cell.version}
 
 
-def _write(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct], form: str) -> int:
+def _write(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct], form: str) -> int:
+    """Write rows as they come, and return how many there were: a table of a million episodes is never in memory."""
     if form not in FORMATS:
         raise UnknownName("format", form, FORMATS, label="Known")
+    count = 0
+
+    def counted() -> Iterator[msgspec.Struct]:
+        nonlocal count
+        for row in rows:
+            count += 1
+            yield row
+
     with replacing(path) as draft:
-        _WRITERS[form](draft, kind, rows)
-    return len(rows)
+        _WRITERS[form](draft, kind, counted())
+    return count
 
 
-def _write_csv(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
+def _write_csv(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
     write_csv(path, kind.__struct_fields__, (list(map(_plain, msgspec.structs.astuple(row))) for row in rows))
 
 
@@ -176,17 +189,31 @@ def _plain(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _write_jsonl(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
-    path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+def _write_jsonl(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
+    encoder = msgspec.json.Encoder()
+    with path.open("wb") as file:
+        for block in _split(rows):
+            file.write(encoder.encode_lines(block))
 
 
-def _write_parquet(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
+def _write_parquet(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
     fields = msgspec.structs.fields(kind)
-    columns = ", ".join(f'unnest(?::{_sql_type(field.type)}[]) AS "{field.name}"' for field in fields)
-    values = [[getattr(row, field.name) for row in rows] for field in fields]
+    columns = ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in fields)
+    values = ", ".join(f"unnest(?::{_sql_type(field.type)}[])" for field in fields)
     with Database(path) as base:
-        base.run(f"CREATE TABLE rows AS SELECT {columns}", *values)
+        base.run(f"CREATE TABLE rows ({columns})")
+        for block in _split(rows):
+            base.run(
+                f"INSERT INTO rows SELECT {values}", *([getattr(row, field.name) for row in block] for field in fields)
+            )
         base.write_parquet("SELECT * FROM rows", path)
+
+
+def _split(rows: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Struct]]:
+    """Yield rows in blocks."""
+    rest = iter(rows)
+    while block := list(itertools.islice(rest, BLOCK_ROWS)):
+        yield block
 
 
 def _sql_type(annotation: Any) -> str:

@@ -80,6 +80,8 @@ class _Machine:
         self.account = Account(self.cpus, int(resources.get("GPU", 0)), others)
         self.tasks: dict[str, tuple[Job, Needs, tuple[int, ...] | None]] = {}
         """What it plays, with what that takes up; None if it waits for its turn there."""
+        self.outgoing: list[ShippedJob] = []
+        """Jobs that are sent to it next, together: every message costs the driver more than a short cell."""
         self.is_ready = False
         actor = ray.remote(max_concurrency=4, max_restarts=0)(Foreman)
         self.foreman = actor.options(
@@ -96,6 +98,12 @@ class _Machine:
         options = {"num_returns": "streaming", "_generator_backpressure_num_objects": MAX_STREAMED}
         self.stream = self.foreman.stream.options(**options).remote()
         self.is_ready = True
+
+    def send(self) -> None:
+        """Send the jobs that wait for it."""
+        if self.outgoing:
+            self.foreman.start.remote(*self.outgoing)
+            self.outgoing = []
 
     @property
     def ahead(self) -> int:
@@ -179,6 +187,8 @@ class RayExecutor:
             self._look()
             self._waiting = deque(job for job in self._waiting if not self._place(job))
             self._explain_waiting()
+        for machine in self._machines.values():
+            machine.send()
         for machine in self._wait():
             self._hear(machine)
 
@@ -283,7 +293,7 @@ class RayExecutor:
         machine.tasks[job.cell.id] = job, needs, cards
         gives_cards = any(each.gpus for each in self._needs.values())
         task = ShippedJob(job, self._read_past(job), needs.cpus, (cards or ()) if gives_cards else None)
-        machine.foreman.start.remote(task)
+        machine.outgoing.append(task)
 
     def _read_past(self, job: Job) -> Rows:
         """Return what a job goes on from: its own record, and that of the trial it comes after."""
