@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from openfield.view.page import library_of, page
+from openfield.view.page import is_twin, library_of, page
 from openfield.view.pages.trial import TRIAL, TrialHead, describe_trial, find_sides, read_number
 from openfield.view.trials.timeline import LOW_HEIGHT, Timeline, draw_timeline
 from openfield.view.trials.trial import PlayedTrial
@@ -23,7 +23,8 @@ class TurnSide(msgspec.Struct, frozen=True, kw_only=True):
     """One of the agents on the page."""
 
     head: TrialHead
-    timeline: Timeline
+    timeline: Timeline | msgspec.UnsetType = msgspec.UNSET
+    """Only for the page: it is a drawing, and the page of the trial has its numbers."""
     turn: ShownTurn
     first: int
     """The first turn of the episode."""
@@ -37,6 +38,11 @@ class TurnPage(msgspec.Struct, frozen=True, kw_only=True):
     sides: list[TurnSide]
     """The agent, and another one beside it if one was asked for: in the same episode, as far into it."""
     title: str
+
+    @property
+    def for_script(self) -> dict[str, Any]:
+        """What the script of the page gets."""
+        return {"sides": [msgspec.structs.replace(side, timeline=msgspec.UNSET) for side in self.sides]}
 
 
 class EpisodePage(TurnPage, frozen=True, kw_only=True):
@@ -99,7 +105,7 @@ def _read_side(request: Request, trial: PlayedTrial, episode: int, offset: int) 
         (turn,) = read_turns(run, trial, trial.check_turn(number))
     return TurnSide(
         head=describe_trial(request, trial),
-        timeline=draw_timeline(trial, LOW_HEIGHT),
+        timeline=msgspec.UNSET if is_twin(request) else draw_timeline(trial, LOW_HEIGHT),
         turn=turn,
         first=turns.start,
         turns=len(turns),

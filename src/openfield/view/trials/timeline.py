@@ -6,6 +6,7 @@ Positions across are percentages, so that the drawing fits any width; positions 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean
 
@@ -67,6 +68,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Where a value of 0 stands."""
 
 
+@lru_cache(maxsize=64)
 def draw_timeline(trial: PlayedTrial, height: int = HEIGHT) -> Timeline:
     """Return the drawing of a trial as far as it was played, so many pixels high."""
     episodes = trial.episodes
