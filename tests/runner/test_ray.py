@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import openfield as of
@@ -22,6 +23,12 @@ from openfield.cell import Cell
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.receipt import Receipt
+from openfield.objectives import evaluate_file, evaluate_shards, map_over_ray
+from openfield.objectives.formats.table_builder import write_table
+from openfield.objectives.shards import Shard, count_shard
+from openfield.objectives.tables.rows import Rows
+from openfield.objectives.tables.table import make_table
+from openfield.objectives.tables.transitions import sum_rows
 from openfield.record import EpisodeEnd
 from openfield.registry import find_domain
 from openfield.runner.isolation import bubblewrap
@@ -332,3 +339,18 @@ def test_a_package_that_a_machine_does_not_have_is_named(
 def test_an_address_where_nothing_listens_is_named(path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"Ray does not answer at 127\.0\.0\.1:1: "):
         of.run(["random"], tiny_trials(1), path, executor="ray=127.0.0.1:1")
+
+
+def test_shards_of_a_table_are_counted_by_machines(cluster: Any, tmp_path: Path) -> None:
+    rows = sum_rows(Rows(*np.random.default_rng(0).integers(0, 30, (3, 5000)), np.ones(5000, np.int64)))
+    write_table(make_table([rows], ordered=True), tmp_path / "table.parquet")
+    import ray
+
+    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        found = evaluate_shards(tmp_path / "table.parquet", map_over_ray, num_obs=30)
+        with pytest.raises(InvalidInput, match="no-such-file"):
+            list(map_over_ray(count_shard, [Shard(tmp_path / "no-such-file", 0, 9)]))
+    finally:
+        ray.shutdown()
+    assert found.values == evaluate_file(tmp_path / "table.parquet", num_obs=30).values

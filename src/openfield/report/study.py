@@ -5,6 +5,7 @@ Every drawing is also a file of its own, so it carries its colours with it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
@@ -171,8 +172,7 @@ def _dots(study: Study, name: str) -> Iterator[Dot]:
 
 def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
     problems = [f"{row.environment} / {row.agent}: {problem}" for row in study.rows for problem in row.problems]
-    for row in study.rows:
-        problems += [f"{row.environment} / {row.agent}: {WORDS[name]} {why}" for name, why in row.reasons.items()]
+    problems += _reasons(study)
     if problems:
         items = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
         yield f'<section class="alert"><h2>Not everything could be computed</h2><ul>{items}</ul></section>'
@@ -185,6 +185,19 @@ def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
         f"<figure><figcaption>{escape(drawing.title)}</figcaption>{drawing.svg}</figure>" for drawing in drawings
     )
     yield f'<section><h2>Drawings</h2><div class="panels">{figures}</div></section>'
+
+
+def _reasons(study: Study) -> list[str]:
+    """Say why values are missing: once for all rows of an environment that have the same reason."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row in study.rows:
+        for name, why in row.reasons.items():
+            found.setdefault((row.environment, name, why), []).append(row.agent)
+    sizes = Counter(row.environment for row in study.rows)
+    return [
+        f"{place}{'' if len(agents) == sizes[place] > 1 else ' / ' + ', '.join(agents)}: {WORDS[name]} {why}"
+        for (place, name, why), agents in found.items()
+    ]
 
 
 def _rows_table(study: Study) -> str:
