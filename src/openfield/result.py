@@ -19,6 +19,7 @@ from openfield.core import Belief
 from openfield.domain import Domain, says_novel
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
+from openfield.journal.people import PERSON, measure_responses, name_people
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.journal.rules import DomainRules, find_false_rules, own_rule, read_rules
 from openfield.journal.trust import SIGNATURE, trusted_domain
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from openfield.report.overview import DomainFilm
 
 
-HIDDEN_FACTS = ("domain ", "rules ", "session ", FACT, SIGNATURE)
+HIDDEN_FACTS = ("domain ", "rules ", "session ", PERSON, FACT, SIGNATURE)
 """How facts begin that a page does not show."""
 
 
@@ -87,7 +88,7 @@ class Result:
             with Run(path) as run:
                 cells, domains = read_cells(run)
                 told = read_provenance(run.facts, path)
-                for cell in mark_versions(cells, latest_versions(told), run.agents):
+                for cell in mark_versions(name_people(cells, run.facts), latest_versions(told), run.agents):
                     known[cell.id] = choose_record(known[cell.id], cell, path) if cell.id in known else cell
                 self.facts |= run.facts
                 self.provenance += told
@@ -149,6 +150,19 @@ class Result:
             found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
             told = (scenario_of(cell), cell.agent) in telling
             yield cell, {n.name: found.get(n.name) if told or not n.belief else None for n in numbers}
+
+    def responses(self) -> dict[str, list[float | None]]:
+        """Return the mean seconds of people's actions in each episode, by cell."""
+        found: dict[str, list[float | None]] = {}
+        people = {cell.id: cell for cell in self.cells if cell.person}
+        for path in self.paths if people else ():
+            with Run(path) as run:
+                found |= {
+                    each.id: measure_responses(run, people[each.id])
+                    for each in run.cells(with_episodes=False)
+                    if each.id in people
+                }
+        return found
 
     @property
     def cautions(self) -> list[str]:

@@ -1,8 +1,15 @@
-"""Which cells of a run were played by people: facts that name each person of an agent such as `human`."""
+"""Which cells of a run people played, and how long they took: facts of a run file name each person.
+
+All people of a study are one agent, such as `human`, and each is a repeat of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from openfield.journal.reader import CellRecord, Run
 
 PERSON = "person "
 """How facts about people begin: `person AGENT NUMBER`, and `person AGENT NUMBER KEY` for what they did or said."""
@@ -13,6 +20,23 @@ def person_fact(agent: str, number: int) -> str:
     return f"{PERSON}{agent} {number}"
 
 
-def name_person(facts: Mapping[str, str], agent: str, repeat: int) -> str:
-    """Return what a run file calls the person who played as an agent; empty if that was no person of a study."""
-    return facts.get(person_fact(agent, repeat), "")
+def name_people(cells: Iterable[CellRecord], facts: Mapping[str, str]) -> Iterator[CellRecord]:
+    """Yield cells, those of people with the name of the person."""
+    for cell in cells:
+        name = facts.get(person_fact(cell.agent, cell.repeat), "")
+        yield msgspec.structs.replace(cell, person=name) if name else cell
+
+
+def measure_responses(run: Run, cell: CellRecord) -> list[float | None]:
+    """Return the mean seconds of a person's actions in each episode; None where there was none."""
+    times = [
+        (step.reply.action is not None, step.took / 1e9)
+        for step in run.raw_steps(cell.id, cell.attempt)
+        if step.reply is not None
+    ]
+    found, first = [], 0
+    for episode in cell.episodes:
+        acted = [seconds for acts, seconds in times[first : first + episode.turns] if acts]
+        found.append(sum(acted) / len(acted) if acted else None)
+        first += episode.turns
+    return found

@@ -96,6 +96,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
     outcome: str | None
     """How it ended; None while it is not over."""
+    person: str = ""
+    """In a `Result`: the person of a study who played it; empty if an agent did."""
     note: str = ""
     """What went wrong, if anything did."""
     attempt: int = 0
@@ -118,6 +120,11 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     def is_scored(self) -> bool:
         """Whether it counts in the numbers."""
         return self.outcome in SCORED if self.counts is None else self.counts
+
+    @property
+    def unit(self) -> str:
+        """What is drawn independently, so that intervals are over it: the trial, or the person who played it."""
+        return self.person or self.trial.id
 
     @property
     def cell(self) -> Cell:

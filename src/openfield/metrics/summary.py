@@ -151,7 +151,7 @@ def _summarise_group(
     unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
     iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
     countable = COUNTABLE if not scenario.red_light and is_countable(played) else ""
-    note = "; ".join(filter(None, (countable, remark_trials(played))))
+    note = "; ".join(filter(None, (countable, remark_people(played), remark_trials(played))))
     numbers = len(trials), unchanged, count_outcomes(played), found, beside, iqm
     return AgentResults(agent, scenario, *numbers, note, say_versions(played), is_control(played))
 
@@ -204,6 +204,17 @@ def remark_trials(cells: Sequence[CellRecord]) -> str:
     return "; ".join(filter(None, (*said, mixed if len(versions) > 1 else "", imported)))
 
 
+def remark_people(cells: Sequence[CellRecord]) -> str:
+    """Return that intervals are over persons, if people played."""
+    agents: dict[str, set[str]] = {}
+    for cell in cells:
+        if cell.person:
+            agents.setdefault(cell.agent, set()).add(cell.person)
+    return "; ".join(
+        f"{name}: {len(people)} people, intervals are over them" for name, people in sorted(agents.items())
+    )
+
+
 def is_countable(cells: Iterable[CellRecord]) -> bool:
     """Return whether the world changes at a known place in all trials in which it changes."""
     return {cell.trial.window for cell in cells if cell.trial.is_changed} == {None}
@@ -245,14 +256,17 @@ def list_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
 
 
 def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Values:
-    """Measure each scored trial; repeats of a trial are averaged, because they are not independent."""
+    """Measure each scored trial; repeats of a trial are averaged, because they are not independent.
+
+    Of people each person is measured instead, over all their trials.
+    """
     found: dict[str, dict[str, list[float]]] = {}
     for cell in cells:
         if cell.is_scored:
             measured = {name: value for metric in metrics for name, value in metric.take(cell).items()}
             for name, value in measured.items():
                 if value is not None:
-                    found.setdefault(name, {}).setdefault(cell.trial.id, []).append(float(value))
+                    found.setdefault(name, {}).setdefault(cell.unit, []).append(float(value))
     return {name: _averages(trials) for name, trials in found.items()}
 
 

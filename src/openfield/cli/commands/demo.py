@@ -68,3 +68,4 @@ def _say_next(run: Path, domain: str) -> None:
     print("What to type next:")
     for command, meaning in commands.items():
         print(f"  {command:{width}}   {meaning}")
+    print(f"\nCan you notice it? {name} play {domain}")

@@ -69,4 +69,4 @@ def export(
         return
     if baseline is not None:
         raise InvalidInput("--baseline has no effect without --metric or --intervals; leave it out.")
-    print(f"{write_episodes(target, result.cells, format_):,} episodes in {target}")
+    print(f"{write_episodes(target, result.cells, format_, result.responses()):,} episodes in {target}")

@@ -30,6 +30,8 @@ from openfield.rollout import Rollout
 
 Stage = Literal["training", "before", "after"]
 STAGES: tuple[Stage, ...] = ("training", "before", "after")
+HUMAN = "human"
+"""What `openfield play` calls people."""
 _DIGEST = {"array", "shape", "dtype"}
 
 
@@ -112,15 +114,17 @@ def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
 
 
 def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
-    """Read the episodes of the human in a run. Name the agent if the run has several.
+    """Read the episodes of the human in a run. Name the agent if the run has several and none is called `human`.
 
     People may stop early, so unfinished trials count as far as they were played.
 
     Raises:
-        InvalidInput: The run has several agents and none is named.
+        InvalidInput: The run has several agents, and it is not clear which is the human.
     """
     with Run(path) as run:
         names = list(run.agents)
+    if reading.agent is None and HUMAN in names:
+        reading = msgspec.structs.replace(reading, agent=HUMAN)
     if reading.agent is None and len(names) > 1:
         raise InvalidInput(f"{path}: which of {', '.join(names)} is the human? Say --human-agent NAME.")
     return read_run(path, msgspec.structs.replace(reading, outcomes=(*SCORED, *RESUMABLE)))

@@ -22,13 +22,15 @@ from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-OF_CELL, OF_TRIAL = ("agent", "repeat", "outcome"), ("domain", "version", "seed", "red_light")
+OF_CELL, OF_TRIAL = ("agent", "repeat", "person", "outcome"), ("domain", "version", "seed", "red_light")
 OF_EPISODE = ("phase", "novel", "turns", "performance", "detected", "ended")
 """Columns that show a field of a cell, its trial or an episode as it is."""
 OF_TASK = ("solved", "steps", "alone", "transfer", "retention")
 """The numbers of a task in a curriculum; a table calls them `task_solved` and so on."""
 BLOCK_ROWS = 10_000
 """Rows that are in memory at a time."""
+Responses = Mapping[str, Sequence[float | None]]
+NO_RESPONSES: Responses = {}
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 
@@ -39,6 +41,8 @@ class CellColumns(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     trial: str
     repeat: int
+    person: str
+    """The person of a study; empty if an agent played."""
     outcome: str | None
     domain: str
     version: int
@@ -63,6 +67,8 @@ class Row(CellColumns, frozen=True, kw_only=True):
     belief_level: int | None
     detected: bool
     ended: str
+    response_seconds: float | None
+    """The mean time of a person's actions; none of agents."""
 
 
 class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,9 +97,16 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     failures: str
 
 
-def write_episodes(path: Path, cells: Iterable[CellRecord], form: str) -> int:
-    """Write one row per finished episode, whatever the outcome of its cell. Return the number of rows."""
-    return _write(path, Row, list_rows(cells), form)
+def write_episodes(path: Path, cells: Iterable[CellRecord], form: str, responses: Responses = NO_RESPONSES) -> int:
+    """Write one row per finished episode, whatever the outcome of its cell. Return the number of rows.
+
+    Args:
+        path: Where to write them.
+        cells: The cells.
+        form: The format.
+        responses: The mean seconds of people's actions in each episode, by cell.
+    """
+    return _write(path, Row, list_rows(cells, responses), form)
 
 
 def write_numbers(path: Path, numbers: Numbers, form: str) -> int:
@@ -142,10 +155,11 @@ def _describe_estimate(
     )
 
 
-def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
+def list_rows(cells: Iterable[CellRecord], responses: Responses = NO_RESPONSES) -> Iterator[Row]:
     """Yield the rows of all episodes, in order."""
     for cell in cells:
-        for episode in cell.episodes:
+        times = responses.get(cell.id) or [None] * len(cell.episodes)
+        for episode, seconds in zip(cell.episodes, times, strict=True):
             belief = episode.belief
             yield Row(
                 **_describe(cell),
@@ -153,6 +167,7 @@ def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
                 episode=episode.number,
                 belief=belief.highest if belief else None,
                 belief_level=belief.level if belief else None,
+                response_seconds=seconds,
             )
 
 
