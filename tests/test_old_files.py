@@ -87,7 +87,7 @@ def test_is_read_and_reported_as_before(name, copied, say, tmp_path):
     say("export", path, "-o", tmp_path / "episodes.csv")
     exported = rows(tmp_path / "episodes.csv")
     assert {row.pop("agent_version") for row in exported} == ({"unknown"} if name in PLAYED_HERE else {""})
-    assert {(row.pop("person"), row.pop("response_seconds")) for row in exported} == {("", "")}  # no people
+    assert {row.pop("person") for row in exported} == {""}
     assert exported == rows(DATA / f"{name}.episodes.csv")
     chosen = [word for metric in METRICS[name.removesuffix("-served")] for word in ("--metric", metric)]
     say("export", path, *chosen, "-o", tmp_path / "cells.csv")
@@ -186,7 +186,7 @@ def test_is_resumed_to_the_end_or_refused(name, copied, say, tmp_path, capsys):
     say("export", path, "-o", tmp_path / "episodes.csv")
     exported = rows(tmp_path / "episodes.csv")
     assert {row.pop("agent_version") for row in exported} <= {"unknown", ""}
-    assert {(row.pop("person"), row.pop("response_seconds")) for row in exported} == {("", "")}  # no people
+    assert {row.pop("person") for row in exported} == {""}
     assert exported == rows(DATA / f"{name}.resumed.csv")
     assert {cell["outcome"] for cell in json.loads(say("show", path, "--json"))} <= {"done", "truncated"}
     say("verify", path)

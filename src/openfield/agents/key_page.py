@@ -32,9 +32,14 @@ USUAL_KEYS = {
     "fire": "Space",
     "shoot": "Space",
     "jump": "Space",
+    "north": "ArrowUp",
+    "south": "ArrowDown",
+    "east": "ArrowRight",
+    "west": "ArrowLeft",
     "pickup": "p",
     "pick up": "p",
     "drop": "d",
+    "drop off": "d",
     "toggle": "Space",
     "done": "Enter",
     "noop": ".",
@@ -42,6 +47,7 @@ USUAL_KEYS = {
 }
 """Keys that players expect, by the words for an action."""
 IDLE = ("noop", "nothing")
+_NUMBERED = re.compile(r"((?:pick |drop |at )?[\w-]+) \((\d{1,3})\)")
 _CHORD = re.compile(r"(?:UP|DOWN|LEFT|RIGHT|FIRE)+")
 """Actions of Atari games: several words written together, which mean several keys held together."""
 
@@ -136,11 +142,18 @@ def make_page(spec: Spec) -> KeyPage | LinePage:
             page = KeyPage(bind_keys(options, options))
         case Discrete(count, start) if count <= MAX_KEYS:
             numbers = range(start, start + count)
-            page = KeyPage(bind_keys([str(number) for number in numbers], numbers))
+            page = KeyPage(bind_keys(read_names(spec.task, numbers), numbers))
         case _:
             return LinePage(spec)
     page.grid = find_grid(spec.observations)
     return page
+
+
+def read_names(task: str, numbers: Sequence[int]) -> list[str]:
+    """Return what a task calls numbered actions, as in `left (0) or right (1)`; the numbers if it names not all."""
+    named = {int(found[2]): found[1] for found in _NUMBERED.finditer(task)}
+    told = all(number in named for number in numbers)
+    return [named[number] if told else str(number) for number in numbers]
 
 
 def bind_keys(names: Sequence[str], actions: Sequence[Any]) -> list[KeyAction]:
@@ -183,13 +196,21 @@ def describe_turn(turn: Turn) -> dict[str, str]:
     if not isinstance(turn.observation, dict) and getattr(turn.observation, "ndim", 0) < 2:
         found["you see"] = turn.observation
     if turn.reward:
-        found["reward"] = round(turn.reward, 4)
+        found["reward"] = turn.reward
     return {str(name): _write(value) for name, value in found.items() if getattr(value, "ndim", 0) < 2}
 
 
 def _write(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=_plain).decode()
+    text = value if isinstance(value, str) else msgspec.json.encode(_round(value), enc_hook=_plain).decode()
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ..."
+
+
+def _round(value: Any) -> Any:
+    """Return numbers as a person reads them."""
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(plain, list | tuple):
+        return [_round(each) for each in plain]
+    return round(plain, 3) if isinstance(plain, float) else plain
 
 
 def _plain(value: Any) -> Any:

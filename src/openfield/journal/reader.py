@@ -122,11 +122,6 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome in SCORED if self.counts is None else self.counts
 
     @property
-    def unit(self) -> str:
-        """What is drawn independently, so that intervals are over it: the trial, or the person who played it."""
-        return self.person or self.trial.id
-
-    @property
     def cell(self) -> Cell:
         """What was planned."""
         return Cell(self.agent, self.trial, self.repeat)

@@ -266,7 +266,8 @@ def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Va
             measured = {name: value for metric in metrics for name, value in metric.take(cell).items()}
             for name, value in measured.items():
                 if value is not None:
-                    found.setdefault(name, {}).setdefault(cell.unit, []).append(float(value))
+                    unit = cell.person or cell.trial.id  # what is drawn independently
+                    found.setdefault(name, {}).setdefault(unit, []).append(float(value))
     return {name: _averages(trials) for name, trials in found.items()}
 
 

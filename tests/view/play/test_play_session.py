@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import openfield as of
 from openfield.cell import Cell
 from openfield.domain import Domain
+from openfield.domains.doom.play_page import describe_player
 from openfield.record import Step
 from openfield.view.play.open_trial import OpenTrial
 from openfield.view.play.play_session import PlaySession
@@ -68,3 +72,146 @@ def test_maze_is_played_with_keys(tmp_path: Path, play: Plays) -> None:
     assert [step.reply.action for step in steps if step.reply and step.reply.action] == [names[act] for act in acts]
     assert [round(episode.belief.highest, 2) for episode in cell.episodes if episode.belief] == [0.6, 0.7]
     assert compare(maze, trial, steps, person) == len(steps) - 1  # the last reply leads to no turn
+
+
+def test_doom_is_played_with_held_keys_at_twenty_pictures_a_second(tmp_path: Path, play: Plays) -> None:
+    doom = of.find_domain("doom")
+    trial = one_trial(doom, training=0, episodes=1, before=0, limit=40)
+    with open_study(tmp_path / "run.sqlite", doom, [trial]) as server:
+        person = play(server.links[0])
+        page = person.open()
+        page.get_by_role("button", name="Begin").click()
+        page.keyboard.down("d")
+        page.locator(".card .belief").wait_for()
+        page.keyboard.up("d")
+        last = person.turns()[-1]
+        person.believe(1)
+        page.get_by_role("heading", name="Done").wait_for()
+    ((cell, steps),) = read_played(tmp_path / "run.sqlite")
+    ticks = [told for told in person.shown if told["show"] == "tick"]
+    assert (cell.outcome, len(ticks)) == ("done", last["turn"])
+    held = [step.reply.action for step in steps if step.reply][: last["turn"]]
+    assert set(held) <= {"nothing", "right"}
+    assert "right" in held
+    assert [told["values"] for told in ticks] == [
+        describe_player(step.turn) for step in steps[1 : len(ticks) + 1] if step.turn
+    ]
+    assert compare(doom, trial, steps, person) == 2  # the first and the last; between them the clock runs
+    page_of_doom = doom.play_page(trial)  # type: ignore[attr-defined]
+    assert page_of_doom.milliseconds <= 50  # what the clock aims at; bench/ measures what a machine reaches
+
+
+def test_birds_are_shot_with_a_sling_and_clicked_at(tmp_path: Path, play: Plays) -> None:
+    birds = of.find_domain("birds")
+    trial = one_trial(birds, before=0, after=1, family=1, scenario="single")
+    with open_study(tmp_path / "run.sqlite", birds, [trial]) as server:
+        person = play(server.links[0])
+        page = person.open()
+        page.get_by_role("button", name="Go on").click()
+        page.locator(".pad .primary:visible").wait_for()
+        box = page.locator("canvas.overlay").bounding_box()
+        assert box is not None
+        x, y = box["x"] + 200, box["y"] + 200
+        shots = 0
+        while not page.locator(".card .belief").is_visible():
+            page.mouse.move(x, y)
+            page.mouse.down()
+            page.mouse.move(x - 150, y + 50, steps=2)
+            page.mouse.up()
+            shots += 1
+            page.get_by_role("button", name="Skip").click()
+            page.locator(".card .belief, .pad .primary:visible").first.wait_for()
+        person.believe(3)
+        page.get_by_role("heading", name="Done").wait_for()
+    ((cell, steps),) = read_played(tmp_path / "run.sqlite")
+    launches = [step.reply.action for step in steps if step.reply and isinstance(step.reply.action, dict)]
+    assert cell.outcome == "done"
+    assert launches == [{"do": "launch", "dx": 0.9487, "dy": 0.3162, "tap": 0.0}] * shots
+    assert compare(birds, trial, steps, person) == len(person.turns())
+
+
+def test_a_click_in_flight_uses_the_power_of_the_bird_from_there_on(tmp_path: Path) -> None:
+    birds = of.find_domain("birds")
+    trial = one_trial(birds, before=0, after=1, family=1, scenario="single")
+    opened = OpenTrial(birds, Cell("human", trial), None)
+    while opened.turn.ask is not of.Ask.ACT:
+        opened.answer(of.Reply(True))
+    opened.show()
+    page: Any = opened.page
+    seen = list(islice(page.preview({"dx": 0.9, "dy": 0.4}), 12))
+    opened.act(page.join({"dx": 0.9, "dy": 0.4}, {"tap": 8}))
+    for_good = list(islice(page.pictures(), 8))
+    assert all(np.array_equal(one, other) for one, other in zip(seen, for_good, strict=False))
+    opened.finish("cancelled")
+
+
+def test_commai_is_a_conversation(tmp_path: Path, play: Plays) -> None:
+    commai = of.find_domain("commai")
+    trial = one_trial(commai, tasks="mini1", max_steps=400)
+    with open_study(tmp_path / "run.sqlite", commai, [trial]) as server:
+        person = play(server.links[0])
+        page = person.open()
+        answer = "false."
+        while not page.locator(".card .belief").is_visible():
+            page.locator(".line:enabled").fill(answer)
+            page.locator(".say .primary:enabled").click()
+            page.locator(".line:enabled, .card .belief").first.wait_for()
+        person.believe(5)
+        page.get_by_role("heading", name="Done").wait_for()
+    ((cell, steps),) = read_played(tmp_path / "run.sqlite")
+    told = [step for turn in person.turns() for step in turn["steps"]]
+    heard = [chr(step.turn.observation) for step in steps if step.turn is not None]
+    said = [chr(step.reply.action) for step in steps if step.reply and isinstance(step.reply.action, int)]
+    assert cell.outcome in ("done", "truncated")
+    assert [each[1] for each in told] == heard
+    assert [each[0] for each in told][1:] == said
+    rewards = [step.turn.reward for step in steps if step.turn is not None]
+    assert [each[2] for each in told] == rewards
+    assert "false." in "".join(said)
+
+
+def test_ond_is_labelled_picture_by_picture(tmp_path: Path, play: Plays) -> None:
+    ond = of.find_domain("ond")
+    trial = one_trial(ond, before=1, after=1, round_size=4, training=60)
+    with open_study(tmp_path / "run.sqlite", ond, [trial]) as server:
+        person = play(server.links[0])
+        page = person.open()
+        page.get_by_role("button", name="Go on").click()
+        for batch in (0, 1):
+            page.get_by_text(f"Batch {batch + 1}, picture 1 of 4").wait_for()
+            for digit in "1203":
+                page.keyboard.press(digit)
+            person.believe(20)
+            page.locator(".strip button").first.click()
+            page.get_by_role("button", name="Ask for the true class").click()
+            page.locator(".strip b").wait_for()
+            page.get_by_role("button", name="Next batch").click()
+            page.locator(".card button").click()
+        page.get_by_role("heading", name="Done").wait_for()
+    ((cell, steps),) = read_played(tmp_path / "run.sqlite")
+    scores = [
+        step.reply for step in steps if step.reply and isinstance(step.reply.action, dict) and "p" in step.reply.action
+    ]
+    assert cell.outcome == "done"
+    assert [[row.index(1) for row in reply.action["p"]] for reply in scores] == [[1, 2, 0, 3]] * 2
+    assert [reply.belief.highest for reply in scores if reply.belief] == [0.7, 0.7]
+    assert compare(ond, trial, steps, person) == len(steps) - 1
+
+
+def test_gymnasium_is_played_with_keys_from_the_names_of_actions(tmp_path: Path, play: Plays) -> None:
+    lake = of.find_domain("gym:FrozenLake-v1")
+    trial = one_trial(lake, training=0, before=1, after=0, max_steps=3)
+    with open_study(tmp_path / "run.sqlite", lake, [trial]) as server:
+        person = play(server.links[0])
+        page = person.open()
+        turn = 0
+        for key in ("ArrowLeft", "ArrowUp", "ArrowRight"):
+            if person.reach(turn)["last"] is None:
+                page.keyboard.press(key)
+                turn += 1
+        person.reach(turn)
+        person.believe(1)
+        page.get_by_role("heading", name="Done").wait_for()
+    ((_, steps),) = read_played(tmp_path / "run.sqlite")
+    assert [step.reply.action for step in steps if step.reply][:turn] == [0, 3, 2][:turn]
+    assert compare(lake, trial, steps, person) == len(steps) - 1

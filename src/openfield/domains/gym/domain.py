@@ -29,6 +29,7 @@ from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest, with_changes
 
 if TYPE_CHECKING:
+    from openfield.agents.play_page import PlayPage
     from openfield.options import CommandOptions
 
 MAX_EPISODE_STEPS = 10_000
@@ -160,6 +161,17 @@ class GymDomain(Domain[GymSettings]):
             raise InvalidInput(f"{self._text} draws no pictures: its metadata names no render mode '{PICTURES}'.")
         world = GymWorld(self, trial, drawing=True)
         return Film(world, lambda: [world.look("picture")], 1000 / fps, lambda before: world.skip(len(before)))
+
+    def play_page(self, trial: Trial) -> PlayPage:
+        """Let a person play with keys for what the environment calls its actions."""
+        from openfield.domains.gym.play_page import make_gym_page
+
+        settings = self.settings_of(trial)
+        env = self.make_env(settings)
+        try:
+            return make_gym_page(env, self.spec(trial), self.probe(settings).fps)
+        finally:
+            env.close()
 
     def settings_in(self, trial: Trial, phase: Phase) -> GymSettings:
         """Return the settings of a phase. They are kept, as every short episode asks for them."""

@@ -83,6 +83,8 @@ class PeopleStudy:
         dealt = ((number, secret, deal_trials(trials, number, people.trials)) for number, secret in enumerate(secrets))
         self.persons = [Person(number, secret, agent, own) for number, secret, own in dealt]
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="play")
+        self.closing = False
+        """Whether no visit may begin any more."""
         self.on_done: Callable[[], None] = lambda: None
         """Called when the last person is done."""
         check_moment(domain, trials)

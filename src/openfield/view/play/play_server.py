@@ -48,7 +48,7 @@ class PlayServer:
         names = {host, socket.gethostname(), socket.getfqdn()}
         config = configure(make_play_app(study, names))
         config.ws_max_size, config.ws_max_queue = MAX_MESSAGE, 8
-        self._server = uvicorn.Server(config)
+        self._server = _StudyServer(config, study)
         study.on_done = self.stop
 
     @property
@@ -61,10 +61,7 @@ class PlayServer:
 
         async def serve() -> None:
             asyncio.get_running_loop().call_soon(ready)
-            try:
-                await self._server.serve(sockets=[self._listener])
-            finally:
-                await _end_visits(self._study.persons)
+            await self._server.serve(sockets=[self._listener])
 
         try:
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:
@@ -76,6 +73,20 @@ class PlayServer:
     def stop(self) -> None:
         """End the server soon; any thread may say so."""
         self._server.should_exit = True
+
+
+class _StudyServer(uvicorn.Server):
+    """Ends the visits before the connections: so each can finish what it does, and say goodbye."""
+
+    def __init__(self, config: uvicorn.Config, study: PeopleStudy) -> None:
+        super().__init__(config)
+        self._study = study
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End all visits, and then the server."""
+        self._study.closing = True
+        await _end_visits(self._study.persons)
+        await super().shutdown(sockets)
 
 
 def make_play_app(study: PeopleStudy, names: set[str]) -> Starlette:
@@ -117,14 +128,17 @@ async def meet(study: PeopleStudy, websocket: WebSocket) -> None:
     channel = BrowserChannel(websocket)
     async with person.arriving:
         await _end_visits([person])
+        if study.closing:
+            await channel.close()
+            return
         person.visit = asyncio.ensure_future(PersonVisit(study, person, channel).attend())
     visit = person.visit
     try:
         await asyncio.wait([visit])
-        if visit.cancelled():
+        if visit.cancelled() and not study.closing:
             with suppress(Gone):
                 await channel.show("elsewhere")
-        else:
+        elif not visit.cancelled():
             visit.exception()  # it is recorded, and the person was told
     finally:
         await channel.close()

@@ -5,7 +5,7 @@ export class Stage {
   constructor() {
     this.canvas = h("canvas", { class: "picture", width: 4, height: 3 });
     this.overlay = h("canvas", { class: "overlay", width: 4, height: 3, "aria-hidden": "true" });
-    this.card = h("div", { class: "card", hidden: true });
+    this.card = h("div", { class: "card", hidden: true, tabindex: "-1" });
     this.frame = h("div", { class: "frame", hidden: true }, this.canvas, this.overlay);
     this.element = h("div", { class: "stage" }, this.frame, this.card);
     this.pictures = 0;
@@ -32,6 +32,8 @@ export class Stage {
     this.card.replaceChildren(...content.filter(Boolean));
     this.card.hidden = content.length === 0;
     this.element.classList.toggle("covered", !this.card.hidden);
-    this.card.querySelector("button, input")?.focus({ preventScroll: true });
+    // A scale is not focused by itself: a key that is still held from playing would move it.
+    const target = this.card.querySelector("input") ? this.card : this.card.querySelector("button");
+    target?.focus({ preventScroll: true });
   }
 }
