@@ -6,7 +6,7 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
