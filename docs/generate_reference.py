@@ -24,7 +24,7 @@ THEMES = {
     "Errors": (
         "OpenfieldError UnknownName InvalidInput MissingExtra JournalError NotARun DamagedRun RunBusy DiskFull "
         "AgentFault AgentCrashed AgentTimeout AgentProtocol AgentGone WorldFault ReplayMismatch AgentDiffers "
-        "NothingScored Incomplete Cancelled"
+        "NothingScored Incomplete Cancelled AgentAway"
     ),
 }
 """The public names of `openfield` in the order they are read in. A test holds that none is missing."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from openfield.domains.gym.domain import from_gymnasium
     from openfield.episodic import EpisodicWorld, Play
     from openfield.errors import (
+        AgentAway,
         AgentCrashed,
         AgentDiffers,
         AgentFault,
@@ -100,6 +101,7 @@ __all__ += [
 ]
 __all__ += ["DamagedRun", "DiskFull", "JournalError", "NotARun", "RunBusy"]
 __all__ += [
+    "AgentAway",
     "AgentCrashed",
     "AgentDiffers",
     "AgentFault",

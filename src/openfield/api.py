@@ -15,7 +15,7 @@ from openfield.errors import InvalidInput
 from openfield.record import RecordKind
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
-from openfield.runner.cluster import PROCESSES, Cluster, choose_workers
+from openfield.runner.cluster import PROCESSES, Players, choose_workers
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.provenance import Remarks
@@ -54,7 +54,7 @@ def run(
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `executor`, `resources`, `keep`, `note`, `tags`, `record` and `save_seconds`, see `RunOptions`.
+        options: Further ones, such as `concurrency`, `executor`, `keep` and `note`, see `RunOptions`.
     """
     refuse_unguarded()
     plan = _with_options(make_plan(agents, trials, repeats), options)
@@ -77,8 +77,7 @@ def resume(
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        options: `executor`, `resources`, `keep`, `note`, `tags`, `record`, `save_seconds` and `trust`, see
-            `RunOptions`.
+        options: Further ones, such as `concurrency`, `executor`, `keep` and `trust`, see `RunOptions`.
     """
     keep = options.get("keep", False)
     plan = _with_options(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
@@ -87,18 +86,20 @@ def resume(
 
 
 def _with_options(plan: Plan, options: RunOptions) -> Plan:
-    """Return a plan with how often agents are saved, what is kept of large arrays, and what agents need of machines."""
-    seconds = options.get("save_seconds", plan.save_seconds)
+    """Return a plan with how often agents are saved, what is kept of large arrays, and what is used."""
+    seconds, tokens = options.get("save_seconds", plan.save_seconds), options.get("run_token_limit")
     if not seconds >= 0:
         raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
+    if tokens is not None and tokens < 1:
+        raise InvalidInput(f"run_token_limit must be a whole number of at least 1, not {tokens!r}.")
     if (record := options.get("record")) not in (None, *get_args(RecordKind)):
         raise InvalidInput(f"record is 'digests' or 'full', not {record!r}.")
     resources = assign_resources(plan.agents, plan.resources, options.get("resources", {}))
-    return replace(plan, save_seconds=seconds, record=record, resources=resources)
+    return replace(plan, save_seconds=seconds, tokens=tokens, record=record, resources=resources)
 
 
-def _players(workers: int, options: RunOptions) -> int | Cluster:
-    return choose_workers(workers, options.get("executor", PROCESSES))
+def _players(workers: int, options: RunOptions) -> Players:
+    return choose_workers(workers, options.get("executor", PROCESSES), options.get("concurrency"))
 
 
 def _remarks(options: RunOptions) -> Remarks:

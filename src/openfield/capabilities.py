@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from openfield.core import AgentFactory, Belief, PhaseName, Reply, World
+from openfield.core import AgentFactory, Belief, PhaseName, Reply, Spec, World
 from openfield.domain import Domain, check_version
 from openfield.errors import InvalidInput
 from openfield.parameters import strip_parameters
@@ -20,6 +20,7 @@ from openfield.trial import Trial
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
+    from openfield.agents.turn_writer import TurnWriter
     from openfield.journal.reader import CellRecord, Episode
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -62,6 +63,7 @@ __all__ = [
     "PreparesTrials",
     "RemarksTrials",
     "ShowsProgress",
+    "WritesTurns",
     "is_oracle",
     "list_oracles",
     "make_film",
@@ -186,6 +188,15 @@ class HasPlayPage(Protocol):
 
     def play_page(self, trial: Trial) -> PlayPage:
         """Return how a person plays this trial."""
+        ...
+
+
+@runtime_checkable
+class WritesTurns(Protocol):
+    """Says its turns in words, and reads actions from JSON, better than is possible for any `Spec`."""
+
+    def turn_writer(self, spec: Spec) -> TurnWriter:
+        """Return a fresh writer for a trial."""
         ...
 
 

@@ -22,6 +22,7 @@ Used everywhere; the command line turns each into one line and the exit status d
     ├── NothingScored                1   every cell of a run failed
     ├── Incomplete                   1   something was made, but a part of it is missing
     └── Cancelled                  130   the user asked to stop
+        └── AgentAway               75   what the agent needs does not answer; the run resumes when it does
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import errno
 import resource
 import signal
 from collections.abc import Iterable
+from typing import Any
 
 NO_HANDLES = (errno.EMFILE, errno.ENFILE)
 """Errors of the system when too many files are open."""
@@ -98,6 +100,8 @@ class AgentFault(OpenfieldError):
     """The agent did something wrong; `outcome` is what its cell ends in."""
 
     outcome = "agent_error"
+    reply_note: Any = None
+    """What the agent wants on record although it gave no reply, such as the tokens of an answer that was none."""
 
 
 class AgentCrashed(AgentFault):
@@ -150,6 +154,15 @@ class Cancelled(OpenfieldError):
     """The user asked to stop; the run can be resumed."""
 
     exit_status = 130
+
+
+class AgentAway(Cancelled):
+    """What an agent needs does not answer, such as the endpoint of a language model; its cell can be resumed.
+
+    Like `Cancelled`, only an agent whose class has `may_leave = True` may raise it.
+    """
+
+    exit_status = 75
 
 
 def blame_agent(complaint: str, error: BaseException) -> AgentCrashed:

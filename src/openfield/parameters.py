@@ -27,6 +27,8 @@ COMMANDS = ("process:", "wire:")
 """What the source of a program begins with. Programs take the words of their command instead of parameters."""
 MODELS = ("onnx:", "sb3:")
 """What the source of a trained model begins with. Its file stands last: `onnx:net.onnx`, `sb3:PPO:net.zip`."""
+LLM = "llm:"
+"""What the source of a language model begins with. Its name at the endpoint follows: `llm:MODEL`."""
 WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _PLACE = re.compile(r".*?\.py:[\w.]+(?=\()|[^()]*(?=\()")
 _BARE = re.compile(r"[^,=()\[\]{}\"']+")

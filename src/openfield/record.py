@@ -85,6 +85,21 @@ class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
     """Whether the belief is a detection by a rule of the domain's own; None where the common rule holds."""
 
 
+class EpisodeInProgress:
+    """The episode in progress: which one it is, where it began, and what the agent believes in it."""
+
+    __slots__ = ("belief", "first", "novel", "number")
+
+    def __init__(self, number: int = 0, first: int = 0, novel: bool = False) -> None:
+        self.number = number
+        self.first = first
+        """How many turns had been taken when it began."""
+        self.novel = novel
+        """Whether it began in a changed world."""
+        self.belief: Belief | None = None
+        """The last belief the agent reported."""
+
+
 class AgentState(msgspec.Struct, frozen=True, tag="state"):
     """The bytes an agent's `save` gave after so many recorded steps."""
 
@@ -170,6 +185,12 @@ def check_note(note: object) -> None:
     if len(data) > MAX_REPLY_NOTE:
         raise ValueError(f"it has {len(data) >> 20} MB; {MAX_REPLY_NOTE >> 20} MB are allowed")
     msgspec.msgpack.decode(data)
+
+
+def count_tokens(note: Any) -> int:
+    """Return the tokens that a note says were sent and written; an agent may note anything else."""
+    told = (note.get(name) for name in ("tokens_in", "tokens_out")) if isinstance(note, dict) else ()
+    return sum(count for count in told if type(count) is int and count > 0)
 
 
 def observation_key(observation: Any) -> Any:

@@ -26,7 +26,7 @@ from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.lazy import import_extra
-from openfield.parameters import MODELS, split_source, strip_parameters
+from openfield.parameters import LLM, MODELS, split_source, strip_parameters
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -39,6 +39,8 @@ FAMILIES = {"gym": "openfield.domains.gym.domain:open_domain"}
 """Families of domains: `gym:CartPole-v1` is the domain that this function makes of the text after the prefix."""
 MODEL_AGENTS = {"onnx": "openfield.agents.onnx:onnx_agent", "sb3": "openfield.agents.sb3:sb3_agent"}
 """Where agents are made from the files of trained models, by what their sources begin with."""
+LANGUAGE_MODEL = "openfield.agents.llm:llm_agent"
+"""Where `llm:MODEL` is made."""
 CONTROL = "control:"
 """What the source of a control begins with in plans and run files."""
 CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator")
@@ -187,6 +189,9 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     plain, parameters = split_source(source)
     if plain.startswith(MODELS):
         return _find_model(plain, parameters)
+    if plain.startswith(LLM):
+        talk: Callable[..., AgentFactory] = load(LANGUAGE_MODEL)
+        return talk(plain.removeprefix(LLM), domain, **parameters)
     if plain in domain.agents:
         built_in = domain.agents[plain]
         return _as_factory(load(built_in) if isinstance(built_in, str) else built_in, parameters)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,9 +33,11 @@ from openfield.record import (
     REPLY_ENCODER,
     UNWRITABLE,
     EpisodeEnd,
+    EpisodeInProgress,
     RawStep,
     check_belief,
     check_note,
+    count_tokens,
     is_same_reply,
     is_same_turn,
 )
@@ -63,12 +66,17 @@ Heartbeat = MutableSequence[int] | memoryview
 def drive(rollout: Rollout, agent: Agent) -> str:
     """Let an agent in this process reply until the trial is over, and return the outcome.
 
-    A human player, whose class has `may_leave = True`, may raise `Cancelled`; from others it is an error like any.
+    A human player, or one who needs an endpoint, whose class has `may_leave = True`, may raise `Cancelled`; from others
+    it is an error like any.
     """
-    passed = (AgentFault, Cancelled) if getattr(agent, "may_leave", False) else AgentFault
+    passed = (Cancelled,) if getattr(agent, "may_leave", False) else ()
     while not rollout.over:
         try:
             reply = agent(rollout.turn)
+        except AgentFault as fault:
+            if fault.reply_note is not None:
+                rollout.keep_note(fault.reply_note)
+            raise
         except passed:
             raise
         except BaseException as error:
@@ -117,11 +125,12 @@ class Rollout:
         self._heartbeat = heartbeat
         self._past: Iterator[RawStep] = iter(())
         self._repeated: RawStep | None = None  # the recorded step that the agent must repeat next
-        self._episode = _Episode()
+        self._episode = EpisodeInProgress()
         self._hesitations = self._hesitated_at = 0  # how many in a row, and before which turn the last of them was
         self._stopping = self._late = self._failed = False
         self._limit = ""  # the limit that ended the trial: a note tells it from an agent that was free to leave
         self._pause_at = limits.episode_turns or NEVER
+        self._tokens_left = limits.tokens or NEVER
         self._started = self._shown = self._saved = time.monotonic_ns()
         self._begin()
         self._clocked = self._timed or recorder is not None or heartbeat is not None or limits != UNLIMITED
@@ -223,7 +232,19 @@ class Rollout:
 
     def excuse(self, nanoseconds: int) -> None:
         """Leave the time in which the agent was not connected out of what its next reply took."""
-        self._shown = min(self._shown + nanoseconds, time.monotonic_ns())
+        now = time.monotonic_ns()
+        self._shown = min(self._shown + nanoseconds, now)
+        if self._heartbeat is not None and self._heartbeat[0]:
+            self._heartbeat[0] = self._shown + self._deadline
+
+    def keep_note(self, note: Any) -> None:
+        """Record the note of an agent that failed to reply."""
+        with suppress(*UNWRITABLE, msgspec.DecodeError):
+            check_note(note)
+            if self._recorder is not None:
+                took = (time.monotonic_ns() - self._shown) & MICROSECONDS
+                self._recorder.write(Reply(note=note), took, None, None)
+                self.turns += 1
 
     def commit(self) -> Receipt[None] | None:
         """Hand over all turns so far to be made durable, and return a receipt that tells when they are."""
@@ -317,6 +338,8 @@ class Rollout:
         except Exception as error:
             raise self._blame(error, reply, took) from error
         self.turns += 1
+        if reply.note is not None:
+            self._count_tokens(reply.note)
         if again:
             self._count_hesitation()
         elif turn.last is not None or truth.episode_over:
@@ -326,6 +349,11 @@ class Rollout:
         """Return the turn as it was when it was shown: the agent may have changed its observation since."""
         recorded = None if self._recorder is None else self._recorder.last_turn()
         return turn if recorded is None else recorded
+
+    def _count_tokens(self, note: Any) -> None:
+        self._tokens_left -= count_tokens(note)
+        if self._tokens_left <= 0:
+            self._pause_at = 0
 
     def _count_hesitation(self) -> None:
         in_a_row = self._hesitated_at == self.turns - 1
@@ -344,9 +372,11 @@ class Rollout:
         """
         episode, fault = self._episode, None
         novel = episode.novel if truth.episode_over and turn.last is None else truth.novel
-        self._episode = _Episode(episode.number + 1, self.turns, truth.novel)
+        self._episode = EpisodeInProgress(episode.number + 1, self.turns, truth.novel)
         self._pause_at = self.turns + (self._limits.episode_turns or NEVER)
-        if self._stopping or self._late:  # asked after the assignment, which a signal may have interrupted
+        if (
+            self._stopping or self._late or self._tokens_left <= 0
+        ):  # asked after the assignment, which a signal may have interrupted
             self._pause_at = 0
         if self._recorder is None:
             return
@@ -390,7 +420,7 @@ class Rollout:
         if self._stopping:
             raise Cancelled("Stopped on request.")
         if self.turn.last is None and not self._truth.episode_over:
-            limit = "trial_seconds" if self._late else "episode_turns"
+            limit = "tokens" if self._tokens_left <= 0 else "trial_seconds" if self._late else "episode_turns"
             self._limit = f"{CUT_OFF} {limit} is {getattr(self._limits, limit)}."
             self.truncate()
 
@@ -454,21 +484,6 @@ class Rollout:
             if self.turns >= self._pause_at:
                 self._pause()
         self._start_clock()
-
-
-class _Episode:
-    """The episode in progress: which one it is, where it began, and what the agent believes in it."""
-
-    __slots__ = ("belief", "first", "novel", "number")
-
-    def __init__(self, number: int = 0, first: int = 0, novel: bool = False) -> None:
-        self.number = number
-        self.first = first
-        """How many turns had been taken when it began."""
-        self.novel = novel
-        """Whether it began in a changed world."""
-        self.belief: Belief | None = None
-        """The last belief the agent reported."""
 
 
 def nanoseconds(seconds: float | None, start: int = 0) -> int:

@@ -44,6 +44,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For one episode; reaching it ends the trial as `truncated`."""
     trial_seconds: Seconds | None = None
     """For the whole trial, time of the world included; passing it ends the trial as `truncated`."""
+    tokens: Annotated[int, msgspec.Meta(gt=0)] | msgspec.UnsetType = msgspec.UNSET
+    """Tokens of a language model, by the notes of its replies; reaching it ends the trial as `truncated`."""
 
     def __post_init__(self) -> None:
         """Turn whole seconds into the numbers they are read back as: a trial keeps its id."""

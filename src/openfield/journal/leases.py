@@ -1,21 +1,24 @@
 """Lease cells to one process at a time.
 
 A lease names its holder: machine, process, when the process began, and journal. The lease of a dead process on this
-machine ends at once, that of a process on another machine when it was not renewed in time.
+machine ends at once, that of a process on another machine when it was not renewed in time. Servers keep each other off
+a whole file with a lock that lies beside it (`holding`).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
-from openfield.errors import RunBusy
+from openfield.errors import JournalError, RunBusy
 
 LEASE_SECONDS = 60.0
 """How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
@@ -118,3 +121,41 @@ def _birth(process: int) -> str:
         except PermissionError:
             pass
         return UNKNOWN_BIRTH
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[Callable[[], None]]:
+    """Keep every other server off a run file: two would not know of each other's sessions.
+
+    Yields a function to call when serving has begun. Without that call a file that was made here is removed again.
+
+    Raises:
+        RunBusy: Another server has it.
+    """
+    path = path.resolve()  # however it is called
+    lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
+    with _take_lock(path, lock):
+        made_for_nothing = [] if path.exists() else [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
+        try:
+            yield made_for_nothing.clear
+        finally:
+            for left in (*made_for_nothing, lock):
+                left.unlink(missing_ok=True)
+
+
+def _take_lock(path: Path, lock: Path) -> BinaryIO:
+    """Return the lock file of a run file, locked. The process that has it removes it in the end."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            file = lock.open("ab")
+            with suppress(FileNotFoundError):  # the process that had it removed it meanwhile
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                    return file
+            file.close()
+    except BlockingIOError:
+        file.close()
+        raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.") from None
+    except OSError as error:
+        raise JournalError(f"{path} cannot be written: {error.strerror}.") from None

@@ -171,8 +171,8 @@ def _find_false_outcome(attempt: Attempt, ended: str | None) -> Iterator[str]:
 
 def _find_false_note(attempt: Attempt, ended: str | None, limited: bool) -> Iterator[str]:
     """Yield what is wrong with the note of a truncated attempt, which says whether a limit on the agent ended it."""
-    possible = ("trial_seconds",) if ended is None else ("trial_seconds", "episode_turns")
-    limits = [name for name in possible if getattr(attempt.trial.limits, name) is not None]
+    possible = ("trial_seconds",) if ended is None else ("trial_seconds", "episode_turns", "tokens")
+    limits = [name for name in possible if getattr(attempt.trial.limits, name)]
     if attempt.note and not attempt.note.startswith(tuple(f"{CUT_OFF} {name} is " for name in limits)):
         yield f"{attempt.place}: no limit can have led to its note: {_shorten(attempt.note)}"
     elif limited and attempt.noted and not attempt.note:
@@ -188,7 +188,8 @@ def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> tuple[list[EpisodeE
     if first is None or first.turn is None:
         return [], "unfinished", False
     world, collector = RecordedWorld(first, first.turn), EpisodeCollector(attempt.cell, attempt.number)
-    limits = msgspec.structs.replace(UNLIMITED, episode_turns=attempt.trial.limits.episode_turns)
+    own = attempt.trial.limits
+    limits = msgspec.structs.replace(UNLIMITED, episode_turns=own.episode_turns, tokens=own.tokens)
     rollout = Rollout(world, limits, collector)
     for step in steps:
         world.play(rollout, last)

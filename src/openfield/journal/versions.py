@@ -26,10 +26,11 @@ import msgspec
 
 from openfield import __version__
 from openfield.domain import Domain
-from openfield.parameters import MODELS, named_files, split_source
+from openfield.parameters import LLM, MODELS, named_files, split_source
 from openfield.record import UNWRITABLE, action_key
 from openfield.registry import (
     FIND_CONTROL,
+    LANGUAGE_MODEL,
     MODEL_AGENTS,
     AgentSource,
     find_entry_points,
@@ -231,6 +232,9 @@ def _identify_place(source: str) -> Code | None:
     place, _, attribute = source.partition(":")
     if source.startswith(MODELS):
         return _identify_model(place, attribute)
+    if source.startswith(LLM):  # how turns are put in words is part of what plays
+        code = _identify_place(LANGUAGE_MODEL)
+        return None if code is None else code.named(source)
     code = Code().named(attribute)
     if place.endswith(".py"):
         path = next((each for each in (Path(place), Path(Path(place).name)) if each.is_file()), None)

@@ -1,21 +1,28 @@
-"""Call an agent's other methods in time: it is made, loads, saves and closes under a deadline too."""
+"""Call an agent in time: it is made, loads, saves and closes under a deadline too, and coroutines are waited for."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TypeVar
+from concurrent.futures import TimeoutError as FutureTimeout
+from functools import cache, partial
+from typing import Any, TypeVar
 
 from openfield.core import Agent, Remembers, Reply, Saves, Turn
-from openfield.errors import AgentFault, AgentProtocol, blame_agent, shorten
+from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, blame_agent, shorten
 from openfield.rollout import Heartbeat, nanoseconds
 
 MIN_SECONDS, FACTOR = 10.0, 10.0
 """What is not a reply may take ten times as long as one, and ten seconds at least: models are loaded there."""
 MAX_STATE = 512 << 20
 """Bytes of a saved state; SQLite takes less than twice as much in one piece."""
+METHODS = ("save", "load", "remember", "close")
+MARKS = ("stateless", "may_leave", "on_wait", "attend")
+"""What else an agent may have that the runner asks for."""
 T = TypeVar("T")
 
 
@@ -65,3 +72,59 @@ class Deadline:
                 self(close, "An agent's close() raised")
             except AgentFault as fault:
                 warnings.warn(str(fault), RuntimeWarning, stacklevel=2)
+
+
+class AsyncAgent:
+    """An agent that is called like any other, while its coroutines run in the event loop."""
+
+    def __init__(self, agent: Any, seconds: float | None) -> None:
+        self._agent, self._seconds = agent, seconds
+        for name in METHODS:
+            if hasattr(agent, name):
+                setattr(self, name, _as_function(getattr(agent, name)))
+        for name in MARKS:
+            if hasattr(agent, name):
+                setattr(self, name, getattr(agent, name))
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Answer a turn."""
+        reply: Reply = _run(self._agent(turn), self._seconds)
+        return reply
+
+
+def adapt_async(agent: Agent, seconds: float | None) -> Agent:
+    """Return an agent whose coroutines run in the event loop of this process; any other is returned as it is.
+
+    Args:
+        agent: What a factory made.
+        seconds: How long a reply may take.
+    """
+    call = agent if inspect.isroutine(agent) else getattr(type(agent), "__call__", None)  # noqa: B004
+    return AsyncAgent(agent, seconds) if inspect.iscoroutinefunction(call) else agent
+
+
+def _as_function(method: Callable[..., Any]) -> Callable[..., Any]:
+    if not inspect.iscoroutinefunction(method):
+        return method
+    return lambda *values: _run(method(*values), None)
+
+
+def _run(coroutine: Any, seconds: float | None) -> Any:
+    """Return what a coroutine returns. It is cancelled if it takes too long, or if the call is interrupted."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, _find_loop())
+    try:
+        return future.result(seconds)
+    except FutureTimeout:
+        if future.done():  # the agent itself raised it
+            raise
+        raise AgentTimeout(f"No answer within {seconds:g} s.") from None
+    finally:
+        future.cancel()
+
+
+@cache
+def _find_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of this process, which runs in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="openfield agents", daemon=True).start()
+    return loop

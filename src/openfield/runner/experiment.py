@@ -19,7 +19,7 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
 from openfield.parameters import with_parameters
 from openfield.registry import check_extra, find_domain, split_family
-from openfield.runner.cluster import PROCESSES, Cluster, choose_workers
+from openfield.runner.cluster import PROCESSES, Players, choose_workers
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.plan import name_agent
 from openfield.runner.sealing import read_trials, seal
@@ -79,6 +79,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     workers: Annotated[int, msgspec.Meta(ge=0)] = 2
     executor: str = PROCESSES
     """`processes`, `ray`, or `ray=HOST:PORT`."""
+    concurrency: Positive | None = None
+    """How many cells are played at the same time in this process, for agents that wait."""
     isolate: bool | Isolation = False
     """Whether agents play in isolated processes, or what they may see and use there."""
     output: str | None = None
@@ -98,9 +100,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         }
 
     @property
-    def players(self) -> int | Cluster:
-        """What plays the cells: so many processes, or a cluster."""
-        return choose_workers(self.workers, self.executor)
+    def players(self) -> Players:
+        """What plays the cells: so many processes, this one, or a cluster."""
+        return choose_workers(self.workers, self.executor, self.concurrency)
 
     @property
     def resources(self) -> dict[str, dict[str, float]]:

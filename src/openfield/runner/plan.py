@@ -66,6 +66,8 @@ class Plan:
     """Seconds after which no further cell is started; None plays all."""
     resources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What agents need of a machine of a cluster, by name: `num_cpus` (1), `num_gpus` (0) and others."""
+    tokens: int | None = None
+    """Tokens of language models after which the run stops; None is no limit."""
 
     @property
     def sources(self) -> dict[str, str | None]:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from openfield.cell import Cell
 from openfield.core import Agent, AgentFactory, Remembers, Saves
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import (
+    AgentAway,
     AgentDiffers,
     AgentFault,
     AgentTimeout,
@@ -36,12 +38,15 @@ from openfield.journal.rules import own_rule
 from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import NEVER, SAVE_SECONDS, Heartbeat, Rollout, drive
-from openfield.runner.deadline import Deadline
+from openfield.runner.deadline import Deadline, adapt_async
 from openfield.runner.isolation.agent import isolate_agent
 from openfield.runner.isolation.sandbox import Sandbox
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.processes import Guard
 from openfield.trial import with_places
+
+AWAY = "The agent is away:"
+"""How the note of an attempt begins that can be resumed when what its agent needs answers again."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -154,6 +159,8 @@ class Player:
         )
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
         rollout.save_seconds = job.save_seconds
+        if hasattr(agent, "on_wait"):
+            agent.on_wait = partial(_excuse, rollout)
         if is_oracle(job.agent, domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         try:
@@ -283,6 +290,13 @@ def _returning() -> Iterator[None]:
             os.chdir(here)
 
 
+def _excuse(rollout: Rollout, nanoseconds: int) -> None:
+    """Leave out of a reply's time what an agent waited for an endpoint; stop waiting if the rollout is to stop."""
+    rollout.excuse(nanoseconds)
+    if rollout.stopping:
+        raise Cancelled("Stopped while it waited.")
+
+
 def open_rollout(
     domain: Domain[Any],
     cell: Cell,
@@ -314,7 +328,8 @@ def make_agent(job: Job, factory: AgentFactory, domain: Domain[Any], ask: Deadli
         cell, attempt = job.start
         with Run(job.run) as run:
             seed = cell.seed if run.state(cell.id, attempt) is None else seed  # without a state it plays that again
-    return ask(lambda: factory(spec, seed), "The agent could not be made:")
+    agent = ask(lambda: factory(spec, seed), "The agent could not be made:")
+    return adapt_async(agent, spec.reply_seconds)
 
 
 def explain(error: Exception) -> tuple[str, str]:
@@ -326,6 +341,8 @@ def explain(error: Exception) -> tuple[str, str]:
             return "superseded", str(error)
         case ReplayMismatch():
             return "cancelled", str(error)
+        case AgentAway():
+            return "cancelled", f"{AWAY} {error}"
         case Cancelled():
             return "cancelled", ""
         case WorldFault():

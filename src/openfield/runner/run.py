@@ -15,7 +15,7 @@ from openfield.journal.trust import admit_code, list_code, sign_code, trusted_do
 from openfield.journal.writer import Journal
 from openfield.record import RECORD_FACT, RecordKind
 from openfield.registry import list_trial_code
-from openfield.runner.cluster import Cluster
+from openfield.runner.cluster import Cluster, Players, SideBySide
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
@@ -42,6 +42,10 @@ class RunOptions(TypedDict, total=False):
     """`digests` of pictures and other large arrays, which replay makes again, or `full` to keep them too."""
     executor: str
     """`processes`, the default; `ray` plays on a cluster that is started here, `ray=HOST:PORT` on that one."""
+    concurrency: int
+    """How many cells are played at the same time in this process, for agents that wait; then no worker plays."""
+    run_token_limit: int
+    """Tokens of language models after which the run stops, to be resumed with a higher limit."""
     resources: Mapping[str, Mapping[str, float]]
     """What agents need of the machines of a cluster, by name: `num_cpus`, `num_gpus` and resources of other names."""
     trust: bool
@@ -51,7 +55,7 @@ class RunOptions(TypedDict, total=False):
 def run_plan(
     plan: Plan,
     journal: str | Path,
-    workers: int | Cluster = 0,
+    workers: Players = 0,
     retry: bool = False,
     watch: Watch | None = None,
     keep: bool = False,
@@ -62,7 +66,7 @@ def run_plan(
     Args:
         plan: What to play.
         journal: The run file.
-        workers: How many processes play; 0 plays here. Or the cluster that plays.
+        workers: How many processes play; 0 plays here. Or the cluster that plays, or how many cells at once here.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
         keep: Keep cells that an earlier version of an agent played.
@@ -93,11 +97,15 @@ def _with_record(path: Path, plan: Plan) -> Plan:
     return replace(plan, record="full") if plan.record is None and begun == "full" else plan
 
 
-def _make_executor(workers: int | Cluster, scheduler: CellScheduler, plan: Plan, path: Path) -> Executor:
+def _make_executor(workers: Players, scheduler: CellScheduler, plan: Plan, path: Path) -> Executor:
     if isinstance(workers, Cluster):
         from openfield.runner.ray.executor import RayExecutor
 
         return RayExecutor(scheduler.emit, scheduler.put_back, plan, path, workers)
+    if isinstance(workers, SideBySide):
+        from openfield.runner.threads import Threads
+
+        return Threads(scheduler.emit, workers.cells)
     if workers < 0:
         raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
     return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit)

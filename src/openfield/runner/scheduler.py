@@ -18,15 +18,16 @@ from contextlib import contextmanager
 from shlex import quote
 
 from openfield.cell import Cell, CellStatus
-from openfield.errors import Cancelled, InvalidInput, ReplayMismatch
+from openfield.errors import AgentAway, Cancelled, InvalidInput, ReplayMismatch
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, Run
 from openfield.journal.receipt import Receipt
+from openfield.journal.usage import TokenBudget
 from openfield.journal.writer import Journal
-from openfield.record import AttemptEnd, Entry
+from openfield.record import AttemptEnd, Chunk, Entry
 from openfield.registry import domain_source
 from openfield.runner.executors import Executor
 from openfield.runner.plan import Plan
-from openfield.runner.player import Job
+from openfield.runner.player import AWAY, Job
 from openfield.runner.provenance import latest_versions, read_provenance
 
 Watch = Callable[[Entry], None]
@@ -78,7 +79,10 @@ class CellScheduler:
         self._torn: set[str] = set()  # cells whose worker died
         self._anew: set[str] = set()  # cells to be played again from the start
         self._changed = ""  # how a world differs from its record
+        self._away: dict[str, str] = {}  # agents that do not answer, and why; no further cell of them is started
         self._stopping = False
+        self._executor: Executor | None = None
+        self._budget = None if plan.tokens is None else TokenBudget(plan.tokens, self._reader)
         self._ended, self._since = 0, time.monotonic()
         self._until = self._since + (float("inf") if plan.budget is None else plan.budget)
         self._line_up()
@@ -96,6 +100,7 @@ class CellScheduler:
         Args:
             executor: Plays them, and gives what comes of them to `emit`. It is closed in the end.
         """
+        self._executor = executor
         try:
             with _on_signals(lambda: self._stop(executor)):
                 while self._running or (self._is_something_left and not self._is_ending):
@@ -116,6 +121,10 @@ class CellScheduler:
         """Record what comes of a cell, and take note of its end."""
         receipt = self._journal.add(*entries)
         for entry in entries:
+            if self._budget is not None and isinstance(entry, Chunk):
+                self._budget.count(entry)
+                if self._budget.is_spent and self._executor is not None:
+                    self._executor.stop()
             if isinstance(entry, AttemptEnd):
                 self._finish(entry)
             if self._watch is not None:
@@ -130,11 +139,16 @@ class CellScheduler:
     @property
     def _is_ending(self) -> bool:
         """Whether no further cell is started."""
-        return self._stopping or time.monotonic() >= self._until
+        return self._stopping or self._is_spent or time.monotonic() >= self._until
+
+    @property
+    def _is_spent(self) -> bool:
+        return self._budget is not None and self._budget.is_spent
 
     @property
     def _is_something_left(self) -> bool:
-        return bool(self._leased or self._ready or self._elsewhere or self._followers)
+        waiting = self._followers and not self._away  # a cell that an absent agent has left is not waited for
+        return bool(self._leased or self._ready or self._elsewhere or waiting)
 
     def _line_up(self) -> None:
         """Put the cells that are left in line, or behind the cells that they come after."""
@@ -158,6 +172,12 @@ class CellScheduler:
         how = f"To go on: openfield resume {quote(str(path))}"
         if self._stopping:
             raise Cancelled(f"Stopped; all that was recorded is safe. {how}")
+        if self._budget is not None and self._budget.is_spent:
+            text = f"The run has used {self._budget.used:,} tokens, and {self._budget.limit:,} are allowed"
+            warnings.warn(f"{text}; some cells may be left. {how} --run-token-limit N", RunWarning, stacklevel=3)
+            return
+        for agent, why in self._away.items():
+            raise AgentAway(f"{agent}: {why} Nothing is lost. {how}")
         if self._is_something_left:
             warnings.warn(f"The budget is used up; some cells are left. {how}", RunWarning, stacklevel=3)
 
@@ -165,10 +185,12 @@ class CellScheduler:
         while executor.free and not self._is_ending and (self._leased or self._ready):
             if not self._leased:
                 self._lease(executor.free)
-            if self._leased:
+            if self._leased and self._leased[0][0].agent in self._away:
+                self._journal.release(self._leased.popleft()[0].id)
+            elif self._leased:
                 self._start(*self._leased.popleft(), executor)
         idle = not (self._leased or self._ready or self._running or self._elsewhere or self._is_ending)
-        if idle and self._followers:
+        if idle and self._followers and not self._away:
             raise InvalidInput("The trials that are left wait for each other (`after`).")
 
     def _lease(self, free: int) -> None:
@@ -176,6 +198,7 @@ class CellScheduler:
         pace = self._ended / max(time.monotonic() - self._since, AHEAD_SECONDS)
         count = min(len(self._ready), free + min(int(pace * AHEAD_SECONDS), MAX_AHEAD))
         wanted = [heapq.heappop(self._ready)[1] for _ in range(count)]
+        wanted = [cell for cell in wanted if self._cells[cell].agent not in self._away]
         for cell, (leased, status) in self._journal.take(wanted, self._is_left).items():
             if leased:
                 self._leased.append((self._cells[cell], status))
@@ -218,7 +241,10 @@ class CellScheduler:
         self._failures[entry.cell] += entry.outcome in OUR_FAILURES
         (self._torn.add if entry.torn else self._torn.discard)(entry.cell)
         again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MAX_RETRIES
-        differs = entry.outcome == "cancelled" and bool(entry.note)
+        away = entry.outcome == "cancelled" and entry.note.startswith(AWAY)
+        if away:
+            self._away.setdefault(self._cells[entry.cell].agent, entry.note.removeprefix(AWAY).strip())
+        differs = entry.outcome == "cancelled" and bool(entry.note) and not away
         if differs and self._retry:
             self._anew.add(entry.cell)
         elif differs:
@@ -229,8 +255,10 @@ class CellScheduler:
         if again or entry.outcome == "superseded" or (differs and self._retry):
             self._put_in_line([entry.cell])
         else:
-            self._put_in_line(self._followers.pop(entry.cell, ()))
-            self._stopping |= entry.outcome == "cancelled"  # a player who leaves is not asked to play the next trial
+            self._put_in_line(() if away else self._followers.pop(entry.cell, ()))
+            self._stopping |= (
+                entry.outcome == "cancelled" and not away and not self._is_spent
+            )  # a player who leaves is not asked to play the next trial
 
     def _put_in_line(self, cells: Iterable[str]) -> None:
         for cell in cells:

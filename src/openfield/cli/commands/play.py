@@ -166,7 +166,7 @@ def _play_at_terminal(asked: _Asked, trial_options: TrialOptions) -> None:
 def _play_in_browser(asked: _Asked, trial_options: TrialOptions, place: PlaceOptions) -> None:
     """Serve play pages until all people are done, or until interrupted; then print the result."""
     from openfield.errors import Cancelled
-    from openfield.journal.lock import holding
+    from openfield.journal.leases import holding
     from openfield.journal.writer import Journal
     from openfield.result import Result
     from openfield.runner.provenance import RunOrigin

@@ -10,6 +10,7 @@ from openfield.cli.shared.parameters import (
     NO_ISOLATION,
     NO_REMARKS,
     ClusterOptions,
+    Concurrency,
     IsolationOptions,
     PaceOptions,
     RecordOptions,
@@ -26,6 +27,7 @@ def resume(
     *,
     workers: Whole = 2,
     cluster: ClusterOptions = HERE,
+    concurrency: Concurrency = None,
     retry: bool = False,
     record: RecordOptions = NO_REMARKS,
     trust: Trust = False,
@@ -39,6 +41,7 @@ def resume(
         run: The run file.
         workers: Processes that play [2]; 0 plays in this one.
         cluster: Where cells are played.
+        concurrency: Play so many cells at once in this process, for agents that wait, such as language models.
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
         trust: Run agents and domains that the file names even if you did not sign them.
@@ -56,7 +59,7 @@ def resume(
     admit_all(run, trust)
     read = read_plan(run, retry, given(isolation), trust, record.keep)
     plan = cluster.apply(pace.apply(record.change(read)))
-    players = cluster.check(choose_workers(workers, cluster.executor or PROCESSES))
+    players = cluster.check(choose_workers(workers, cluster.executor or PROCESSES, concurrency))
     result = play_plan(plan, run, players, retry, json, record.keep, remarks)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

@@ -20,6 +20,7 @@ from openfield.cli.shared.parameters import (
     NO_REMARKS,
     USUAL,
     ClusterOptions,
+    Concurrency,
     ExperimentOptions,
     IsolationOptions,
     NumberOptions,
@@ -45,6 +46,7 @@ def run(
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     workers: Whole | None = None,
     cluster: ClusterOptions = HERE,
+    concurrency: Concurrency = None,
     view: bool = False,
     retry: Annotated[bool, Parameter(group=MORE)] = False,
     record: RecordOptions = NO_REMARKS,
@@ -66,6 +68,7 @@ def run(
         output: The run file [runs/DOMAIN.sqlite].
         workers: Processes that play [2]; 0 plays in this one.
         cluster: Where cells are played.
+        concurrency: Play so many cells at once in this process, for agents that wait, such as language models.
         view: Show the run in the browser, also when it is over.
         retry: Play the cells again that an agent failed.
         record: What is kept and noted.
@@ -80,7 +83,7 @@ def run(
     from openfield.runner.experiment import parse_agents
 
     played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
-    played |= {"executor": cluster.executor}
+    played |= {"executor": cluster.executor, "concurrency": concurrency}
     own = experiment.keys | {key: value for key, value in played.items() if value is not None}
     _run_experiment(
         domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace, cluster, view)

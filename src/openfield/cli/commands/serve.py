@@ -107,7 +107,7 @@ def _serve_trials(
     """Serve trials and record them in a run file until the command is interrupted."""
     import asyncio
 
-    from openfield.journal.lock import holding
+    from openfield.journal.leases import holding
     from openfield.journal.writer import Journal
     from openfield.runner.provenance import RunOrigin
     from openfield.serving.dispatch import open_dispatcher, serve_domain

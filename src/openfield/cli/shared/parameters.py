@@ -13,7 +13,7 @@ from openfield.errors import InvalidInput
 from openfield.options import MORE, CommandChanges, Count, Seconds, Whole, given
 
 if TYPE_CHECKING:
-    from openfield.runner.cluster import Cluster
+    from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
     from openfield.runner.provenance import Remarks
     from openfield.trial import Trial
@@ -26,6 +26,8 @@ Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=
 """Settings of a domain, one with each `--set`."""
 Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multiple=False, metavar="NAME")]
 """Metrics, one with each `--metric`."""
+Concurrency = Annotated[Count | None, Parameter(group=MORE, metavar="CELLS")]
+"""How many cells are played at the same time in this process."""
 Trust = Annotated[bool, Parameter(group=MORE)]
 """Whether code that a run file names may run although this user did not sign it."""
 
@@ -125,6 +127,10 @@ class TrialOptions:
 DEFAULT = TrialOptions()
 
 
+LIMITS = {"reply_seconds": "reply_seconds", "token_limit": "tokens"}
+"""Options that are limits of a trial."""
+
+
 @Parameter(name="*", group=TRIALS)
 @dataclass(frozen=True)
 class ExperimentOptions:
@@ -152,6 +158,8 @@ class ExperimentOptions:
     """How often each agent plays each trial [1]."""
     reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None
     """How long a reply may take [60]."""
+    token_limit: Annotated[Whole | None, Parameter(group=MORE, metavar="TOKENS")] = None
+    """Tokens that a language model may use in a cell; then the trial ends as truncated."""
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -159,9 +167,10 @@ class ExperimentOptions:
         from openfield.runner.experiment import parse_settings
 
         found = {key: value for key, value in asdict(self).items() if value is not None}
-        pairs, seconds = found.pop("set_", None), found.pop("reply_seconds", None)
+        pairs = found.pop("set_", None)
         settings = {"settings": parse_settings(pairs)} if pairs else {}
-        return {**found, **settings, **({} if seconds is None else {"limits": {"reply_seconds": seconds}})}
+        limits = {key: found.pop(name) for name, key in LIMITS.items() if name in found}
+        return {**found, **settings, **({"limits": limits} if limits else {})}
 
 
 NO_OPTIONS = ExperimentOptions()
@@ -216,7 +225,7 @@ class ClusterOptions:
         given_now = parse_resources(self.resources or ())
         return replace(plan, resources=assign_resources(plan.agents, plan.resources, given_now))
 
-    def check(self, players: int | Cluster) -> int | Cluster:
+    def check(self, players: Players) -> Players:
         """Return what plays; refuse to be told what agents need where that means nothing."""
         if self.resources and isinstance(players, int):
             raise InvalidInput("--resources is about machines of a cluster. Add --executor ray.")
@@ -235,16 +244,17 @@ class PaceOptions:
     """Play only this share of the cells, counted from 0: `3/100`. `openfield merge` joins the shares."""
     budget: Annotated[str | None, Parameter(group=MORE, metavar="TIME")] = None
     """Start no further cell after this time, such as `2h` or `90m`."""
+    run_token_limit: Annotated[Count | None, Parameter(group=MORE, metavar="TOKENS")] = None
+    """Stop when the language models of the run have used so many tokens. A higher limit goes on."""
 
     def apply(self, plan: Plan) -> Plan:
         """Return the plan within these limits."""
-        from dataclasses import replace
-
         from openfield.runner.experiment import parse_budget
         from openfield.runner.shares import parse_share, share_plan
 
         shared = plan if self.share is None else share_plan(plan, parse_share(self.share))
-        return shared if self.budget is None else replace(shared, budget=parse_budget(self.budget))
+        budget = None if self.budget is None else parse_budget(self.budget)
+        return replace(shared, budget=budget, tokens=self.run_token_limit)
 
 
 ALL = PaceOptions()

@@ -17,7 +17,7 @@ from openfield.console import escape_controls, print_json, print_table
 if TYPE_CHECKING:
     from openfield.cell import Cell
     from openfield.result import Result, RunRecord
-    from openfield.runner.cluster import Cluster
+    from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
     from openfield.runner.provenance import Remarks
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def play_plan(
     plan: Plan,
     path: Path,
-    workers: int | Cluster,
+    workers: Players,
     retry: bool = False,
     as_json: bool = False,
     keep: bool = False,
@@ -39,9 +39,27 @@ def play_plan(
     from openfield.result import Result
     from openfield.runner.run import run_plan
 
+    print_estimates(plan, path)
     with showing_progress(plan, path, keep) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
         run_plan(plan, path, workers, retry, watch, keep, remarks)
     return Result([path])
+
+
+def print_estimates(plan: Plan, path: Path) -> None:
+    """Say before the first call what the language models of a plan will be asked."""
+    from openfield.parameters import LLM
+
+    if not any(isinstance(source, str) and source.startswith(LLM) for source in plan.agents.values()):
+        return
+    from openfield.agents.llm import estimate_plan
+    from openfield.journal.reader import SCORED, Run
+
+    done: set[str] = set()
+    if path.exists():
+        with Run(path) as run:
+            done = {cell for cell, status in run.statuses().items() if status.outcome in SCORED}
+    for name, estimate in estimate_plan(plan, done).items():
+        print(f"{escape_controls(name)}: {estimate}.", file=sys.stderr)
 
 
 def print_plan(plan: Plan, path: Path, as_json: bool) -> None:

@@ -28,6 +28,7 @@ from openfield.trial import Limits, Phase, Trial
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
+    from openfield.agents.turn_writer import TurnWriter
     from openfield.capabilities import Film, ImportedTrial
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
@@ -134,6 +135,12 @@ class BirdsDomain(Domain[BirdsSettings]):
         settings = self.settings_of(trial)
         pool = open_pool(settings)
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
+
+    def turn_writer(self, spec: Spec) -> TurnWriter:
+        """Return what says turns in words for language models."""
+        from openfield.domains.birds.agents.birds_writer import BirdsWriter
+
+        return BirdsWriter(spec)
 
     def view(self) -> AgentFactory:
         """Return the human player, who types angles."""

@@ -27,6 +27,7 @@ from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
+    from openfield.agents.turn_writer import TurnWriter
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
     from openfield.serving.wire import Dispatcher, Serving, Wire
@@ -162,6 +163,12 @@ class CommaiDomain(Domain[CommaiSettings]):
         from openfield.domains.commai.options import OPTIONS
 
         return OPTIONS[command]
+
+    def turn_writer(self, spec: Spec) -> TurnWriter:
+        """Return what says turns in words for language models."""
+        from openfield.domains.commai.agents.commai_writer import CommaiWriter
+
+        return CommaiWriter(spec)
 
     def view(self) -> AgentFactory:
         """Return a factory for a person at a terminal, asked at every pause."""

@@ -28,6 +28,7 @@ from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
+    from openfield.agents.turn_writer import TurnWriter
     from openfield.capabilities import Film
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -186,6 +187,12 @@ class DoomDomain(Domain[Any]):
     def remark(self, trial: Trial) -> str:
         """Say that dying keeps the time left, where it does."""
         return "" if self.settings_of(trial).death_counts else KEEPS_TIME
+
+    def turn_writer(self, spec: Spec) -> TurnWriter:
+        """Return what says turns in words for language models."""
+        from openfield.domains.doom.agents.doom_writer import DoomWriter
+
+        return DoomWriter(spec)
 
     def view(self) -> AgentFactory:
         """Let a person play who is told in words what is around."""

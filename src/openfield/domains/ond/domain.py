@@ -23,6 +23,7 @@ from openfield.trial import Phase, Trial
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
+    from openfield.agents.turn_writer import TurnWriter
     from openfield.domains.ond.world import TestWorld
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -118,6 +119,12 @@ class OndDomain(Domain[OndSettings]):
         from openfield.domains.ond.options import OPTIONS
 
         return OPTIONS.get(command)
+
+    def turn_writer(self, spec: Spec) -> TurnWriter:
+        """Return what says turns in words for language models."""
+        from openfield.domains.ond.agents.ond_writer import OndWriter
+
+        return OndWriter(spec)
 
     def view(self) -> AgentFactory:
         """Return the human player, who types a label for each sample."""

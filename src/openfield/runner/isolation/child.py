@@ -18,6 +18,7 @@ from openfield.core import Reply, Saves
 from openfield.errors import AgentFault, AgentProtocol, OpenfieldError, shorten
 from openfield.record import REPLY_ENCODER, UNWRITABLE
 from openfield.registry import find_agent, find_domain
+from openfield.runner.deadline import adapt_async
 from openfield.runner.isolation import messages
 from openfield.runner.isolation.messages import Channel, unpack_turn, unpickle
 
@@ -57,7 +58,8 @@ class AgentProcess:
         return messages.READY, _pack(*_abilities(self._factory))
 
     def _make(self, body: bytes) -> tuple[bytes, bytes]:
-        self._agent = self._factory(*unpickle(body))
+        spec, seed = unpickle(body)
+        self._agent = adapt_async(self._factory(spec, seed), spec.reply_seconds)
         return messages.READY, _pack(*_abilities(self._agent))
 
     def _turn(self, body: bytes) -> tuple[bytes, bytes]:

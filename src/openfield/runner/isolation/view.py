@@ -19,7 +19,7 @@ from pathlib import Path
 
 import openfield
 from openfield.errors import InvalidInput
-from openfield.parameters import MODELS, source_files, strip_parameters
+from openfield.parameters import LLM, MODELS, source_files, strip_parameters
 
 RUN_FILES = ".sqlite"
 """In the names of run files, of their logs, and of folders beside them."""
@@ -193,7 +193,7 @@ def view_of_python(*sources: str) -> View:
 def _folders_of(source: str) -> list[Path]:
     """Return the folders that a source is imported from; none for an installed name. Nothing is imported here."""
     place, sign, _ = strip_parameters(source).partition(":")
-    if source.startswith(MODELS):
+    if source.startswith((*MODELS, LLM)):
         return []
     if place.endswith(".py"):
         return [Path(place).resolve().parent]

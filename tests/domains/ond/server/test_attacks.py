@@ -15,7 +15,7 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.errors import RunBusy
-from openfield.journal.lock import holding
+from openfield.journal.leases import holding
 from support.ond.protocol import OTHER, REQUESTS, TEST, Caller, Requests, answers, known, refused, write_test
 from support.ond.targets import Target
 

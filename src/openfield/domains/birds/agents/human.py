@@ -26,21 +26,24 @@ class BirdsHuman(LineHuman):
 
     def describe(self, observation: Any) -> str:
         """Describe a level by the distances of its objects; print an announcement as it is."""
-        if not isinstance(observation, list):
-            return super().describe(observation)
-        level = observe_level(observation)
-        return "; ".join(_tell(level, seen) for seen in level.objects)
+        return describe_level(observation) if isinstance(observation, list) else super().describe(observation)
 
     def parse(self, text: str) -> Any:
         """Parse numbers as a shot, `load N` as a choice of a level, and JSON as any other action."""
         words = text.split()
         if len(words) == 2 and words[0] == "load" and words[1].isdecimal():
             return msgspec.to_builtins(Load(int(words[1])))
-        given = _shot(words) or read_json(text)
+        given = read_shot(words) or read_json(text)
         with suppress(AgentProtocol):
             read_action(given)
             return given
         return None
+
+
+def describe_level(observation: list[dict[str, Any]]) -> str:
+    """Return what is where in a level: how far to the right of the sling, and how far above it."""
+    level = observe_level(observation)
+    return "; ".join(_tell(level, seen) for seen in level.objects)
 
 
 def _tell(level: ObservedLevel, seen: ObservedObject) -> str:
@@ -48,7 +51,7 @@ def _tell(level: ObservedLevel, seen: ObservedObject) -> str:
     return f"{seen.look.replace('_', ' ')} {round(x, 1) + 0.0:+.1f} {round(-y, 1) + 0.0:+.1f}"  # no minus before a zero
 
 
-def _shot(words: list[str]) -> list[float] | None:
+def read_shot(words: list[str]) -> list[float] | None:
     """Return a launch for an angle, a pull and a tap; None if the words are something else."""
     try:
         degrees, pull, tap = [*map(float, words), *(1.0, 0.0)[len(words) - 1 :]] if words else []

@@ -36,39 +36,45 @@ def make_text_agent(answer: Answer, ends: str = ".") -> AgentFactory:
     return lambda spec, seed: TextAgent(answer, spec, ends)
 
 
-class TextAgent:
-    """Waits for a question, has it answered, and says the answer symbol by symbol. Otherwise it is silent.
+class TextListener:
+    """Recognises questions in what a teacher says, and says answers symbol by symbol. Otherwise it is silent.
 
     An answer must begin with the last symbol of its question, so the end of a question is recognised by its form. After
     an answer, the next question ends with the first dot behind a semicolon. Without a semicolon, the teacher falls
-    silent and the agent answers late. If that costs a point, a dot alone ends a question, until a dot turns out to be
-    inside feedback. If the teacher stays silent after an answer, the agent is asked again with an empty text.
+    silent and the answer comes late. If that costs a point, a dot alone ends a question, until a dot turns out to be
+    inside feedback. If the teacher stays silent after an answer, there is a question with an empty text.
     """
 
-    def __init__(self, answer: Answer, spec: Spec, ends: str = ".") -> None:
+    def __init__(self, spec: Spec, ends: str = ".") -> None:
         if speaks_bits(spec):
             raise InvalidInput("A text agent plays in byte mode only. Leave bit_mode out.")
-        self._answer, self._ends = answer, tuple(ends)
+        self._ends = tuple(ends)
         self._heard, self._earned, self._said = "", 0, ""
         self._plain = self._first = True  # whether a dot alone ends a question, as with the first one
         self._late = False  # whether the last answer came after a pause
         self._silent = False  # whether the last answer was empty
 
-    def __call__(self, turn: Turn) -> Reply:
-        """Return the next symbol of an answer, or silence."""
+    def hear(self, turn: Turn) -> tuple[str, int] | None:
+        """Take a turn; return the question and what the last answer earned if an answer is due, else None."""
         self._listen(chr(turn.observation), int(turn.reward))
-        if turn.ask is Ask.NONE:
-            return Reply()
-        if not self._said and self._is_asked():
-            self._ask()
-        if not self._said:
-            return Reply(SILENCE)
-        symbol, self._said = ord(self._said[0]), self._said[1:]
-        return Reply(symbol if symbol < 256 else ord("?"))
+        if turn.ask is Ask.NONE or self._said or not self._is_asked():
+            return None
+        question, earned = self._heard.strip(), self._earned
+        self._heard, self._earned = "", 0
+        self._plain, self._first = self._plain and not self._first, False
+        return question, earned
 
-    def close(self) -> None:
-        """Close the answering function if it can be closed."""
-        getattr(self._answer, "close", lambda: None)()
+    def answer(self, text: str) -> None:
+        """Take the answer to a question."""
+        self._said = text
+        self._silent = not text
+
+    def speak(self) -> int:
+        """Return the next symbol of the answer, or silence."""
+        if not self._said:
+            return SILENCE
+        symbol, self._said = ord(self._said[0]), self._said[1:]
+        return symbol if symbol < 256 else ord("?")
 
     def _listen(self, symbol: str, reward: int) -> None:
         """Take the teacher's symbol; if the teacher interrupts an answer, drop the rest of it."""
@@ -92,12 +98,25 @@ class TextAgent:
         self._late = text.endswith(PAUSE) and (bool(text.strip()) or not (self._silent or text[: -len(PAUSE)]))
         return self._late
 
-    def _ask(self) -> None:
-        question, earned = self._heard.strip(), self._earned
-        self._heard, self._earned = "", 0
-        self._plain, self._first = self._plain and not self._first, False
-        self._said = self._answer(question, earned)
-        self._silent = not self._said
+
+class TextAgent:
+    """Waits for a question, has it answered, and says the answer symbol by symbol."""
+
+    def __init__(self, answer: Answer, spec: Spec, ends: str = ".") -> None:
+        self._answer, self._listener = answer, TextListener(spec, ends)
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Return the next symbol of an answer, or silence."""
+        asked = self._listener.hear(turn)
+        if turn.ask is Ask.NONE:
+            return Reply()
+        if asked is not None:
+            self._listener.answer(self._answer(*asked))
+        return Reply(self._listener.speak())
+
+    def close(self) -> None:
+        """Close the answering function if it can be closed."""
+        getattr(self._answer, "close", lambda: None)()
 
 
 class AnsweringProgram:

@@ -72,16 +72,7 @@ class DoomHuman(LineHuman):
 
     def describe(self, observation: Any) -> str:
         """Return what is around the player, side by side, the nearest first."""
-        state = read_features(observation)
-        found: dict[str, list[tuple[float, str]]] = {side: [] for side in SIDES}
-        for entity, name in _name_entities(state):
-            side, distance, text = _place(state.player, entity, name)
-            found[side].append((distance, text))
-        for number, side in enumerate(SIDES):
-            distance = _wall_distance(state.player, state.player.angle + 90 * number, self._walls)
-            if math.isfinite(distance):
-                found[side].append((distance, f"a wall {distance:.0f} away"))
-        return "\n".join(f"  {side + ':':8}{_list_things(sorted(things))}." for side, things in found.items())
+        return describe_surroundings(observation, self._walls)
 
     def _show(self, turn: Turn) -> None:
         player, feedback = turn.observation["player"], turn.feedback or {}
@@ -133,6 +124,20 @@ class DoomHuman(LineHuman):
             return None
         self._last, self._left = name, count - 1
         return name
+
+
+def describe_surroundings(observation: Any, walls: list[Wall]) -> str:
+    """Return what is around the player, side by side, the nearest first."""
+    state = read_features(observation)
+    found: dict[str, list[tuple[float, str]]] = {side: [] for side in SIDES}
+    for entity, name in _name_entities(state):
+        side, distance, text = _place(state.player, entity, name)
+        found[side].append((distance, text))
+    for number, side in enumerate(SIDES):
+        distance = _wall_distance(state.player, state.player.angle + 90 * number, walls)
+        if math.isfinite(distance):
+            found[side].append((distance, f"a wall {distance:.0f} away"))
+    return "\n".join(f"  {side + ':':8}{_list_things(sorted(things))}." for side, things in found.items())
 
 
 def _list_things(things: list[tuple[float, str]]) -> str:

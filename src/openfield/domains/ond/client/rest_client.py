@@ -22,7 +22,7 @@ from openfield.domains.ond.server.session_service import SessionService
 from openfield.domains.ond.testset.builder import write_trials
 from openfield.domains.ond.trials import find_directory
 from openfield.errors import InvalidInput
-from openfield.journal.lock import holding
+from openfield.journal.leases import holding
 from openfield.journal.writer import Journal
 from openfield.lazy import import_extra
 from openfield.serving.sessions import SessionDispatcher

@@ -1,0 +1,131 @@
+"""Say before the first call how many calls and tokens a run will take: a few turns are played with random answers."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections.abc import Collection
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from openfield.agents.llm.factory import LanguageModelFactory
+from openfield.agents.llm.language_model import LanguageModel
+from openfield.agents.llm.model_endpoint import TOKEN_CHARACTERS, ModelAnswer, ModelQuestion, count_tokens
+from openfield.agents.turn_writer import TurnWriter
+from openfield.domain import Domain, make_world, spec_of
+from openfield.errors import AgentFault
+from openfield.parameters import LLM
+from openfield.registry import find_agent
+from openfield.rollout import Rollout
+from openfield.runner.plan import Plan
+from openfield.trial import Trial
+
+MAX_SECONDS, MAX_CALLS = 1.0, 200
+"""How long turns are played, and how many questions are asked, before a number is said."""
+ANSWER_TOKENS = 40
+"""Tokens of an answer beside its action: the model writes one line on why."""
+
+
+class CallEstimate(NamedTuple):
+    """What the cells of an agent will take, about."""
+
+    calls: int
+    tokens: int
+    cells: int
+    cost: float | None = None
+    """By the prices that the agent was given."""
+
+    def __str__(self) -> str:
+        cost = "" if self.cost is None else f", which cost about {self.cost:,.2f}"
+        cells = "1 cell" if self.cells == 1 else f"{self.cells} cells"
+        return f"about {_round(self.calls)} calls and {_round(self.tokens)} tokens in {cells}{cost}"
+
+
+class _Sample(NamedTuple):
+    """What was asked in some turns of a trial."""
+
+    tokens_in: list[int]
+    tokens_out: list[int]
+    played: float
+    """The part of the trial that these turns are."""
+
+
+def estimate_plan(plan: Plan, done: Collection[str] = ()) -> dict[str, CallEstimate]:
+    """Return what every language model of a plan will be asked, by the name of the agent.
+
+    Args:
+        plan: What is to be played.
+        done: Cells that are over.
+    """
+    left = [cell for cell in plan.cells if cell.id not in done]
+    sources = {name: source for name, source in plan.agents.items() if isinstance(source, str)}
+    found: dict[str, CallEstimate] = {}
+    for name in [name for name, source in sources.items() if source.startswith(LLM)]:
+        trials = [cell.trial for cell in left if cell.agent == name]
+        for domain in {trial.domain: plan.domains[trial.domain] for trial in trials}.values():
+            factory = find_agent(sources[name], domain)
+            if isinstance(factory, LanguageModelFactory):
+                own = [trial for trial in trials if trial.domain == domain.name]
+                found[name] = _add(found.get(name), _estimate(factory, domain, own))
+    return found
+
+
+def _estimate(factory: LanguageModelFactory, domain: Domain[Any], trials: list[Trial]) -> CallEstimate:
+    sample = _play(factory, domain, trials[0])
+    times = len(trials) / sample.played
+    told, written = sum(sample.tokens_in) * times, sum(sample.tokens_out) * times
+    prices = factory.manner.prices
+    cost = None if prices is None else (told * prices[0] + written * prices[1]) / 1e6
+    return CallEstimate(math.ceil(len(sample.tokens_in) * times), math.ceil(told + written), len(trials), cost)
+
+
+def _play(factory: LanguageModelFactory, domain: Domain[Any], trial: Trial) -> _Sample:
+    """Play some turns of a trial with random answers. Nothing is recorded, and no model is asked."""
+    spec, rng = spec_of(domain, trial), random.Random(0)
+    writer, told, written = factory.write_turns(spec), list[int](), list[int]()
+
+    def ask(question: ModelQuestion) -> ModelAnswer:
+        text = _answer(writer, question, rng)
+        told.append(count_tokens(question.messages))
+        written.append(ANSWER_TOKENS + len(text) // TOKEN_CHARACTERS)
+        return ModelAnswer(text)
+
+    agent, episodes, until = LanguageModel(writer, ask, factory.manner), 0, time.monotonic() + MAX_SECONDS
+    with closing(make_world(domain, trial)) as world:
+        rollout = Rollout(world)
+        while not rollout.over and (not told or (time.monotonic() < until and len(told) < MAX_CALLS)):
+            episodes += rollout.turn.last is not None
+            try:
+                rollout.reply(agent(rollout.turn))
+            except AgentFault:  # a random answer may be none
+                break
+    return _Sample(told, written, 1.0 if rollout.over else _measure(trial, episodes, rollout.turns))
+
+
+def _answer(writer: TurnWriter, question: ModelQuestion, rng: random.Random) -> str:
+    """Return an answer that has all keys."""
+    wanted = str(question.messages[-1]["content"]).rpartition("Answer with")[2]
+    values: dict[str, Any] = {"world_changed": 0.5} if '"world_changed"' in wanted else {}
+    return json.dumps({"reasoning": "", **values, **({"action": writer.sample(rng)} if '"action"' in wanted else {})})
+
+
+def _measure(trial: Trial, episodes: int, turns: int) -> float:
+    """Return which part of a trial some episodes or turns are."""
+    steps, planned = sum(phase.steps for phase in trial.phases), sum(phase.episodes for phase in trial.phases)
+    part = turns / steps if steps else (episodes or 1) / planned if planned else 1.0
+    return min(max(part, 1e-6), 1.0)
+
+
+def _add(one: CallEstimate | None, other: CallEstimate) -> CallEstimate:
+    if one is None:
+        return other
+    cost = None if one.cost is None or other.cost is None else one.cost + other.cost
+    return CallEstimate(one.calls + other.calls, one.tokens + other.tokens, one.cells + other.cells, cost)
+
+
+def _round(count: int) -> str:
+    """Return a number with two digits that count."""
+    digits = len(str(count)) - 2
+    return f"{round(count, -digits) if digits > 0 else count:,}"

@@ -1,0 +1,272 @@
+"""An agent that asks a language model: turns become questions in words, answers become replies with a note.
+
+The note of a reply holds what was sent and answered, tokens, seconds and cost. From it a resumed agent rebuilds its
+conversation, so that nothing is asked, and paid for, twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from openfield.agents.belief_question import BELIEF_QUESTION
+from openfield.agents.llm.model_endpoint import ModelAnswer, ModelQuestion, QuestionTooLong
+from openfield.agents.llm.parser import read_answer, read_probability
+from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, object_schema
+from openfield.core import Ask, Belief, Reply, Turn
+from openfield.errors import AgentProtocol
+
+SYSTEM = (
+    "You act in a world that is described to you turn by turn. Its rules, its objects or the effects of your actions "
+    "may change at some point, or never. Act as well as you can, and watch for such a change."
+)
+ANSWER = "Answer every turn with one JSON object and nothing else. Its keys:"
+REASONING = "one line on why"
+NOTES = "what you want to remember; it replaces your notes, and is shown to you each turn"
+MAX_NOTES = 4_000
+"""Characters of the notes that a model keeps for itself."""
+Messages = list[dict[str, Any]]
+AskModel = Callable[[ModelQuestion], ModelAnswer]
+"""Returns the answer to a question; a recorded one while a cell is resumed."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a model is asked."""
+
+    history: int = 20
+    """Questions and answers before the present one that it is shown."""
+    system: str = SYSTEM
+    """What it is told first; the task and the form of an answer follow."""
+    notes: bool = False
+    """Whether it may keep notes for itself."""
+    images: bool = True
+    """Whether pictures are sent."""
+    prices: tuple[float, float] | None = None
+    """What a million tokens cost that are sent, and that are written."""
+
+
+class LanguageModel:
+    """Answers turns by asking a model. It is asked once more if its answer cannot be read."""
+
+    may_leave = True  # an endpoint that does not answer leaves the cell to be resumed
+
+    def __init__(self, writer: TurnWriter, ask: AskModel, manner: Manner = Manner()) -> None:  # noqa: B008
+        """Begin a conversation.
+
+        Args:
+            writer: Says turns in words, and reads actions.
+            ask: Asks the model.
+            manner: How it is asked.
+        """
+        self._writer, self._ask, self._manner = writer, ask, manner
+        self._past: list[tuple[str, str]] = []  # questions and answers
+        self._unsaid: list[TurnText] = []  # turns about which nothing was asked
+        self._notes = ""
+        self.on_wait: Callable[[int], None] = lambda _: None
+        """Told of nanoseconds in which it waited for an endpoint that was busy."""
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Answer a turn."""
+        return self._answer(turn, self._ask)
+
+    def remember(self, turn: Turn, reply: Reply) -> None:
+        """Take note of a recorded turn: what was answered then is in the note of the reply."""
+        recorded = _read_recorded(reply.note)
+
+        def ask(question: ModelQuestion) -> ModelAnswer:
+            answer = next(recorded, None)
+            if answer is None:
+                raise AgentProtocol("the record of an answer is missing")
+            return answer
+
+        self._answer(turn, ask)
+
+    def _answer(self, turn: Turn, ask: AskModel) -> Reply:
+        self._unsaid.append(self._writer.describe(turn))
+        reply = self._writer.pass_over(turn)
+        if reply is not None:
+            return reply
+        exchange = _Exchange(self._manner, self._past, self._instructions)
+        keys = self._list_keys(turn)
+        shown, self._unsaid = [each for each in self._unsaid if each.text or each.images], []
+        text = "\n\n".join([*(each.text for each in shown if each.text), self._write_request(turn, keys)])
+        images = [image for each in shown for image in each.images] if self._manner.images else []
+        answer = exchange.ask(ask, text, images, object_schema(keys) if self._is_strict(keys) else None)
+        try:
+            reply = self._read(turn, answer, keys)
+        except ValueError as error:
+            answer = exchange.ask_again(ask, str(error))
+            reply = self._read_again(turn, answer, keys, exchange)
+        self._past.append((text, answer))
+        del self._past[: -max(self._manner.history, 0) or len(self._past)]
+        return Reply(reply.action, reply.belief, note=exchange.note)
+
+    def _read_again(self, turn: Turn, answer: str, keys: Schema, exchange: _Exchange) -> Reply:
+        """Read the second answer to a question. What the model did is on record, readable or not."""
+        try:
+            return self._read(turn, answer, keys)
+        except ValueError as error:
+            fault = AgentProtocol(f"The model's answer cannot be read, and it was asked twice: {error}.")
+            fault.reply_note = exchange.note
+            raise fault from None
+
+    @property
+    def _instructions(self) -> str:
+        """What a model is told before the first turn."""
+        writer = self._writer
+        lines = [f'- "reasoning": {REASONING}', f'- "action": what you do, {writer.action}']
+        lines += ['- "world_changed": only where you are asked for it, a number from 0 to 1']
+        lines += [f'- "notes": {NOTES}'] if self._manner.notes else []
+        task = "\n\n".join(
+            part for part in (self._manner.system, f"Your task: {writer.spec.task}", writer.rules) if part
+        )
+        return f"{task}\n\n{ANSWER}\n" + "\n".join(lines)
+
+    def _list_keys(self, turn: Turn) -> Schema:
+        """Return the schema of each key that the answer to a turn must have."""
+        keys: Schema = {"reasoning": {"type": "string", "description": REASONING}}
+        if turn.ask is Ask.ACT:
+            keys["action"] = self._writer.schema or {}
+        if self._writer.asks_belief(turn):
+            keys["world_changed"] = {"type": "number", "minimum": 0, "maximum": 1, "description": BELIEF_QUESTION}
+        if self._manner.notes:
+            keys["notes"] = {"type": "string", "description": NOTES}
+        return keys
+
+    def _is_strict(self, keys: Schema) -> bool:
+        """Return whether the form of an answer can be told completely."""
+        return all(keys.values())
+
+    def _write_request(self, turn: Turn, keys: Schema) -> str:
+        parts = [f"Your notes: {self._notes or 'none'}"] if self._manner.notes else []
+        if "world_changed" in keys:
+            parts.append(BELIEF_QUESTION)
+        named = ", ".join(f'"{key}": ...' for key in keys)
+        return "\n".join([*parts, f"Answer with {{{named}}}"])
+
+    def _read(self, turn: Turn, answer: str, keys: Schema) -> Reply:
+        """Return the reply in an answer.
+
+        Raises:
+            ValueError: It cannot be read, or something in it is missing or wrong.
+        """
+        wanted = [key for key in keys if key in ("action", "world_changed")]
+        values = read_answer(answer, wanted)
+        for key in wanted:
+            if values.get(key) is None:
+                raise ValueError(f'"{key}" is missing')
+        told = values.get("world_changed")
+        belief = None if told is None else Belief(read_probability(told))
+        action = self._writer.read(values["action"]) if "action" in keys else None
+        if self._manner.notes and isinstance(values.get("notes"), str):
+            self._notes = values["notes"][:MAX_NOTES]
+        return Reply(action, belief)
+
+
+class _Exchange:
+    """The calls about one turn, and the note that is kept of them."""
+
+    def __init__(self, manner: Manner, past: Sequence[tuple[str, str]], system: str) -> None:
+        self._manner, self._past, self._system = manner, list(past), system
+        self._new: Messages = []
+        self._schema: Schema | None = None
+        self._answers: list[ModelAnswer] = []
+        self._transcript: Messages = [] if past else [{"role": "system", "content": system}]
+
+    def ask(self, ask: AskModel, text: str, images: Sequence[Any], schema: Schema | None) -> str:
+        """Ask about the turn, and return the answer."""
+        self._schema = schema
+        content: Any = text
+        if images:
+            content = [{"type": "text", "text": text}, *map(_encode_image, images)]
+        shown = f"{text}\n[{len(images)} pictures]" if images else text
+        return self._send(ask, {"role": "user", "content": content}, shown)
+
+    def ask_again(self, ask: AskModel, reason: str) -> str:
+        """Ask for an answer that can be read."""
+        text = f"Your answer could not be used: {reason}. Answer again with one JSON object, and nothing else."
+        return self._send(ask, {"role": "user", "content": text}, text)
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What is kept of the calls."""
+        told = sum(answer.tokens_in for answer in self._answers)
+        written = sum(answer.tokens_out for answer in self._answers)
+        note: dict[str, Any] = {
+            "calls": len(self._answers),
+            "tokens_in": told,
+            "tokens_out": written,
+            "seconds": round(sum(answer.seconds for answer in self._answers), 6),
+            "transcript": self._transcript,
+        }
+        if self._manner.prices is not None:
+            note["cost"] = (told * self._manner.prices[0] + written * self._manner.prices[1]) / 1e6
+        if failures := [each for answer in self._answers for each in answer.failures]:
+            note["failures"] = failures
+        if not all(answer.counted for answer in self._answers):
+            note["estimated"] = True
+        return note
+
+    def _send(self, ask: AskModel, message: dict[str, Any], shown: str) -> str:
+        self._new.append(message)
+        self._transcript.append({"role": "user", "content": shown})
+        answer = self._ask_shortening(ask)
+        self._answers.append(answer)
+        self._new.append({"role": "assistant", "content": answer.text})
+        kept: dict[str, Any] = {"role": "assistant", "content": answer.text}
+        kept |= {"thinking": answer.thinking} if answer.thinking else {}
+        self._transcript.append(kept)
+        return answer.text
+
+    def _ask_shortening(self, ask: AskModel) -> ModelAnswer:
+        """Ask, with half of the history each time that the model cannot read so much."""
+        while True:
+            try:
+                return ask(ModelQuestion(self._messages, self._schema))
+            except QuestionTooLong as error:
+                if not self._past:
+                    raise AgentProtocol(f"One turn is longer than the model can read: {error}") from None
+                self._past = self._past[len(self._past) // 2 + 1 :]
+
+    @property
+    def _messages(self) -> Messages:
+        messages: Messages = [{"role": "system", "content": self._system}]
+        for question, answer in self._past:
+            messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        return messages + self._new
+
+
+def _read_recorded(note: Any) -> Iterator[ModelAnswer]:
+    """Yield the answers that a note holds."""
+    transcript = note.get("transcript", []) if isinstance(note, dict) else []
+    for message in transcript:
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            yield ModelAnswer(str(message.get("content", "")))
+
+
+def _encode_image(picture: Any) -> dict[str, Any]:
+    """Return a picture as a part of a message."""
+    data = base64.b64encode(write_png(np.asarray(picture))).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+
+
+def write_png(picture: Any) -> bytes:
+    """Return a picture of bytes as PNG: (height, width), or with one, three or four channels."""
+    pixels = picture[:, :, 0] if picture.ndim == 3 and picture.shape[2] == 1 else picture
+    kind = {2: 0, 3: {3: 2, 4: 6}.get(pixels.shape[-1], 2)}[pixels.ndim]
+    height, width = pixels.shape[:2]
+    rows = np.ascontiguousarray(pixels).reshape(height, -1)
+    data = b"".join(b"\0" + row.tobytes() for row in rows)
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(data, 6)), (b"IEND", b""))
+    chunks = (
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)

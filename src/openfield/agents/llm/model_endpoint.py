@@ -1,0 +1,285 @@
+"""Ask an OpenAI-compatible endpoint: wait where it says so, try again where that helps, and say what an answer cost.
+
+All agents of a process that ask the same endpoint share one `ModelEndpoint`, so that a rate limit told to one of them
+holds for all.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from openfield.errors import AgentAway, AgentProtocol, AgentTimeout, InvalidInput
+from openfield.lazy import import_extra
+
+KEY, URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+"""The environment variables of the key and of the address."""
+SLICE_SECONDS = 0.25
+"""How long a wait sleeps at a time: in between it says that it waits, and hears whether the run is stopped."""
+MAX_BACKOFF = 30.0
+MAX_ERROR = 300
+"""Characters of a message of the endpoint that are kept."""
+SECONDS, CONNECT_SECONDS = 600.0, 10.0
+"""How long an answer and a connection may take where nothing else is said."""
+TRIED_AGAIN = (0, 408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529)
+"""Answers of a server that will be another one later; 0 is a connection that failed or broke off."""
+TOKEN_CHARACTERS = 4
+"""Characters of a token, where the endpoint does not count them."""
+
+
+class QuestionTooLong(Exception):
+    """A question has more tokens than a model can read."""
+
+
+class ModelQuestion(NamedTuple):
+    """What is asked of an endpoint."""
+
+    messages: Sequence[Mapping[str, Any]]
+    schema: Mapping[str, Any] | None
+    """The JSON schema of the answer, for endpoints that hold to it; None lets the model write as it likes."""
+    options: Mapping[str, Any] = {}
+    """Further fields of the request: temperature, seed, and so on."""
+    seconds: float | None = None
+    """How long an answer may take."""
+
+
+class ModelAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an endpoint answered, and what that took."""
+
+    text: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    """Of the call that was answered. Waiting and failed calls are not counted."""
+    thinking: str = ""
+    """What the model wrote before its answer, where the endpoint tells."""
+    counted: bool = True
+    """Whether the endpoint counted the tokens; else they are estimated from the length of the texts."""
+    failures: tuple[str, ...] = ()
+    """Why earlier calls were made again."""
+
+
+Wait = Callable[[int], None]
+"""Called with nanoseconds in which an agent waited for others, and not for its own answer."""
+
+
+class ModelEndpoint:
+    """One model at one address. It may be used by many threads."""
+
+    def __init__(self, model: str, url: str | None, key_env: str = KEY, rpm: float | None = None) -> None:
+        """Connect to an endpoint; nothing is sent yet.
+
+        Args:
+            model: The name of the model there.
+            url: The address; None is that of the environment, or of the client.
+            key_env: The environment variable that holds the key.
+            rpm: How many requests may be made a minute; None is as many as the endpoint takes.
+        """
+        openai = import_extra("openai", "llm", "An agent llm:MODEL")
+        self.model = model
+        self._errors = openai
+        self._client = openai.OpenAI(
+            base_url=url or os.environ.get(URL) or None, api_key=read_key(url, key_env), max_retries=0
+        )
+        self.address = str(self._client.base_url).rstrip("/")
+        self._spacing = 60.0 / rpm if rpm else 0.0
+        self._lock = threading.Lock()
+        self._free_at = 0.0  # no request before this moment
+        self._answered = False  # whether it has ever answered: what it refuses then is the fault of a question
+        self._structured = True  # whether it takes a schema
+
+    def ask(self, question: ModelQuestion, retries: int, patience: float, wait: Wait) -> ModelAnswer:
+        """Return the answer to a question.
+
+        Args:
+            question: What is asked.
+            retries: How often a call that fails is made again.
+            patience: Seconds that may be spent on waiting because the endpoint is busy.
+            wait: Told of all time that is spent on waiting and on failed calls.
+
+        Raises:
+            AgentAway: The endpoint cannot be reached, or refuses before it has answered anything.
+            AgentProtocol: It refuses this question.
+            AgentTimeout: The answer takes too long.
+            QuestionTooLong: The question is longer than the model can read.
+        """
+        failures: list[str] = []
+        left, waited = retries, 0.0
+        while True:
+            waited += self._await_turn(wait)
+            began = time.monotonic()
+            try:
+                answer = self._call(question)
+                self._answered = True
+                return msgspec.structs.replace(answer, failures=tuple(failures))
+            except (self._errors.APIError, ValueError) as caught:  # no answer, or one that is none
+                error = caught
+            wait(int((time.monotonic() - began) * 1e9))
+            failures.append(_describe(error))
+            if self._is_late(error):
+                raise AgentTimeout(f"No answer of {self.model} within {question.seconds or SECONDS:g} s.")
+            status, headers = getattr(error, "status_code", 0), getattr(getattr(error, "response", None), "headers", {})
+            if status == 429:
+                if waited > patience or "insufficient_quota" in str(getattr(error, "body", "")):
+                    raise self._away(failures[-1])
+                self._hold(_read_pause(headers) or _backoff(len(failures)))
+            elif not self._stops_asking_for_schema(status, failures[-1], question):
+                left = self._refuse(status, failures[-1], left)
+                self._pause(_read_pause(headers) or _backoff(retries - left), wait)
+
+    def _call(self, question: ModelQuestion) -> ModelAnswer:
+        """Make one call."""
+        options = dict(question.options)
+        if question.schema is not None and self._structured:
+            named = {"name": "reply", "schema": question.schema, "strict": True}
+            options["response_format"] = {"type": "json_schema", "json_schema": named}
+        began = time.monotonic()
+        seconds = question.seconds or SECONDS
+        timeout = self._errors.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+        given = self._client.chat.completions.create(
+            model=self.model, messages=question.messages, timeout=timeout, **options
+        )
+        seconds = time.monotonic() - began
+        message = _read_message(given)
+        text = getattr(message, "content", None) or ""
+        thinking = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None) or ""
+        usage = getattr(given, "usage", None)
+        told, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+        counted = isinstance(told, int) and isinstance(written, int)
+        if not counted:
+            told, written = count_tokens(question.messages), len(f"{text}{thinking}") // TOKEN_CHARACTERS + 1
+        return ModelAnswer(str(text), told or 0, written or 0, round(seconds, 6), str(thinking), counted)
+
+    def _await_turn(self, wait: Wait) -> float:
+        """Wait until a request may be made, and return how long that took."""
+        began = time.monotonic()
+        while True:
+            with self._lock:
+                left = self._free_at - time.monotonic()
+                if left <= 0:
+                    self._free_at = time.monotonic() + self._spacing
+                    return time.monotonic() - began
+            self._pause(min(left * random.uniform(1.0, 1.1), SLICE_SECONDS), wait)
+
+    def _hold(self, seconds: float) -> None:
+        """Let no agent ask for some time."""
+        with self._lock:
+            self._free_at = max(self._free_at, time.monotonic() + seconds)
+
+    def _pause(self, seconds: float, wait: Wait) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            slept = min(left, SLICE_SECONDS)
+            time.sleep(slept)
+            wait(int(slept * 1e9))
+
+    def _is_late(self, error: Exception) -> bool:
+        """Return whether an answer took too long. An endpoint that takes no connection is away instead."""
+        late = isinstance(error, self._errors.APITimeoutError)
+        return late and type(error.__cause__).__name__ not in ("ConnectTimeout", "PoolTimeout")
+
+    def _refuse(self, status: int, told: str, left: int) -> int:
+        """Return how many tries are left after a failure, or raise what it means.
+
+        Args:
+            status: The status of the endpoint's answer; 0 if there was none.
+            told: What it said.
+            left: How many tries were left.
+        """
+        again = status in TRIED_AGAIN
+        if again and left > 0:
+            return left - 1
+        if status == 400 and "context" in told.casefold():
+            raise QuestionTooLong(told)
+        if again or not self._answered or status in (401, 403, 404):
+            raise self._away(told)
+        raise AgentProtocol(f"{self.model} refuses the question: {told}")
+
+    def _stops_asking_for_schema(self, status: int, told: str, question: ModelQuestion) -> bool:
+        """Return whether an endpoint refused a question because of its schema: then none is sent any more."""
+        named = "response_format" in told.casefold() or "schema" in told.casefold()
+        if status not in (400, 404, 422, 501) or not named or question.schema is None or not self._structured:
+            return False
+        self._structured = False
+        return True
+
+    def _away(self, told: str) -> AgentAway:
+        return AgentAway(f"{self.model} at {self.address} does not answer: {told}")
+
+
+@cache
+def find_endpoint(model: str, url: str | None, key_env: str, rpm: float | None) -> ModelEndpoint:
+    """Return the endpoint that all agents of this process share."""
+    return ModelEndpoint(model, url, key_env, rpm)
+
+
+def read_key(url: str | None, key_env: str) -> str:
+    """Return the key. An address of one's own may want none.
+
+    Raises:
+        InvalidInput: There is no key.
+    """
+    key = os.environ.get(key_env, "").strip()
+    if not key and key_env == KEY and (url or os.environ.get(URL)):
+        return "none"
+    if not key:
+        raise InvalidInput(
+            f"A language model needs a key or an address: set {key_env}, or name an endpoint that wants no key with "
+            f"{URL} or llm:MODEL(url=http://HOST:PORT/v1)."
+        )
+    return key
+
+
+def count_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Estimate the tokens of messages from their length; a picture counts as much as a page."""
+    texts = [str(part.get("text", "x" * 3_000)) for each in messages for part in _parts(each["content"])]
+    return sum(map(len, texts)) // TOKEN_CHARACTERS + 4 * len(messages)
+
+
+def _describe(error: Exception) -> str:
+    status, cause = getattr(error, "status_code", None), error.__cause__
+    text = " ".join(str(error).split())
+    if status is not None:
+        return f"status {status}: {text[:MAX_ERROR]}"
+    return f"{text} ({' '.join(str(cause).split()) or type(cause).__name__})"[:MAX_ERROR] if cause else text[:MAX_ERROR]
+
+
+def _parts(content: Any) -> list[Mapping[str, Any]]:
+    return [{"text": content}] if isinstance(content, str) else content
+
+
+def _read_message(given: Any) -> Any:
+    """Return the message of an answer: an endpoint may send anything.
+
+    Raises:
+        ValueError: There is none.
+    """
+    choices = getattr(given, "choices", None)
+    message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+    if message is None:
+        raise ValueError(f"its answer is none: {str(given)[:80]!r}")
+    return message
+
+
+def _read_pause(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that an endpoint asks to wait."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if 0 <= seconds <= 3_600:
+            return seconds
+    return None
+
+
+def _backoff(failures: int) -> float:
+    """Return how long to wait after so many failures: longer each time, and not all at the same moment."""
+    return float(min(0.25 * 2**failures, MAX_BACKOFF)) * random.uniform(0.5, 1.0)

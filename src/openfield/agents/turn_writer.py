@@ -1,0 +1,259 @@
+"""Turns in words and pictures, and actions read from JSON: what a language model sees and answers.
+
+`TurnWriter` does it for any `Spec`. A domain that says it better brings a subclass (`capabilities.WritesTurns`).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from openfield.agents.belief_question import asks_belief
+from openfield.core import Ask, Reply, Spec, Turn
+from openfield.record import is_picture
+from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
+
+MAX_NUMBERS = 64
+"""Numbers of an array that are written out."""
+MAX_TEXT = 6_000
+"""Characters of the description of one observation."""
+Schema = dict[str, Any]
+
+
+class TurnText(NamedTuple):
+    """What is said of a turn."""
+
+    text: str
+    """Empty if there is nothing to say."""
+    images: tuple[Any, ...] = ()
+    """Pictures beside it: bytes of (height, width) or (height, width, 3)."""
+
+
+class TurnWriter:
+    """Describes turns in words, and reads actions from JSON values.
+
+    It may keep a state. All turns of a trial are shown to it in order, those that nothing is asked about too.
+    """
+
+    rules = ""
+    """What a player should know beside the task."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+
+    @property
+    def schema(self) -> Schema | None:
+        """The JSON schema of an action; None if it can be anything."""
+        return None if self.spec.actions is None else schema_of(self.spec.actions)
+
+    @property
+    def action(self) -> str:
+        """What an action is, in words."""
+        return "anything" if self.spec.actions is None else describe_space(self.spec.actions)
+
+    def describe(self, turn: Turn) -> TurnText:
+        """Return a turn in words. It is called once for every turn."""
+        seen = self.describe_observation(turn.observation)
+        parts = [f"[{turn.phase}] A new episode begins." if turn.first else ""]
+        parts += [f"Reward: {turn.reward:g}"] if turn.reward or not turn.first else []
+        parts += [self.describe_feedback(turn.feedback)] if turn.feedback is not None else []
+        parts += [f"Red light: the world has {'' if turn.red_light else 'not '}changed."] * (turn.red_light is not None)
+        parts += [seen.text]
+        parts += [f"The episode is over ({turn.last})."] if turn.last is not None else []
+        return TurnText("\n".join(part for part in parts if part), seen.images)
+
+    def describe_observation(self, observation: Any) -> TurnText:
+        """Return an observation in words."""
+        images: list[Any] = []
+        text = write_plain(observation, images)
+        return TurnText(_title("Observation", text), tuple(images))
+
+    def describe_feedback(self, feedback: Any) -> str:
+        """Return what the last reply earned beside the reward, in words."""
+        return _title("Feedback", write_plain(feedback, []))
+
+    def pass_over(self, turn: Turn) -> Reply | None:
+        """Return the reply to a turn about which the player need not be asked; None if it must be asked."""
+        unasked = turn.ask in (Ask.NONE, Ask.READY) and not self.asks_belief(turn)
+        return Reply() if unasked else None
+
+    def asks_belief(self, turn: Turn) -> bool:
+        """Return whether the player is asked here for its belief."""
+        return asks_belief(turn, self.spec.ask)
+
+    def sample(self, rng: random.Random) -> Any:
+        """Return a random JSON value that stands for an action, to try turns without a player."""
+        return None if self.spec.actions is None else self.spec.actions.sample(rng)
+
+    def read(self, value: Any) -> Any:
+        """Return the action that a JSON value stands for.
+
+        Raises:
+            ValueError: It is no action here; the message says what would be one.
+        """
+        if self.spec.actions is None:
+            return value
+        action = read_value(self.spec.actions, value)
+        if not self.spec.actions.contains(action):
+            raise ValueError(f"{_short(value)} is no action; {describe_space(self.spec.actions)}")
+        return action
+
+
+def schema_of(space: Space) -> Schema:
+    """Return the JSON schema of the values of a space."""
+    match space:
+        case Discrete(n, start):
+            return {"type": "integer", "minimum": start, "maximum": start + n - 1}
+        case Choice(options):
+            return {"type": "string", "enum": list(options)}
+        case Box():
+            return _box_schema(space)
+        case Fields(parts):
+            return object_schema({name: schema_of(part) for name, part in parts.items()})
+        case Tuple(parts):
+            kinds = [schema_of(part) for part in parts]
+            unique = [kind for at, kind in enumerate(kinds) if kind not in kinds[:at]]
+            items = unique[0] if len(unique) == 1 else {"anyOf": unique}
+            return {"type": "array", "items": items, "minItems": len(kinds), "maxItems": len(kinds)}
+        case Sequence(part):
+            return {"type": "array", "items": schema_of(part)}
+        case Text():
+            return {"type": "string"}
+
+
+def object_schema(properties: Schema) -> Schema:
+    """Return the schema of an object with exactly these keys."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def describe_space(space: Space) -> str:
+    """Return in words what a value of a space is."""
+    match space:
+        case Discrete(n, start):
+            return f"a whole number from {start} to {start + n - 1}"
+        case Choice(options):
+            return f"one of {', '.join(map(repr, options))}"
+        case Box(shape=shape):
+            low, high = space.bounds
+            bounds = f" from {low.min():g} to {high.max():g}" if low.size else ""
+            kind = "whole number" if _is_whole(space) else "number"
+            return f"a {kind}{bounds}" if not shape else f"{'x'.join(map(str, shape))} {kind}s{bounds}, as a list"
+        case Fields(parts):
+            return f"an object with {', '.join(f'{name}: {describe_space(part)}' for name, part in parts.items())}"
+        case Tuple(parts):
+            return f"a list of {'; '.join(map(describe_space, parts))}"
+        case Sequence(part):
+            return f"a list of any length, each {describe_space(part)}"
+        case Text(max_length=longest):
+            return f"a text of at most {longest} characters"
+
+
+def read_value(space: Space, value: Any) -> Any:
+    """Return a JSON value in the form that a space wants; what does not fit is returned as it is.
+
+    Models write `"3"` or `3.0` for 3, and words in other cases than they were told.
+    """
+    match space:
+        case Discrete():
+            return _read_whole(value)
+        case Choice(options):
+            word = str(value).strip().casefold()
+            return next((option for option in options if option.casefold() == word), value)
+        case Box():
+            return _read_numbers(value, _read_whole if _is_whole(space) else _read_number)
+        case Fields(parts) if isinstance(value, dict):
+            return {name: read_value(parts[name], one) if name in parts else one for name, one in value.items()}
+        case Tuple(parts) if isinstance(value, list) and len(value) == len(parts):
+            return [read_value(part, one) for part, one in zip(parts, value, strict=True)]
+        case Sequence(part) if isinstance(value, list):
+            return [read_value(part, one) for one in value]
+        case Text():
+            return value if isinstance(value, str) else str(value)
+        case _:
+            return value
+
+
+def write_plain(value: Any, images: list[Any]) -> str:
+    """Return any value in words; pictures in it are named, and added to a list."""
+    if is_picture(value):
+        images.append(value)
+        return f"picture {len(images)}, {value.shape[1]} x {value.shape[0]} pixels"
+    if isinstance(value, dict):
+        return "\n".join(f"- {name}: {write_plain(one, images)}" for name, one in value.items())
+    if isinstance(value, np.ndarray):
+        return _write_array(value)
+    if isinstance(value, list | tuple) and any(isinstance(one, np.ndarray | dict) for one in value):
+        return "; ".join(write_plain(one, images) for one in value)
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, list | tuple):
+        shown = ", ".join(write_plain(one, images) for one in value[:MAX_NUMBERS])
+        return f"[{shown}{f', ... {len(value)} in all' if len(value) > MAX_NUMBERS else ''}]"
+    if value is None or isinstance(value, str | int):
+        return "" if value is None else str(value)
+    return msgspec.json.encode(value, enc_hook=str).decode()
+
+
+def shorten_text(text: str) -> str:
+    """Return a text that is not too long to be read each turn."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ... ({len(text):,} characters)"
+
+
+def _title(name: str, text: str) -> str:
+    """Return a text with its name, on lines of its own if it is a list."""
+    return f"{name}:{chr(10) if text.startswith('- ') else ' '}{shorten_text(text)}" if text else ""
+
+
+def _write_array(array: Any) -> str:
+    if array.ndim == 2 and array.size <= MAX_NUMBERS and array.dtype.kind in "iub":
+        return "\n" + "\n".join(" ".join(map(str, row)) for row in array.tolist())
+    flat = array.ravel()[:MAX_NUMBERS].tolist()
+    shown = ", ".join(f"{one:.5g}" if isinstance(one, float) else str(one) for one in flat)
+    sizes = "x".join(map(str, array.shape))
+    return f"[{shown}]" if array.size <= MAX_NUMBERS and array.ndim < 2 else f"{sizes} numbers [{shown} ...]"
+
+
+def _box_schema(space: Box) -> Schema:
+    low, high = space.bounds
+    number: Schema = {"type": "integer" if _is_whole(space) else "number"}
+    if low.size and math.isfinite(low.min()):
+        number["minimum"] = low.min().item()
+    if high.size and math.isfinite(high.max()):
+        number["maximum"] = high.max().item()
+    for size in reversed(space.shape):
+        number = {"type": "array", "items": number, "minItems": size, "maxItems": size}
+    return number
+
+
+def _is_whole(space: Box) -> bool:
+    return space.dtype == "bool" or bool(np.issubdtype(space.dtype, np.integer))
+
+
+def _read_whole(value: Any) -> Any:
+    number = _read_number(value)
+    return int(number) if isinstance(number, float) and number.is_integer() else value
+
+
+def _read_number(value: Any) -> Any:
+    try:
+        return float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+    except (ValueError, OverflowError):
+        return value
+
+
+def _read_numbers(value: Any, read: Any) -> Any:
+    return [_read_numbers(one, read) for one in value] if isinstance(value, list) else read(value)
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else f"{text[:79]}…"
