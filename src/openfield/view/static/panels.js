@@ -29,7 +29,7 @@ class Saw extends Panel {
     super("Saw");
     this.light = make("p", "light");
     this.value = new Shown();
-    this.told = make("p", "told soft", "Told of the reply before");
+    this.told = make("p", "feedback-label soft", "Told of the reply before");
     this.feedback = new Shown();
     this.body.append(this.light, this.value.element, this.told, this.feedback.element);
   }
@@ -57,7 +57,7 @@ class Symbols extends Panel {
     super("So far, symbol by symbol");
     this.rows = ["world", "agent"].map((name) => {
       const text = make("span", "tape"), now = make("mark", "tape now");
-      this.body.append(make("p", "stream", make("span", "name", name), text, now));
+      this.body.append(make("p", "stream", make("span", "part-name", name), text, now));
       return [text, now];
     });
   }
@@ -89,7 +89,7 @@ class Answered extends Panel {
 class Believed extends Panel {
   constructor() {
     super("Believed", "believed");
-    this.figure = make("b", "figure");
+    this.figure = make("b", "big");
     this.bar = make("span", "fill");
     this.meter = make("span", "meter-bar", this.bar);
     this.words = make("span", "soft");
@@ -112,7 +112,7 @@ class Believed extends Panel {
 class Earned extends Panel {
   constructor() {
     super("Earned");
-    this.figure = make("b", "figure");
+    this.figure = make("b", "big");
     this.body.append(make("p", "", this.figure));
   }
   set(turn) {

@@ -22,7 +22,7 @@ export function attach(pick) {
 
 /** Say in words what an episode was like. */
 function read(figure, number) {
-  const place = figure.querySelector(".reading");
+  const place = figure.querySelector(".at-pointer");
   const columns = figure.dataset.values.split(";").filter(Boolean).map((each) => each.split(","));
   if (number === null || number === undefined || !columns.length) return void (place.textContent = "");
   const size = Math.ceil(countOf(figure) / columns.length);

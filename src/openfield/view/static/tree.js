@@ -84,7 +84,7 @@ class Branch {
 
 function label(name) {
   const made = document.createElement("span");
-  made.className = "name";
+  made.className = "part-name";
   made.textContent = name;
   return made;
 }

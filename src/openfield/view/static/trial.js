@@ -59,7 +59,7 @@ function item(found) {
   const action = document.createElement("code");
   action.textContent = found.action;
   line.append(link, rest, action);
-  if (found.belief !== null) line.append(mark("tag", `believes ${found.belief.toFixed(2)}`));
+  if (found.belief !== null) line.append(mark("pill", `believes ${found.belief.toFixed(2)}`));
   if (found.note && found.note !== "null") line.append(mark("soft", ` ${found.note}`));
   return line;
 }

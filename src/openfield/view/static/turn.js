@@ -146,6 +146,7 @@ function note() {
     document.title = `${sides[0].head.agent}, ${title} – openfield`;
     for (const link of document.querySelectorAll('.tools a[href*=".json"]')) link.href = `${path}.json${beside}`;
     const film = viewer.querySelector(".film");
+    if (film) film.hidden = sides[0].stream?.over && !sides[0].stream.frames.length;
     if (film) film.href = `${sides[0].base}/episodes/${state.episode}/film.webp`;
   }, 150);
 }
