@@ -27,8 +27,8 @@ from openfield.registry import find_domain
 
 ROUNDS = 7
 RECORDED_STEPS = 10_000
-EPISODES = 1_000_000
-"""Of a trial, so that it never ends before its steps are played."""
+EPISODES = 20_000
+"""Of a trial: as many as it has steps at most, so that it never ends before they are played."""
 
 
 class Subject(NamedTuple):
