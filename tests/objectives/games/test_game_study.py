@@ -6,11 +6,13 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import openfield as of
 from openfield.objectives import Tracker, evaluate
 from openfield.objectives.frames.table_of_episodes import Recipe, build_table, episodes_of_arrays
 from openfield.objectives.games import game_study
@@ -174,6 +176,19 @@ def test_a_person_gives_the_similarity(plan, field, run, tmp_path):
     alike = {(row["environment"], row["agent"]): row["values"]["human_similarity"] for row in rows}
     assert 0 < alike["field", "noop"] < alike["field", "random"] <= 1
     assert alike["storm", "random"] is None
+
+
+def test_a_person_is_read_from_a_run(tmp_path, monkeypatch):
+    """Runs of agents and of people have one form: random play stands for the person here."""
+    monkeypatch.chdir(tmp_path)
+    of.run(
+        "random", of.trials("gym:support.toy_games:ToyField-v0", 1, novelty=None, before=2, after=0), "played.sqlite"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which says that the code of the domain runs now
+        found = game_study.read_person(StudyGame("field", "", human="played.sqlite"), tmp_path)
+    assert found.bins.shape == (8, 8, 3)
+    assert 4 < found.table.num_inputs <= 24
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Event files are read back byte for byte: lengths, checksums, tags, values and steps."""
 
 import struct
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from openfield.errors import InvalidInput
 from openfield.objectives import EventFile, ObjectivesCallback, Tracker, evaluate, transitions
 from openfield.objectives.tracking.events import crc32c
+from openfield.objectives.tracking.inputs import FunctionInputs
+from openfield.objectives.tracking.life import Life
+from openfield.objectives.tracking.scalar_log import ScalarLog
 from support.gym_worlds import LineEnv
 
 
@@ -85,6 +89,22 @@ def test_a_tracker_logs_its_life_and_its_window(tmp_path):
     entropies = [value for tag, value, _ in found if tag == "objectives/life/input_entropy"]
     assert len(entropies) == 2
     assert {tag.split("/")[1] for tag, _, _ in found} == {"life", "window"}
+
+
+def test_a_long_life_is_measured_as_a_whole_less_often():
+    life = Life(FunctionInputs(int), window=10)
+    log = ScalarLog(life, every=10, draws=0)
+    life.begin(0)
+    whole = []
+    for step in range(1, 401):
+        life.step(0, step % 7, False)
+        if life.transitions >= log.due:
+            found = log.scalars()
+            assert "objectives/window/input_entropy" in found
+            whole += [step] if "objectives/life/input_entropy" in found else []
+    assert whole[:4] == [10, 20, 30, 40]
+    assert len(whole) < 25
+    assert all(later >= 1.1 * earlier for earlier, later in pairwise(whole))
 
 
 def test_the_callback_counts_what_a_model_does(tmp_path):

@@ -27,8 +27,8 @@ TRACE = 0.9
 """How much of an error reaches the action before, and so on."""
 EXPLORE = (1.0, 0.1, 0.2)
 """The share of random actions at first and later, and the part of the life until it is low."""
-COUNT_STEP = 16.0
-"""Values of pixels that count as one level."""
+COUNT_LEVELS = 2
+"""Levels in which coarse frames are counted, for each standard deviation of a pixel."""
 FEATURES, TARGETS = 64, 16
 """Random features that are known, and that must be predicted."""
 LIMIT = 5.0
@@ -125,7 +125,7 @@ class LinearLearner:
     def _look(self, frame: Any) -> Array:
         """Return what is seen: normalised pixels, how they changed, and a constant."""
         pixels = self._pixels.add(self._scaler.values(frame).ravel())
-        changed = pixels - pixels if self._before is None else pixels - self._before
+        changed = np.zeros_like(pixels) if self._before is None else pixels - self._before
         self._before = pixels
         return np.concatenate((pixels, changed, _ONE))
 
@@ -145,7 +145,7 @@ class CountBonus:
 
     def pay(self, state: Array, action: int, following: Array) -> float:
         """Count the frame and pay for it."""
-        key = np.round(coarse(following) * (COUNT_STEP / 8)).astype(np.int8).tobytes()
+        key = np.round(coarse(following) * COUNT_LEVELS).astype(np.int8).tobytes()
         count = self._counts[key] = self._counts.get(key, 0) + 1
         return float(count**-0.5)
 

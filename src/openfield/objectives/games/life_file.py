@@ -26,7 +26,7 @@ from openfield.objectives.tracking.inputs import PictureInputs
 
 RECIPE = Recipe()
 """How frames become inputs: as in the paper."""
-MEMBERS = ("frames", "inputs", "actions", "starts", "rewards")
+MEMBERS = ("frames", "inputs", "actions", "rewards")
 
 
 class LifeRecord(NamedTuple):
@@ -37,8 +37,6 @@ class LifeRecord(NamedTuple):
     inputs: Array
     """Which of them was seen."""
     actions: Array
-    starts: Array
-    """Flags of the first frames of episodes."""
     rewards: Array
     """What each action was paid."""
 
@@ -57,8 +55,6 @@ def play_life(task: LifeTask) -> str:
         write_life(live(task), task.path)
     except OpenfieldError as error:
         return str(error)
-    except OSError as error:
-        return f"{task.path}: cannot be written ({error.strerror or error})."
     return ""
 
 
@@ -83,13 +79,12 @@ def live(task: LifeTask) -> LifeRecord:
 
 def _live(task: LifeTask, env: Any, agent: GameAgent) -> LifeRecord:
     inputs, numbers = PictureInputs(RECIPE.size, RECIPE.levels), dict[bytes, int]()
-    seen, actions, starts, rewards = [], [], [], []
+    seen, actions, rewards = [], [], []
     frame = None
     for step in range(task.steps):
         if frame is None:
             frame = env.reset(seed=task.seed if step == 0 else None)[0]
             seen.append(numbers.setdefault(inputs.key(frame), len(numbers)))
-            starts.append(True)
         action = agent.act(frame)
         frame, reward, terminated, truncated, _ = env.step(action)
         over = bool(terminated or truncated)
@@ -97,14 +92,12 @@ def _live(task: LifeTask, env: Any, agent: GameAgent) -> LifeRecord:
         seen.append(numbers.setdefault(inputs.key(frame), len(numbers)))
         actions += [action, -1] if over else [action]
         rewards.append(reward)
-        starts.append(False)
         frame = None if over else frame
     actions += [] if actions[-1] == -1 else [-1]
     return LifeRecord(
         inputs.small(b"".join(numbers)),
         np.array(seen, np.int32),
         np.array(actions, np.int16),
-        np.array(starts, bool),
         np.array(rewards, np.float64),
     )
 
@@ -153,7 +146,7 @@ def read_life(path: Path) -> LifeRecord | None:
         life = LifeRecord(*(found[name] for name in MEMBERS))
     except (InvalidInput, KeyError):
         return None
-    fits = len(life.inputs) == len(life.actions) == len(life.starts) and life.frames.shape[1:] == (RECIPE.size,) * 2
+    fits = len(life.inputs) == len(life.actions) and life.frames.shape[1:] == (RECIPE.size,) * 2
     return life if fits and int(life.inputs.max(initial=0)) < len(life.frames) else None
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
-from openfield.errors import InvalidInput
 from openfield.objectives.tracking.events import EventFile
 from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.measured import LifeMeasures, measure_life
+from openfield.objectives.tracking.scalar_log import ScalarLog
 
 
 class ObjectivesCallback:
@@ -44,11 +44,9 @@ class ObjectivesCallback:
             folder: A folder for TensorBoard.
             max_bytes: The cap of memory.
         """
-        if every < 1:
-            raise InvalidInput(f"every is {every}; it must be positive.")
         inputs = PictureInputs() if codes is None else FunctionInputs(codes)
         self.life = Life(inputs, window=window, max_bytes=max_bytes)
-        self._every, self._due, self._draws = every, every, draws
+        self._scalars, self._draws = ScalarLog(self.life, every, draws), draws
         self._events = None if folder is None else EventFile(folder)
 
     def __call__(self, found: Mapping[str, Any], _: Mapping[str, Any]) -> bool:
@@ -63,7 +61,7 @@ class ObjectivesCallback:
                 life.begin(before[slot], slot)
             seen = found["infos"][slot].get("terminal_observation", after) if over else after
             life.step(action, seen, bool(over), slot)
-        if life.transitions >= self._due:
+        if life.transitions >= self._scalars.due:
             self._log(model.logger)
         return True
 
@@ -72,14 +70,9 @@ class ObjectivesCallback:
         return measure_life(self.life, last, draws=self._draws)
 
     def _log(self, logger: Any) -> None:
-        at = self.life.transitions
-        while self._due <= at:
-            self._due += self._every
-        window = min(self.life.window, at)
-        for part, found in (("life", self.measure()), ("window", self.measure(window) if window else None)):
-            for name, value in ({} if found is None else found.scalars()).items():
-                logger.record(f"objectives/{part}/{name}", value)
-                if self._events is not None:
-                    self._events.add(f"objectives/{part}/{name}", value, at)
+        for name, value in self._scalars.scalars().items():
+            logger.record(name, value)
+            if self._events is not None:
+                self._events.add(name, value, self.life.transitions)
         if self._events is not None:
             self._events.flush()

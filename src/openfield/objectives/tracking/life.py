@@ -30,6 +30,8 @@ ROW_BYTES, STEP_BYTES = 32, 48
 """Memory of a distinct transition, and of a step that waits or is in the window; Python's numbers need more."""
 KEY_BYTES = 150
 """Memory of an input beside its key: its number, its place in a dictionary and its flag."""
+HELD = 0.75
+"""The share of the cap at which inputs are given up: numbering the rest anew takes memory of its own."""
 MAX_BITS = 40
 """Bits of the hash that may be given up."""
 MIN_BYTES = 1 << 22
@@ -51,7 +53,7 @@ class Life:
         """
         if whole(window, "window") < 0:
             raise InvalidInput(f"The window is {window}; it must not be negative.")
-        least = MIN_BYTES + window * STEP_BYTES
+        least = MIN_BYTES + 2 * window * STEP_BYTES
         if whole(max_bytes, "cap of memory") < least:
             raise InvalidInput(f"The cap of memory is {max_bytes:,} bytes; a window of {window:,} needs {least:,}.")
         self.inputs, self.window, self.max_bytes = inputs, window, max_bytes
@@ -135,7 +137,7 @@ class Life:
         number = len(self._kept)
         self._numbers[key] = number
         self._kept.append(kept)
-        if self._key_bytes > self.max_bytes:
+        if self._key_bytes > HELD * self.max_bytes:
             return self._keep_cap(number)
         return number
 
@@ -167,11 +169,11 @@ class Life:
 
     def _keep_cap(self, number: int = GONE) -> int:
         """Give up inputs while memory is above the cap. Return what a number is afterwards."""
-        if self.num_bytes <= self.max_bytes:
+        if self.num_bytes <= HELD * self.max_bytes:
             return number
         self._fold()
         self._parts = [_joined(self._parts)]
-        while self.num_bytes > 3 * self.max_bytes // 4 and self.bits < MAX_BITS:
+        while self.num_bytes > HELD**2 * self.max_bytes and self.bits < MAX_BITS:
             self.bits += 1
             number = self._shed(number)
         return number

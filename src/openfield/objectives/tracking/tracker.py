@@ -23,6 +23,7 @@ from openfield.objectives.tracking.events import EventFile
 from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.measured import LifeMeasures, measure_life
+from openfield.objectives.tracking.scalar_log import ScalarLog
 
 try:
     import gymnasium
@@ -55,6 +56,7 @@ class _Tracked:
 
     life: Life
     _settings: TrackerSettings
+    _scalars: ScalarLog
     _events: EventFile | None = None
     _due: int
 
@@ -65,12 +67,11 @@ class _Tracked:
             wrong = next(name for name in options if name not in TrackerSettings.__struct_fields__)
             known = ", ".join(TrackerSettings.__struct_fields__)
             raise InvalidInput(f"Tracker has no setting '{wrong}'. It has {known}.") from None
-        if self._settings.every < 1:
-            raise InvalidInput(f"every is {self._settings.every}; it must be positive.")
         inputs = _inputs_for(space, self._settings)
         self.life = Life(inputs, window=self._settings.window, max_bytes=self._settings.max_bytes)
-        self._due = self._settings.every if self._settings.log is not None else NEVER
+        self._scalars = ScalarLog(self.life, self._settings.every, self._settings.draws)
         self._events = None if self._settings.log is None else EventFile(self._settings.log)
+        self._due = NEVER if self._events is None else self._scalars.due
 
     def measure(self, last: int | None = None, *, num_obs: int | None = None, draws: int = DRAWS) -> LifeMeasures:
         """Compute the objectives of the life so far, or of the last so many transitions.
@@ -107,19 +108,13 @@ class _Tracked:
             convert(between, path)
 
     def _log(self) -> None:
-        """Write the objectives of the life and of the window as scalars."""
-        at = self.life.transitions
-        while self._due <= at:
-            self._due += self._settings.every
+        """Write the scalars that are due."""
         if self._events is None:
             return
-        draws, window = self._settings.draws, min(self.life.window, at)
-        parts = {"life": measure_life(self.life, draws=draws)}
-        parts |= {"window": measure_life(self.life, window, draws=draws)} if window else {}
-        for part, found in parts.items():
-            for name, value in found.scalars().items():
-                self._events.add(f"objectives/{part}/{name}", value, at)
+        for name, value in self._scalars.scalars().items():
+            self._events.add(name, value, self.life.transitions)
         self._events.flush()
+        self._due = self._scalars.due
 
     def _close_log(self) -> None:
         if self._events is not None:

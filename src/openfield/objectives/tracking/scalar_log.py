@@ -1,0 +1,45 @@
+"""Objectives as scalars for logs of training: when they are due, and what they are."""
+
+from __future__ import annotations
+
+from openfield.errors import InvalidInput
+from openfield.objectives.tracking.life import Life
+from openfield.objectives.tracking.measured import measure_life
+
+GROWTH = 1.1
+"""How much a life must have grown until it is measured again as a whole, which takes as long as it was."""
+
+
+class ScalarLog:
+    """Computes the objectives of a life and of its window every so many transitions."""
+
+    def __init__(self, life: Life, every: int, draws: int) -> None:
+        """Set what is measured.
+
+        Args:
+            life: The life.
+            every: Transitions between two logs.
+            draws: How many times actions are shuffled for the null of empowerment.
+        """
+        if every < 1:
+            raise InvalidInput(f"every is {every}; it must be positive.")
+        self._life, self._every, self._draws = life, every, draws
+        self._whole = 0.0
+        self.due = every
+        """The transitions from which the next log is due."""
+
+    def scalars(self) -> dict[str, float]:
+        """Return the scalars of this moment: those of the window, and those of the life if it has grown enough."""
+        at = self._life.transitions
+        self.due = at - at % self._every + self._every
+        parts = {}
+        if at >= self._whole:
+            self._whole = at * GROWTH
+            parts["life"] = measure_life(self._life, draws=self._draws)
+        if window := min(self._life.window, at):
+            parts["window"] = measure_life(self._life, window, draws=self._draws)
+        return {
+            f"objectives/{part}/{name}": value
+            for part, found in parts.items()
+            for name, value in found.scalars().items()
+        }
