@@ -104,6 +104,20 @@ def test_beyond_the_cap_inputs_are_sampled_and_the_estimates_stand(monkeypatch):
     assert entropy_of(life.table(500).counts.inputs) > 0
 
 
+def test_what_is_kept_is_complete_wherever_the_cap_is_reached(monkeypatch):
+    """Short episodes, so that the cap is also reached by first observations."""
+    monkeypatch.setattr(lives, "MIN_BYTES", 1 << 14)
+    for seed in range(8):
+        inputs, actions, _ = walk(4000, 1500, seed)
+        ends = np.arange(4000) % 3 == 1
+        life = live(Life(FunctionInputs(int), window=0, max_bytes=1 << 17), inputs, actions, ends)
+        table, expected = life.table(), transitions(*cut(inputs, actions, ends))
+        kept = {table.book.codes[at - 1] for at in table.obs}
+        assert kept == {code for code in expected.obs.tolist() if life._is_kept(code)}
+        assert table.count.sum() == expected.count[np.isin(expected.obs, list(kept))].sum()
+        assert life.bits > 0
+
+
 def test_the_sample_does_not_depend_on_the_order_of_steps(monkeypatch):
     monkeypatch.setattr(lives, "FOLD", 1 << 10)
     monkeypatch.setattr(lives, "MIN_BYTES", 1 << 16)

@@ -86,7 +86,7 @@ class Life:
         """Begin an episode with its first observation."""
         number = self._number(observation, needed=False)
         self.episodes += 1
-        self._at[slot] = number
+        self._arrive(number, slot)
 
     def is_open(self, slot: int = 0) -> bool:
         """Return whether an episode has begun and not ended."""
@@ -102,19 +102,23 @@ class Life:
             slot: Which environment it is.
         """
         here = self._at[slot]
+        taken = action if type(action) is int else self._action_number(action)
         number = self._number(observation, needed=here >= 0)
-        here = self._at[slot]  # giving up inputs numbers them anew
-        self._obs.append(here)
-        self._action.append(action if type(action) is int else self._action_number(action))
+        self._obs.append(self._at[slot])  # not `here`: giving up inputs numbers them anew
+        self._action.append(taken)
         self._next.append(number)
         self.transitions += 1
         if over:
             del self._at[slot]
         else:
-            self._at[slot] = number if number >= 0 and self._kept[number] else GONE
+            self._arrive(number, slot)
         if len(self._obs) >= FOLD:
             self._fold()
             self._keep_cap()
+
+    def _arrive(self, number: int, slot: int) -> None:
+        """Note the input that the next transition of a slot starts from, if it is kept."""
+        self._at[slot] = number if number >= 0 and self._kept[number] else GONE
 
     def _number(self, observation: Any, *, needed: bool) -> int:
         """Return the number of an input. A new one gets the next, unless it is not kept and no transition needs it."""
