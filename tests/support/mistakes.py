@@ -96,6 +96,8 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("play maze.py --trials 0", "--trials cannot be 0. Must be >= 1."),
         ("play maze.py --trials 1e20", "--trials cannot be 100000000000000000000. Must be <= 1000000."),
         ("play maze.py --seed 1.5", "--seed takes a whole number, not '1.5'."),
+        ("play maze.py --terminal --people 3", "People play in a browser: leave out --terminal"),
+        ("play maze.py --people 0", "--people cannot be 0. Must be >= 1."),
     ],
     "Experiment files": [
         ("run nowhere.toml", "nowhere.toml cannot be read: No such file or directory."),

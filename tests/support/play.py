@@ -103,6 +103,14 @@ class PlayVisit:
             self._picture = b""
 
 
+def find_barriers(page: Page) -> list[str]:
+    """Return what an audit of the page finds that would keep people from using it."""
+    from axe_core_python.sync_playwright import Axe
+
+    found = Axe().run(page)["violations"]
+    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found if each["impact"] in ("serious", "critical")]
+
+
 def read_played(path: Path) -> list[tuple[CellRecord, list[Step]]]:
     """Return the cells of a run file with their steps."""
     with Run(path) as run:

@@ -19,7 +19,7 @@ from openfield.view.play.open_trial import OpenTrial
 from openfield.view.play.play_session import PlaySession
 from support.browsers import needs_chromium
 from support.places import MAZE
-from support.play import PlayVisit, open_study, read_played
+from support.play import PlayVisit, find_barriers, open_study, read_played
 
 Plays = Any
 pytestmark = needs_chromium
@@ -62,6 +62,7 @@ def test_maze_is_played_with_keys(tmp_path: Path, play: Plays) -> None:
                     page.keyboard.press(key)
                     turn += 1
             assert person.reach(turn)["asks"]
+            assert find_barriers(page) == []
             person.believe(belief)
             turn += 1
         page.get_by_role("heading", name="Done").wait_for()
@@ -156,6 +157,7 @@ def test_commai_is_a_conversation(tmp_path: Path, play: Plays) -> None:
             page.locator(".line:enabled").fill(answer)
             page.locator(".say .primary:enabled").click()
             page.locator(".line:enabled, .card .belief").first.wait_for()
+        assert find_barriers(page) == []
         person.believe(5)
         page.get_by_role("heading", name="Done").wait_for()
     ((cell, steps),) = read_played(tmp_path / "run.sqlite")
@@ -181,6 +183,7 @@ def test_ond_is_labelled_picture_by_picture(tmp_path: Path, play: Plays) -> None
             page.get_by_text(f"Batch {batch + 1}, picture 1 of 4").wait_for()
             for digit in "1203":
                 page.keyboard.press(digit)
+            assert batch or find_barriers(page) == []
             person.believe(20)
             page.locator(".strip button").first.click()
             page.get_by_role("button", name="Ask for the true class").click()

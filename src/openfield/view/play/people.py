@@ -71,7 +71,7 @@ def read_people(table: Mapping[str, Any]) -> People:
     """Return the study that a table describes. A message names a wrong key or value."""
     for key in table:
         if key not in People.__struct_fields__:
-            raise UnknownName("key", f"people.{key}", People.__struct_fields__, label="Keys of [people]")
+            raise UnknownName("key", key, People.__struct_fields__, label="Keys of [people]")
     try:
         people = msgspec.convert(table, People)
     except msgspec.ValidationError as error:

@@ -107,7 +107,7 @@ export class Keys {
 
   show(turn) {
     this.active = turn.ask === "act";
-    this.element.classList.toggle("off", !this.active);
+    for (const { element } of this.buttons) element.disabled = !this.active;
     if (!this.milliseconds || !this.active) {
       this.running = false;
       return;

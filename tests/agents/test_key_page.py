@@ -1,0 +1,54 @@
+"""Keys that are derived from the names of actions."""
+
+import pytest
+
+import openfield as of
+from openfield.agents.key_page import KeyPage, LinePage, bind_keys, describe_turn, make_page, read_names
+
+ATARI = ("NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE")
+
+
+def test_players_find_the_keys_they_expect() -> None:
+    assert [each.keys for each in bind_keys(("left", "move_up", "turn_right", "shoot"), range(4))] == [
+        ("ArrowLeft",),
+        ("ArrowUp",),
+        ("ArrowRight",),
+        ("Space",),
+    ]
+    assert [each.keys for each in bind_keys(ATARI, range(6))][4:] == [("ArrowRight", "Space"), ("ArrowLeft", "Space")]
+
+
+def test_every_action_gets_a_key_of_its_own() -> None:
+    names = ["left", "left", "jump", "just", "0", "1", *(f"place_{number}" for number in range(12))]
+    keys = [each.keys for each in bind_keys(names, range(len(names)))]
+    assert all(keys)
+    assert len(set(keys)) == len(keys)
+
+
+def test_numbers_are_named_by_the_task() -> None:
+    assert read_names("Push it to the left (0) or to the right (1).", range(2)) == ["left", "right"]
+    assert read_names("north (0), pick up (1)", range(2)) == ["north", "pick up"]
+    assert read_names("left (0)", range(2)) == ["0", "1"]
+
+
+def test_actions_without_keys_are_typed() -> None:
+    page = make_page(of.Spec(domain="x", task="", actions=of.Box(-1, 1, (2,))))
+    assert isinstance(page, LinePage)
+    assert next(page.act("[0.5, 1]", of.Turn())) == of.Reply([0.5, 1])
+    for wrong in ("[2, 0]", "left", None, "", 7):
+        with pytest.raises(of.AgentProtocol):
+            next(page.act(wrong, of.Turn()))
+
+
+def test_a_key_that_is_not_there_is_refused() -> None:
+    page = make_page(of.Spec(domain="x", task="", actions=of.Discrete(2, start=3)))
+    assert isinstance(page, KeyPage)
+    assert next(page.act(1, of.Turn())) == of.Reply(4)
+    for wrong in (2, -1, True, "1", None):
+        with pytest.raises(of.AgentProtocol):
+            next(page.act(wrong, of.Turn()))
+
+
+def test_values_are_written_for_people() -> None:
+    turn = of.Turn(observation={"at": [1, 2], "speed": 0.123456}, feedback={"score": 3}, reward=1.0)
+    assert describe_turn(turn) == {"at": "[1,2]", "speed": "0.123", "score": "3", "reward": "1.0"}
