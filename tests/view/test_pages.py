@@ -12,7 +12,14 @@ import pytest
 from axe_core_python.sync_playwright import Axe
 
 from openfield.view import ViewServer
-from openfield.view.addresses import agent_address, compare_address, name_run, novelty_address, run_address
+from openfield.view.addresses import (
+    agent_address,
+    compare_address,
+    name_run,
+    novelty_address,
+    objectives_address,
+    run_address,
+)
 from support.browsers import NARROW, WIDE
 from view.conftest import Visits
 
@@ -32,6 +39,7 @@ def list_pages(runs: Path) -> list[str]:
         f"{agent_address(key, 'compass')}?number=after",
         novelty_address(key, "maze", ["swapped"]),
         compare_address([key, other]),
+        objectives_address(key),
     ]
 
 

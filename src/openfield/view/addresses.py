@@ -76,6 +76,11 @@ def novelty_address(run: str, domain: str, novelty: Sequence[str]) -> str:
     return f"/runs/{run}/novelties/{escape_name(name_novelty(domain, novelty))}"
 
 
+def objectives_address(run: str) -> str:
+    """Return the address of the objectives of a run."""
+    return f"/runs/{run}/objectives"
+
+
 def trial_address(run: str, cell: str) -> str:
     """Return the address of a trial that an agent played: a cell."""
     return f"/runs/{run}/trials/{escape_name(cell)}"

@@ -11,8 +11,9 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -39,6 +40,7 @@ from openfield.result import Result
 from openfield.view.addresses import name_novelty
 from openfield.view.library import Library, Signature
 
+T = TypeVar("T")
 HEADLINE = ("before", "after", "correct", "delay", "alarmed")
 """The numbers that are shown first, as far as they are defined."""
 MAX_SHARE = 0.05
@@ -261,29 +263,28 @@ def value_of(estimates: Mapping[str, Estimate], name: str) -> float | None:
     return None if found is None else found.mean
 
 
-class _Job:
-    """The analysis of one run: the latest there is, and whether a newer one is being made."""
+class _Job(Generic[T]):
+    """The work on one run: what came of it last, and whether a newer one is being done."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
         self.signature: Signature | None = None
-        self.analysis: Analysis | OpenfieldError | None = None
+        self.found: T | OpenfieldError | None = None
         self.busy = False
         self.rest_until = 0.0
         self.version = 0
 
 
-class Analyses:
-    """Analyses of the runs of a library, made by one thread each and kept."""
+class BackgroundWork(Generic[T]):
+    """Something that is computed from whole runs, by one thread for each, and kept until the file changes."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._jobs: OrderedDict[str, _Job] = OrderedDict()
-        self._values: dict[str, tuple[Signature, dict[str, dict[str, float | None]]]] = {}
+    def __init__(self, library: Library, work: Callable[[Result], T]) -> None:
+        self._library, self._do = library, work
+        self._jobs: OrderedDict[str, _Job[T]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: str, wait: float | None = WAIT_SECONDS) -> Analysis | None:
-        """Return the analysis of a run: of the file as it is, an earlier one, or None if there is none yet.
+    def get(self, key: str, wait: float | None = WAIT_SECONDS) -> T | None:
+        """Return what was computed of a run: of the file as it is, or earlier; None if there is nothing yet.
 
         Args:
             key: The key of the run.
@@ -294,33 +295,17 @@ class Analyses:
         """
         job = self._begin(key, forced=wait is None)
         job.done.wait(wait)
-        if isinstance(job.analysis, OpenfieldError):
-            raise job.analysis
-        return job.analysis
-
-    def values(self, key: str) -> dict[str, dict[str, float | None]]:
-        """Return the numbers of every cell that counts, by cell."""
-        signature = self._library.sign(key)
-        known = self._values.get(key)
-        if known is None or known[0] != signature:
-            found = {cell.id: numbers for cell, numbers in self._library.result(key).numbers()}
-            self._values[key] = known = (signature, found)
-            while len(self._values) > MAX_KEPT:
-                self._values.pop(next(iter(self._values)))
-        return known[1]
+        if isinstance(job.found, OpenfieldError):
+            raise job.found
+        return job.found
 
     def version(self, key: str) -> int:
-        """Return how many analyses of a run were made; it changes when there is a new one."""
+        """Return how often a run was worked on; it changes when there is something new."""
         job = self._jobs.get(key)
         return 0 if job is None else job.version
 
-    def is_current(self, key: str) -> bool:
-        """Return whether the latest analysis of a run is of the file as it is."""
-        job = self._jobs.get(key)
-        return job is not None and job.signature == self._library.sign(key)
-
-    def _begin(self, key: str, forced: bool) -> _Job:
-        """Start a new analysis if the file has changed, unless one is being made or it is too soon."""
+    def _begin(self, key: str, forced: bool) -> _Job[T]:
+        """Start to work anew if the file has changed, unless one is being made or it is too soon."""
         signature = self._library.sign(key)
         with self._lock:
             job = self._jobs.setdefault(key, _Job())
@@ -334,16 +319,35 @@ class Analyses:
                 threading.Thread(target=self._work, args=(key, job, signature), daemon=True).start()
         return job
 
-    def _work(self, key: str, job: _Job, signature: Signature) -> None:
+    def _work(self, key: str, job: _Job[T], signature: Signature) -> None:
         began = time.monotonic()
         try:
-            job.analysis = analyse(self._library.result(key))
+            job.found = self._do(self._library.result(key))
         except OpenfieldError as error:
-            job.analysis = error
+            job.found = error
         except Exception as error:  # a file can hold anything; without an answer its pages would wait for ever
-            job.analysis = InvalidInput(f"The numbers of {key} cannot be computed: {describe_error(error)}.")
+            job.found = InvalidInput(f"The numbers of {key} cannot be computed: {describe_error(error)}.")
         job.signature = signature
         job.rest_until = time.monotonic() + (time.monotonic() - began) / MAX_SHARE
         job.version += 1
         job.busy = False
         job.done.set()
+
+
+class Analyses(BackgroundWork[Analysis]):
+    """Analyses of the runs of a library, and the numbers of single trials."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__(library, analyse)
+        self._values: dict[str, tuple[Signature, dict[str, dict[str, float | None]]]] = {}
+
+    def values(self, key: str) -> dict[str, dict[str, float | None]]:
+        """Return the numbers of every cell that counts, by cell."""
+        signature = self._library.sign(key)
+        known = self._values.get(key)
+        if known is None or known[0] != signature:
+            found = {cell.id: numbers for cell, numbers in self._library.result(key).numbers()}
+            self._values[key] = known = (signature, found)
+            while len(self._values) > MAX_KEPT:
+                self._values.pop(next(iter(self._values)))
+        return known[1]

@@ -37,15 +37,16 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from openfield.errors import describe_error
+from openfield.result import Result
 from openfield.view import live
 from openfield.view.access import Access, AccessGuard
 from openfield.view.addresses import TWIN
-from openfield.view.analysis import Analyses
+from openfield.view.analysis import Analyses, BackgroundWork
 from openfield.view.frames import FramePool
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 from openfield.view.page import render
-from openfield.view.pages import agent, compare, novelty, pictures, run, runs, trial, turn
+from openfield.view.pages import agent, compare, novelty, objectives, pictures, run, runs, trial, turn
 from openfield.view.trials import TrialReader
 
 LOG = logging.getLogger("openfield.view")
@@ -54,6 +55,7 @@ PAGES: Sequence[BaseRoute] = (
     *run.ROUTES,
     *agent.ROUTES,
     *novelty.ROUTES,
+    *objectives.ROUTES,
     *pictures.ROUTES,
     *turn.ROUTES,
     *trial.ROUTES,
@@ -81,6 +83,7 @@ def make_app(
     )
     app.state.is_closing = lambda: False
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
+    app.state.objectives = BackgroundWork(library, Result.objectives)
     app.state.trials, app.state.frames = TrialReader(library), FramePool()
     return app
 

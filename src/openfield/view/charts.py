@@ -6,13 +6,15 @@ carries its values in `data-curves`, from which `static/charts.js` shows those u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 from markupsafe import Markup, escape
 
 from openfield.metrics.stats import Bounds, Estimate, two_sided
+from openfield.report import stages
 from openfield.report.chart import Curve, Frame, Point, draw_line, pick_evenly
 from openfield.view.analysis import AgentCurves
 
@@ -110,6 +112,11 @@ def draw_differences(values: Iterable[float], estimate: Estimate) -> Markup:
     return Markup(  # noqa: S704 - only numbers
         f'<svg class="differences" viewBox="0 0 320 64" role="img"><title>{text}</title>{body}{ends}</svg>'
     )
+
+
+def draw_objectives(record: Mapping[str, Any]) -> Markup:
+    """Draw the objectives of runs as the report page does, which escapes everything that comes from outside."""
+    return Markup(stages.draw_objectives(record))  # noqa: S704
 
 
 def draw_key(kind: str) -> Markup:

@@ -8,17 +8,19 @@ files, which costs a run nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from openfield.errors import OpenfieldError
-from openfield.view.analysis import Analyses
+from openfield.view.analysis import BackgroundWork
 from openfield.view.library import Library, Signature, sign_file
-from openfield.view.page import analyses_of, library_of
+from openfield.view.page import analyses_of, library_of, objectives_of
 
+Work = Sequence[BackgroundWork[Any]]
 LOOK_SECONDS = 1.0
 """How often files are looked at."""
 RESTS = 5
@@ -30,18 +32,17 @@ CALM_LOOKS = 15
 async def send_events(request: Request) -> Response:
     """Answer with a stream of events that lasts until the browser leaves."""
     is_closing: Callable[[], bool] = request.app.state.is_closing
-    stream = _watch(library_of(request), analyses_of(request), request.query_params.getlist("run"), is_closing)
+    work = (analyses_of(request), objectives_of(request))
+    stream = _watch(library_of(request), work, request.query_params.getlist("run"), is_closing)
     return StreamingResponse(stream, media_type="text/event-stream")
 
 
-async def _watch(
-    library: Library, analyses: Analyses, keys: list[str], is_closing: Callable[[], bool]
-) -> AsyncIterator[str]:
+async def _watch(library: Library, work: Work, keys: list[str], is_closing: Callable[[], bool]) -> AsyncIterator[str]:
     """Yield an event for every change of the files, until the server ends; the first says that the stream is open."""
-    before, calm = await asyncio.to_thread(_sign, library, analyses, keys), 0
+    before, calm = await asyncio.to_thread(_sign, library, work, keys), 0
     yield "retry: 1000\nevent: hello\ndata: {}\n\n"
     while await _rest(is_closing):
-        now = await asyncio.to_thread(_sign, library, analyses, keys)
+        now = await asyncio.to_thread(_sign, library, work, keys)
         calm = calm + 1 if now == before else 0
         if now != before:
             yield "event: change\ndata: {}\n\n"
@@ -59,12 +60,12 @@ async def _rest(is_closing: Callable[[], bool]) -> bool:
     return True
 
 
-def _sign(library: Library, analyses: Analyses, keys: list[str]) -> list[Signature]:
-    """Return what changes when a file is written to, or its analysis is made."""
+def _sign(library: Library, work: Work, keys: list[str]) -> list[Signature]:
+    """Return what changes when a file is written to, or something was computed from it."""
     try:
         if not keys:
             return [sign_file(path) for path in library.paths()]
-        return [(*library.sign(key), analyses.version(key)) for key in keys]
+        return [(*library.sign(key), *(each.version(key) for each in work)) for key in keys]
     except OpenfieldError:
         return []
 

@@ -20,13 +20,21 @@ from starlette.routing import Route
 from openfield.errors import InvalidInput, JournalError, OpenfieldError, UnknownName
 from openfield.view import addresses, charts, wording
 from openfield.view.addresses import TWIN
-from openfield.view.analysis import Analyses
+from openfield.view.analysis import Analyses, BackgroundWork
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 
 Read = Callable[[Request], Any]
 """Reads the data of a page: a struct or a mapping that becomes JSON as it is. It runs in a thread and may block."""
-DRAWINGS = ("draw_agent", "draw_differences", "draw_estimate", "draw_key", "draw_overlay", "share_range")
+DRAWINGS = (
+    "draw_agent",
+    "draw_differences",
+    "draw_estimate",
+    "draw_key",
+    "draw_objectives",
+    "draw_overlay",
+    "share_range",
+)
 STATUS = {UnknownName: 404, InvalidInput: 400, JournalError: 422}
 """The status of an answer to what cannot be shown."""
 
@@ -59,6 +67,12 @@ def library_of(request: Request) -> Library:
 def analyses_of(request: Request) -> Analyses:
     """Return the analyses of the application that got a request."""
     found: Analyses = request.app.state.analyses
+    return found
+
+
+def objectives_of(request: Request) -> BackgroundWork[dict[str, Any]]:
+    """Return the objectives of runs in the application that got a request."""
+    found: BackgroundWork[dict[str, Any]] = request.app.state.objectives
     return found
 
 
@@ -104,6 +118,12 @@ def templates() -> Environment:
     made.globals |= {name: getattr(charts, name) for name in DRAWINGS}
     made.filters |= wording.FILTERS
     return made
+
+
+def load_templates() -> None:
+    """Compile all templates, so that the first page need not wait for it."""
+    for name in templates().list_templates():
+        templates().get_template(name)
 
 
 async def _answer(request: Request, read: Read, template: str) -> Response:

@@ -20,6 +20,7 @@ from openfield.serving.listen import check_exposure, fastest_loop, refuse_place
 from openfield.view.access import Access
 from openfield.view.app import make_app
 from openfield.view.library import Library
+from openfield.view.page import load_templates
 
 PORT = 7464
 """The port that is taken unless another one is asked for; any free one if it is in use."""
@@ -71,6 +72,7 @@ class ViewServer:
         """Serve until interrupted."""
 
         async def serve() -> None:
+            threading.Thread(target=load_templates, daemon=True).start()
             if ready is not None:
                 asyncio.get_running_loop().call_soon(ready)
             try:

@@ -16,6 +16,7 @@ from openfield.metrics.scenario import group_cells
 from openfield.metrics.summary import score_trials
 from openfield.report.words import describe_basis, describe_provenance, say_corrected
 from openfield.result import Result
+from openfield.view.addresses import agent_address
 from openfield.view.analysis import Analysis, ScenarioAnalysis, analyse
 from openfield.view.library import Library, RunEntry, Signature
 from openfield.view.page import library_of, page
@@ -77,6 +78,11 @@ class ComparePage(msgspec.Struct, frozen=True):
     differences: list[RunDifference]
     same: int
     """How many things were compared and are the same."""
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The addresses of the agents, by label."""
+        return {each.label: agent_address(each.run, each.agent) for each in self.agents}
 
 
 class _Joined(msgspec.Struct, frozen=True):
