@@ -164,11 +164,10 @@ def time_watching(place: Path) -> float:
     """
     found = []
     for number in range(ROUNDS):
-        before = spent()
         with watching(path := place / f"watched{number}.sqlite") as viewer:
-            play(path, 100_000, workers=2)
-            extra = read_cpu(viewer.pid)
-        found.append(1 + extra / (spent() - before - extra))
+            start, before = read_cpu(viewer.pid), spent()
+            play(path, 400_000, workers=2)
+            found.append(1 + (read_cpu(viewer.pid) - start) / (spent() - before))
     return statistics.median(found)
 
 
@@ -178,7 +177,7 @@ def spent() -> float:
 
 
 def read_cpu(pid: int) -> float:
-    """Return the processor time of a process since it began to serve, in seconds."""
+    """Return the processor time of a process, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -191,26 +190,37 @@ def watching(path: Path) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as viewer:
         assert viewer.stdout is not None
         address = viewer.stdout.readline().split()[2]
+        begun = threading.Barrier(WATCHERS + 1)
         for _ in range(WATCHERS):
-            threading.Thread(target=watch, args=(address, run_address(name_run(path))), daemon=True).start()
+            threading.Thread(target=watch, args=(address, run_address(name_run(path)), begun), daemon=True).start()
+        begun.wait()
         try:
             yield viewer
         finally:
             viewer.terminate()
 
 
-def watch(address: str, page: str) -> None:
-    """Ask for a page again whenever there is news of the run, at most a fifth of the time, as `live.js` does."""
+def watch(address: str, page: str, begun: threading.Barrier) -> None:
+    """Ask for a page again whenever there is news of the run, at most a tenth of the time, as `live.js` does.
+
+    Args:
+        address: The address that lets in.
+        page: The path of the page.
+        begun: Waited for when the page was there for the first time, with its numbers.
+    """
     base = address.partition("/?")[0]
     with httpx.Client(base_url=base, timeout=None) as client:
         client.get(address)
+        client.get(f"{page}.json")
+        client.get(page)
+        begun.wait()
         try:
             with client.stream("GET", f"/events?run={page.rpartition('/')[2]}") as events:
                 for line in events.iter_lines():
                     if line == "event: change":
                         began = time.perf_counter()
                         client.get(page)
-                        time.sleep(max(0.5, 4 * (time.perf_counter() - began)))
+                        time.sleep(max(1.5, 10 * (time.perf_counter() - began)))
         except httpx.HTTPError:
             return  # the viewer has ended
 

@@ -43,7 +43,7 @@ from openfield.view.library import Library, Signature
 T = TypeVar("T")
 HEADLINE = ("before", "after", "correct", "delay", "alarmed")
 """The numbers that are shown first, as far as they are defined."""
-MAX_SHARE = 0.05
+MAX_SHARE = 0.03
 """The share of time that is spent on a run that goes on."""
 WAIT_SECONDS = 0.12
 """How long a page waits for numbers that are not there yet."""

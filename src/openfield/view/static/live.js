@@ -1,7 +1,7 @@
 // Keep a page up to date: when the server says that a run has changed, fetch the page again and put in what differs.
 // Only texts and attributes that differ are touched, so nothing flickers, and what a reader opened stays open.
-const WAIT_SHARE = 4; // a page is asked for again at most a fifth of the time
-const WAIT_LEAST = 500; // milliseconds
+const WAIT_SHARE = 10; // a page is asked for again at most a tenth of the time
+const WAIT_LEAST = 1500; // milliseconds
 const KEPT = new Set(["open", "data-kept"]);
 
 /** Follow the events that the body names, if it names any. */
