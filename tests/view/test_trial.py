@@ -21,16 +21,16 @@ from view.conftest import Visits
 pytestmark = needs_chromium
 FILMED = f"{SUPPORT / 'filmed_maze.py'}:domain"
 SCRIPT = "</script><script>document.title='taken'</script>"
-HOSTILE: dict[str, Any] = {"messages": [{"role": "user", "content": SCRIPT}, {"role": "assistant", "content": "<b>x"}]}
+HOSTILE: dict[str, Any] = {
+    "transcript": [{"role": "user", "content": SCRIPT}, {"role": "assistant", "content": "<b>x"}]
+}
 
 
 def hostile(turn: of.Turn) -> of.Reply:
     """Answer with markup, and with more than a page can show."""
     far = turn.observation["at"][0]
     note = (
-        {**HOSTILE, "tokens": {"input": 12, "output": 3}}
-        if far
-        else {"deep": [[[[SCRIPT]]]], "long": ["x" * 50] * 9_000}
+        {**HOSTILE, "tokens_in": 1200, "tokens_out": 3} if far else {"deep": [[[[SCRIPT]]]], "long": ["x" * 50] * 9_000}
     )
     return of.Reply("left", of.Belief(0.25, detail={SCRIPT: SCRIPT}), note=note)
 
@@ -146,7 +146,7 @@ def test_replies_of_strangers_are_shown_as_text(
         page.keyboard.press("ArrowRight")
     page.locator(".message").first.wait_for()
     assert page.locator(".message").first.inner_text().endswith(SCRIPT)
-    page.get_by_text("input 12 · output 3").wait_for()
+    page.get_by_text("1,200 tokens in · 3 out").wait_for()
     assert "taken" not in page.title().replace(SCRIPT, "")
     assert page.locator("script:not([src]):not([type='application/json'])").count() == 0
 

@@ -139,7 +139,8 @@ class Truth extends Panel {
   }
 }
 
-const TOKENS = ["tokens", "usage"];
+const isTalk = (value) => Array.isArray(value) && value.length > 0 && value.every((each) => each && typeof each === "object" && "content" in each);
+const COUNTED = ["tokens_in", "tokens_out", "calls", "seconds", "cost", "estimated"];
 
 /** What a language model was asked and said, if a note is a transcript; anything else as it is. */
 class Noted extends Panel {
@@ -151,30 +152,41 @@ class Noted extends Panel {
   }
   set(turn) {
     const note = turn.reply?.note ?? null;
-    if (!this.show(note !== null)) return;
-    const isObject = typeof note === "object" && !Array.isArray(note);
-    const messages = Array.isArray(note) ? note : isObject ? note.messages ?? note.transcript : null;
-    const talk = Array.isArray(messages) && messages.every((each) => each && typeof each === "object" && "content" in each) ? messages : [];
+    if (!this.show(note !== null) || note === this.note) return;
+    this.note = note;
+    const parts = typeof note === "object" && !Array.isArray(note) ? { ...note } : null;
+    const name = isTalk(note) ? "" : ["transcript", "messages"].find((each) => isTalk(parts?.[each]));
+    const talk = name === undefined ? [] : name ? parts[name] : note;
     this.talk.hidden = !talk.length;
     this.talk.replaceChildren(...talk.map(sayMessage));
-    const rest = isObject ? Object.fromEntries(Object.entries(note).filter(([name]) => !(talk.length && ["messages", "transcript"].includes(name)) && !TOKENS.includes(name))) : talk.length ? null : note;
-    const counts = isObject ? TOKENS.map((name) => note[name]).find((each) => each !== undefined) : undefined;
-    put(this.aside, counts === undefined ? "" : sayTokens(counts));
-    const empty = rest === null || (typeof rest === "object" && !Object.keys(rest).length);
-    this.rest.element.hidden = empty;
-    if (!empty) this.rest.set(rest);
+    put(this.aside, parts ? sayTokens(parts) : "");
+    if (parts) for (const each of [name, ...(talk.length ? COUNTED : [])]) delete parts[each];
+    const rest = parts ?? (talk.length ? {} : note);
+    this.rest.element.hidden = rest !== null && typeof rest === "object" && !Object.keys(rest).length;
+    if (!this.rest.element.hidden) this.rest.set(rest);
   }
 }
 
 function sayMessage(message) {
   const content = typeof message.content === "string" ? message.content : JSON.stringify(message.content, null, 1);
-  return make("li", `message ${message.role === "assistant" ? "own" : ""}`, make("span", "role", String(message.role ?? "")), make("div", "", content));
+  const role = String(message.role ?? ""), said = make("div", "", content);
+  const thought = typeof message.thinking === "string" ? [fold("thinking", make("div", "soft", message.thinking))] : [];
+  const body = role === "system" ? fold("system", said) : said;
+  return make("li", `message ${role === "assistant" ? "own" : ""}`, ...(role === "system" ? [] : [make("span", "role", role)]), ...thought, body);
 }
 
-function sayTokens(counts) {
-  if (typeof counts !== "object" || counts === null) return `${counts} tokens`;
-  return Object.entries(counts).filter(([, value]) => typeof value === "number")
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${value.toLocaleString("en")}`).join(" · ");
+function fold(title, inside) {
+  return make("details", "", make("summary", "role", title), inside);
+}
+
+function sayTokens(note) {
+  const about = note.estimated ? "about " : "", parts = [];
+  if (typeof note.tokens_in === "number") parts.push(`${about}${note.tokens_in.toLocaleString("en")} tokens in`);
+  if (typeof note.tokens_out === "number") parts.push(`${about}${note.tokens_out.toLocaleString("en")} out`);
+  if (typeof note.seconds === "number" && parts.length) parts.push(`${note.seconds.toFixed(1)} s`);
+  if (note.calls > 1) parts.push(`${note.calls} calls`);
+  if (typeof note.cost === "number") parts.push(`cost ${Number(note.cost.toPrecision(3))}`);
+  return parts.join(" · ");
 }
 
 function sayTime(milliseconds) {
