@@ -220,11 +220,11 @@ class Run:
 
     def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
         """Return all cells, or only one, in the order they were entered, each with its latest attempt."""
-        trials, agents = dict(self._keyed_trials(only)), self.agents
+        trials = dict(self._keyed_trials(only))
+        controls = {name for name, source in self.agents.items() if is_control(source)}
         episodes = self._episodes(only) if with_episodes else {}
-        query = queries.LATEST_ATTEMPTS.format(
-            player=queries.PLAYER if self._version > 1 else "NULL", only=_only("cells.id", only)
-        )
+        player = queries.PLAYER if self._version > 1 else "NULL"
+        query = queries.LATEST_ATTEMPTS.format(player=player, only=_only("cells.id", only))
         rows = self._rows(query, _LatestAttempt, () if only is None else (only,))
         return [
             CellRecord(
@@ -239,7 +239,7 @@ class Run:
                 seconds=seconds or 0.0,
                 player=player,
                 episodes=tuple(episodes.get((cell, attempt), ())),
-                control=is_control(agents.get(agent)),
+                control=agent in controls,
             )
             for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds, player in rows
         ]
