@@ -39,7 +39,8 @@ READMES = [ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *sorted(ROOT.
 READ = [page for page in (*PAGES, *NOTES, *READMES) if page.name != "messages.md"]  # which is about mistakes
 GUIDE = ROOT / "docs" / "domain.md"
 CATCH = ROOT / "examples" / "catch.py"
-HAVE_OPTIONS = [domain for domain in installed_domains() if isinstance(domain, capabilities.HasOptions)]
+DOMAINS = [*installed_domains(), find_domain("gym:CartPole-v1")]
+HAVE_OPTIONS = [domain for domain in DOMAINS if isinstance(domain, capabilities.HasOptions)]
 COMMON = {"--help", "--help-all", "--version"}
 OURS = {path.name for folder in (ROOT, ROOT / "src" / "openfield") for path in folder.iterdir() if path.is_dir()}
 """The folders whose files pages name; other paths are those of users."""

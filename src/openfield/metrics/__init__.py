@@ -15,7 +15,7 @@ from openfield.metrics.curricula.gradual import GRADUAL
 from openfield.metrics.detection import DETECTION, PASSIVE
 from openfield.metrics.metric import Kind, Metric, Number
 from openfield.metrics.openset.cells import OPENSET
-from openfield.metrics.performance import ADAPTATION, PERFORMANCE, WINNING
+from openfield.metrics.performance import ADAPTATION, PERFORMANCE, RETURNS, WINNING
 from openfield.metrics.programme import BASELINE, PROGRAMME
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.sets import SETS
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 BUILT_IN = (
-    *(PERFORMANCE, WINNING, SETS, DETECTION, ADAPTATION, PASSIVE, GRADUAL, BORDERS),
+    *(PERFORMANCE, RETURNS, WINNING, SETS, DETECTION, ADAPTATION, PASSIVE, GRADUAL, BORDERS),
     *(PROGRAMME, BASELINE, CHARACTERISATION, OPENSET),
 )
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

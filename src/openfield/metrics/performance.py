@@ -136,6 +136,19 @@ def measure_performance(cell: CellRecord) -> dict[str, float | None]:
     }
 
 
+def measure_returns(cell: CellRecord) -> dict[str, float | None]:
+    """Compute the mean return before the onset and from it on, in cells whose episodes have no performance."""
+    scaled = bool(performances(episode for episode in cell.episodes if not episode.failed))
+    before, after = ((), ()) if scaled else (pick_before(cell), pick_after(cell))
+    return {"return_before": mean(_returns(before)), "return_after": mean(_returns(after))}
+
+
+def _returns(episodes: Iterable[Episode]) -> list[float]:
+    """Return the returns of the episodes whose worlds tell them; one that was not played has none."""
+    told = (_details(episode).get("return") for episode in episodes)
+    return [float(value) for value in told if isinstance(value, int | float) and math.isfinite(value)]
+
+
 def measure_winning(cell: CellRecord) -> dict[str, float | None]:
     """Compute the share of test episodes won, before the onset and from it on; one that was not played is not won."""
     return {"won_before": share_won(pick_before(cell)), "won_after": share_won(pick_after(cell))}
@@ -172,6 +185,7 @@ def normalised_area(curve: list[float]) -> float | None:
 
 
 PERFORMANCE = built_in("performance", measure_performance, counts_failures=True)
+RETURNS = built_in("returns", measure_returns, counts_failures=True)
 WINNING = built_in("winning", measure_winning, counts_failures=True)
 ADAPTATION = built_in(
     "adaptation",

@@ -47,6 +47,7 @@ class GymDomain(Domain[GymSettings]):
 
     settings = GymSettings
     extra, modules = "gym", ("gymnasium",)
+    metrics = ("performance", "returns", "detection", "adaptation")
     demo_agents: Sequence[str] = ("random",)
     demo_novelty: str | None = None
     demo_settings: Mapping[str, Any] = {"before": 3, "after": 3, "max_steps": 200}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import nullcontext
 from importlib import import_module
 
 import gymnasium
@@ -46,7 +47,7 @@ def register_environments(text: str) -> None:
     for module in () if suite is None else suite.modules:
         try:
             import_module(module)
-        except ImportError:
+        except (ImportError, MissingExtra):
             raise MissingExtra(suite.extra if suite else "gym", f"gym:{text}") from None
     if text not in gymnasium.registry:
         _load_plugins()
@@ -55,7 +56,7 @@ def register_environments(text: str) -> None:
 def _load_plugins() -> None:
     for point in installed_points(PLUGINS):
         try:
-            with namespace("" if point.name == "__root__" else point.name):
+            with nullcontext() if point.name == "__root__" else namespace(point.name):
                 found = point.load()
                 if callable(found):
                     found()

@@ -6,6 +6,7 @@ Crafter draws by this order which creature vanishes. Here the objects of a part 
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -16,9 +17,21 @@ import numpy as np
 
 from openfield.lazy import import_extra
 
-engine = import_extra("crafter.engine", "crafter", "Crafter")
-objects = import_extra("crafter.objects", "crafter", "Crafter")
-crafter = import_extra("crafter.env", "crafter", "Crafter")
+
+def _import_crafter(module: str) -> Any:
+    """Import a module of Crafter without the old package `gym`, which it takes spaces from if it finds one."""
+    kept = sys.modules.get("gym")
+    sys.modules["gym"] = None  # type: ignore[assignment]
+    try:
+        return import_extra(module, "crafter", "Crafter")
+    finally:
+        del sys.modules["gym"]
+        if kept is not None:
+            sys.modules["gym"] = kept
+
+
+crafter = _import_crafter("crafter.env")
+engine, objects = _import_crafter("crafter.engine"), _import_crafter("crafter.objects")
 
 MAX_STEPS = 10_000
 """Steps of an episode, as published."""
