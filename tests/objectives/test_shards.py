@@ -51,6 +51,13 @@ def test_what_is_known_beside_the_values_is_the_same(table, path):
     assert (found.n, found.distinct) == (whole.n, whole.distinct)
 
 
+def test_large_ids_are_added_up_exactly(tmp_path):
+    rows = Rows(*(np.array(column) for column in ([2**62, 2**62 + 1, 2**62 + 2], [0, 1, 0], [2**62] * 3, [1, 2, 3])))
+    table = make_table([rows], ordered=True)
+    write_table(table, tmp_path / "large.parquet")
+    assert evaluate_shards(tmp_path / "large.parquet").values == evaluate(table).values
+
+
 def test_shards_in_any_order(table, path):
     def backwards(function, shards):
         return map(function, reversed(list(shards)))
@@ -82,6 +89,7 @@ ORDERED = '{"ordered": true, "num_inputs": 3}'
         (([2, 1], [1, 2], [0, 0], [1, 1]), ORDERED, "not in the order"),
         (([1, 1], [2, 2], [0, 0], [1, 1]), ORDERED, "not in the order"),
         (([1, 2], [2, 1], [0, 0], [1, 0]), ORDERED, "counts are positive"),
+        (([1, 1], [1, 2], [0, 0], [2**62, 2**62]), ORDERED, "more than 64 bits"),
         (([1, 2], [2, 1], [0, 0], [1, 1]), ORDERED[:-1] + ', "sums": ["9", "3", "0", "2"]}', "damaged"),
     ],
 )

@@ -17,8 +17,9 @@ from openfield.files.database import Database, reading
 from openfield.lazy import import_extra
 from openfield.objectives.evaluation import Evaluation, evaluate
 from openfield.objectives.formats.parquet import DAMAGED, FIELDS, check_sums, header_in, opened, rows_in
+from openfield.objectives.tables.checks import MAX_INT64
 from openfield.objectives.tables.counts import Counts, count_columns, merge_counts
-from openfield.objectives.tables.rows import Columns
+from openfield.objectives.tables.rows import Array, Columns
 from openfield.objectives.tables.table import Meta, TableSummary
 
 SHARD_ROWS = 1 << 21
@@ -143,8 +144,15 @@ def count_shard(shard: Shard) -> ShardCounts:
     if not _in_order(columns):
         raise InvalidInput(f"{shard.path}: the rows are not in the order the file says they are.")
     actions = tuple(np.unique(columns.action).tolist())
-    sums = tuple(int(column.sum()) for column in columns)
+    sums = tuple(map(_exact_sum, columns))
+    if sums[3] > MAX_INT64:
+        raise InvalidInput(f"{shard.path}: its counts add up to more than 64 bits; evaluate it without shards.")
     return ShardCounts(count_columns(columns, ordered=True), actions, len(columns.obs), sums)
+
+
+def _exact_sum(column: Array) -> int:
+    """Add up numbers of 64 bits, whose sum may have more."""
+    return (int((column >> 32).sum()) << 32) + int((column & 0xFFFFFFFF).sum())
 
 
 def _in_order(columns: Columns) -> bool:
