@@ -182,7 +182,7 @@ def read_line(served: subprocess.Popen[str]) -> str:
 
 @needs_chromium
 def test_two_people_take_part_in_the_study_of_the_documentation(tmp_path: Path, play: Plays) -> None:
-    run, file = tmp_path / "people.sqlite", tmp_path / "people.toml"
+    run, file = tmp_path / "runs" / "people.sqlite", tmp_path / "people.toml"  # there is no such folder yet
     file.write_text(PEOPLE.read_text().replace('"examples/maze.py"', f'"{MAZE}"'))
     options = ["--people", "2", "--no-browser", "--port", "0", "-o", str(run)]
     with serving([str(file), *options]) as served:
@@ -205,7 +205,7 @@ def test_two_people_take_part_in_the_study_of_the_documentation(tmp_path: Path, 
         served.send_signal(signal.SIGINT)
         assert "The same command goes on." in served.communicate()[0]
     assert served.returncode == 130
-    assert stat.S_IMODE((tmp_path / "people.links").stat().st_mode) == 0o600
+    assert stat.S_IMODE(run.with_suffix(".links").stat().st_mode) == 0o600
     played = {cell.repeat: cell for cell, _ in read_played(run)}
     assert {number: (cell.agent, cell.outcome) for number, cell in played.items()} == {
         0: ("human", "done"),

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import webbrowser
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +79,7 @@ def play(
     changes = CommandChanges() if file is not None and options is None else prepare(known, "play", options)
     usual = Path(f"runs/{known.name}-played.sqlite" if file is None or file.output is None else file.output)
     path = output or usual
-    asked = _Asked(source, known, changes, path, agent_name, _list_keys(file))
+    asked = _Asked(Path(domain), source, known, changes, path, agent_name, _list_keys(file))
     if _plays_in_browser(place, changes):
         _play_in_browser(asked, trial_options, place)
         return
@@ -91,6 +92,8 @@ def play(
 class _Asked:
     """What is to be played, and where it is recorded."""
 
+    name: Path
+    """What the user named: a domain, or a file."""
     source: str
     domain: Domain[Any]
     changes: CommandChanges
@@ -169,17 +172,19 @@ def _play_in_browser(asked: _Asked, trial_options: TrialOptions, place: PlaceOpt
     from openfield.journal.leases import holding
     from openfield.journal.writer import Journal
     from openfield.result import Result
+    from openfield.runner.experiment import naming
     from openfield.runner.provenance import RunOrigin
     from openfield.view.play.people import make_links, read_people
     from openfield.view.play.people_study import PeopleStudy
     from openfield.view.play.play_server import PlayServer
 
-    people = read_people(asked.people_table)
+    with naming(asked.name) if asked.people_table else nullcontext():
+        people = read_people(asked.people_table)
     trials, facts = asked.make_trials(trial_options)
     practice = None if people.practice is None else _make_practice(asked, people.practice, trials[-1])
-    links = make_links(place.links or asked.path.with_suffix(".links"), place.people or 1)
     try:
         with holding(asked.path) as begun, Journal(asked.path) as journal:
+            links = make_links(place.links or asked.path.with_suffix(".links"), place.people or 1)
             origin = RunOrigin({}, [asked.domain])
             journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())
             study = PeopleStudy(journal, asked.domain, trials, people, links, asked.agent, practice)
