@@ -74,4 +74,5 @@ def test_tests_stand_where_their_modules_stand() -> None:
     """Every folder of tests is a folder of the package, but for what tests share."""
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     assert sorted(str(folder) for folder in folders if not (SOURCE / folder).is_dir()) == []
-    assert not [path for path in Path(ROOT / "tests").glob("*.py") if not path.name.startswith(("test_", "conftest"))]
+    known = ("test_", "conftest", "__init__")
+    assert not [path for path in Path(ROOT / "tests").glob("*.py") if not path.name.startswith(known)]

@@ -1,0 +1,1 @@
+"""The tests. This file keeps other packages that are called `tests` from taking their place."""
