@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,7 +47,8 @@ def use(work: Callable[[FramePool], Awaitable[T]], patience: float = 60.0, film:
         finally:
             await pool.close()
 
-    return asyncio.run(main())
+    with ThreadPoolExecutor(1) as thread:  # a browser that other tests use has a loop in this one
+        return thread.submit(asyncio.run, main()).result()
 
 
 async def follow(pool: FramePool, wanted: EpisodeOrder) -> tuple[list[TurnPicture], str]:
