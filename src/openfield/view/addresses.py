@@ -50,11 +50,6 @@ def _escape(found: re.Match[str]) -> str:
     return "".join(f"~{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass"))
 
 
-def runs_address() -> str:
-    """Return the address of the list of runs."""
-    return "/"
-
-
 def run_address(run: str) -> str:
     """Return the address of a run by its key."""
     return f"/runs/{run}"

@@ -23,7 +23,6 @@ from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.performance import mean, performances, pick_after, split_periods
 from openfield.metrics.scenario import Scenario, group_cells, scenario_of
-from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Failure, Summary, count_outcomes
 from openfield.report.chart import Curve, average, pick_evenly, trace_all
 from openfield.report.words import (
@@ -150,10 +149,6 @@ class Analysis(msgspec.Struct, frozen=True):
     reading: str
     """How numbers are read."""
 
-    def find(self, scenario: str) -> ScenarioAnalysis | None:
-        """Return a scenario by its id."""
-        return next((each for each in self.scenarios if each.id == scenario), None)
-
 
 def analyse(result: Result) -> Analysis:
     """Compute the numbers and curves of a result."""
@@ -255,12 +250,6 @@ def _score(cell: CellRecord) -> TrialScore:
         unchanged=cell.trial.is_unchanged_twin,
         control=cell.control,
     )
-
-
-def value_of(estimates: Mapping[str, Estimate], name: str) -> float | None:
-    """Return the value of a number, if there is one."""
-    found = estimates.get(name)
-    return None if found is None else found.mean
 
 
 class _Job(Generic[T]):

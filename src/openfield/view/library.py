@@ -54,6 +54,7 @@ class Library:
         self.places = tuple(map(Path, places))
         self.trust = trust
         self._paths: dict[str, Path] = {}
+        self._keys: dict[Path, str] = {}
         self._summaries: dict[Path, tuple[Signature, RunSummary | None]] = {}
         self._results: OrderedDict[Path, tuple[Signature, Result]] = OrderedDict()
         self._lock = threading.RLock()
@@ -62,7 +63,7 @@ class Library:
         """Return all run files there are now, those that are being played first, then the latest."""
         with self._lock:
             found = {path: summary for path in self.paths() if (summary := self._summarise(path)) is not None}
-        keys = {summary.run: (name_run(path), path) for path, summary in found.items()}
+        keys = {summary.run: (self._name(path), path) for path, summary in found.items()}
         self._paths.update(dict(keys.values()))
         return [RunEntry(*keys[summary.run], summary) for summary in sort_runs(found.values())]
 
@@ -73,7 +74,7 @@ class Library:
             UnknownName: There is none.
         """
         if key not in self._paths:
-            self._paths.update({name_run(path): path for path in self.paths()})
+            self._paths.update({self._name(path): path for path in self.paths()})
         if key not in self._paths:
             raise UnknownName("run", key, self._paths, label="Here")
         return self._paths[key]
@@ -115,6 +116,12 @@ class Library:
     def paths(self) -> list[Path]:
         """Return the files there are now, of which some may be no runs."""
         return list(find_run_files(place for place in self.places if place.exists()))
+
+    def _name(self, path: Path) -> str:
+        """Return the key of a file; finding out what a path leads to costs more than all else."""
+        if path not in self._keys:
+            self._keys[path] = name_run(path)
+        return self._keys[path]
 
     def _summarise(self, path: Path) -> RunSummary | None:
         """Return the summary of a file. Whether it is live is a matter of time, so a live one is read anew."""

@@ -23,7 +23,7 @@ SORTS: dict[str, Callable[[RunEntry], Any]] = {
 }
 """What runs can be sorted by."""
 LATEST_FIRST = ("changed", "started", "cells")
-MAX_ROWS = 400
+MAX_ROWS = 200
 """How many runs a page lists."""
 
 
