@@ -188,6 +188,8 @@ def test_a_sampled_life_says_so_in_its_file(run, tmp_path):
     assert tracker.measure(draws=0).sample < 1
     tracker.save(tmp_path / "life.parquet")
     assert "sampled by hash" in run(tmp_path / "life.parquet", "--only", "input_entropy")[1]
+    with pytest.raises(InvalidInput, match=r"only \.parquet can say"):
+        tracker.save(tmp_path / "life.pkl")
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,13 @@ class _Tracked:
         """Write the table of the life so far as `.parquet` or `.pkl`; every command for tables reads it.
 
         Raises:
-            InvalidInput: There are no transitions, or the file cannot be written.
+            InvalidInput: There are no transitions, the file cannot be written, or it is a pickle of sampled inputs.
         """
         path = Path(path)
         check_target(path)
         table = self.life.table(meta=meta)
+        if table.notes and path.suffix != ".parquet":
+            raise InvalidInput(f"{path}: inputs are sampled, which only .parquet can say of itself.")
         if path.suffix == ".parquet":
             write_table(table, path)
             return
