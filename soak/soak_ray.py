@@ -21,6 +21,8 @@ from typing import Any
 
 from common import QUICK, complete, finish, folder, parameter, report, run_words, start, tell
 
+MAX_KILLS = 4
+"""In one run; a foreman that ends again and again before it has sent anything is left out, and the run fails."""
 STORE_BYTES = 80 << 20
 """The size of an object store that is filled; Ray makes none that is much smaller."""
 
@@ -29,17 +31,19 @@ def main(kills: int) -> None:
     fates, totals = random.Random(20), Counter[str]()
     with folder() as place:
         for number, domain in enumerate(QUICK):
-            whole, path = place / f"whole-{number}.sqlite", place / f"ray-{number}.sqlite"
+            whole, done = place / f"whole-{number}.sqlite", 0
             complete(run_words(domain, whole, 1))
-            command = start([*run_words(domain, path, 1), "--executor", "ray"])
-            for kill in range(kills // len(QUICK)):
-                totals["kills"] += kill_one(command, path if kill % 2 else None, fates)
-            _, said = command.communicate()
-            totals["failed"] += command.returncode != 0
-            totals["different"] += not path.exists() or tell(path) != tell(whole)
-            print(said[-300:] if command.returncode else "", end="")
+            while done < kills // len(QUICK):  # a run may end before it is killed often
+                path = place / f"ray-{number}-{done}.sqlite"
+                command = start([*run_words(domain, path, 1), "--executor", "ray"])
+                killed = [kill_one(command, path if kill % 2 else None, fates) for kill in range(MAX_KILLS)]
+                _, said = command.communicate()
+                done += max(sum(killed), 1)
+                totals += Counter(kills=sum(killed), runs=1, failed=int(command.returncode != 0))
+                totals["different"] += not path.exists() or tell(path) != tell(whole)
+                print(said[-300:] if command.returncode else "", end="")
         for figure in ("failed", "different"):
-            report("ray", figure, totals[figure], 0, kills=totals["kills"], domains=len(QUICK))
+            report("ray", figure, totals[figure], 0, kills=totals["kills"], runs=totals["runs"], domains=len(QUICK))
         domain = next(iter(QUICK))
         path = place / "full.sqlite"
         with full_cluster() as (address, used):
@@ -62,7 +66,7 @@ def kill_one(command: subprocess.Popen[str], path: Path | None, fates: random.Ra
     before = count_rows(path)
     while command.poll() is None and path is not None and count_rows(path) == before:
         time.sleep(0.05)
-    time.sleep(fates.uniform(0, 1))
+    time.sleep(fates.uniform(0, 0.3))
     while command.poll() is None:
         found = [pid for pid in descendants(command.pid) if is_player(pid)]
         with suppress(ProcessLookupError, IndexError):
