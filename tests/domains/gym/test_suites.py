@@ -3,11 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import openfield as of
 from openfield.domains.gym.formula import read_formula
 from openfield.domains.gym.suites.suite import SUITES, check_suite, open_suite, read_suite
+from openfield.journal.trust import is_domain_code
 from openfield.registry import find_domain, list_trial_code
 
 LAB = """
@@ -54,8 +56,6 @@ def lab(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", SUITES)
 def test_suites_of_the_package_can_be_used(name: str) -> None:
-    import msgspec
-
     check_suite(msgspec.structs.replace(read_suite(name), modules=(), extra=""))
 
 
@@ -158,3 +158,15 @@ def test_another_environment_with_the_same_spaces_takes_its_place() -> None:
     env = domain.make_env(domain.settings_in(trial, trial.phases[-1]))  # type: ignore[attr-defined]
     assert env.spec.id == "CliffWalkingSlippery-v1"
     assert list_trial_code([trial]) == []
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"suite": {"x": "force_mag=2+evil.py:Env"}}, {"instead": "evil.py:Env"}, {"novel_wrappers": ["evil.py:Env"]}],
+)
+def test_code_that_a_trial_names_is_found_wherever_it_stands(forged: dict[str, Any]) -> None:
+    (trial,) = find_domain("gym:CartPole-v1").trials(count=1, novelty="none", **SHORT)
+    changed = msgspec.structs.replace(trial, settings={**trial.settings, **forged})
+    assert list_trial_code([changed]) == ["evil.py:Env"]
+    assert not is_domain_code("gym:lab.toml:CartPole-v1")
+    assert is_domain_code("gym:lab.toml:evil.py:Env")

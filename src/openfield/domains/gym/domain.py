@@ -25,7 +25,7 @@ from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.novelty import apply_novelties, find_novelty
 from openfield.registry import absolute, list_trial_code, split_suite, use_domain
 from openfield.settings import make_settings
-from openfield.spaces import Discrete
+from openfield.spaces import Discrete, Fields, Space
 from openfield.trial import Phase, Trial, file_digest, with_changes
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ class GymDomain(Domain[GymSettings]):
         self.default_novelty = self.novelties[0].id
         self.rare_novelties = [each.id for each in self._entry.novelties if each.rare]
         self.check_settings = {**CHECK_SETTINGS, **self._entry.check}
-        if isinstance(probe.observations, Discrete):  # the whole observation is one number, which may well be constant
-            self.shown_effects = ("observation",)
+        self.shown_effects = list_single_numbers(probe.observations)
 
     def make_env(self, settings: GymSettings, drawing: bool = False) -> Env:
         """Make an environment with these settings, or one that draws for people."""
@@ -334,6 +333,13 @@ def open_domain(text: str) -> GymDomain:
         example = f"{path}:CartPole-v1" if path else "CartPole-v1"
         raise InvalidInput(f"Which environment? Write gym:{f'{path}:' if path else ''}ID, such as gym:{example}.")
     return GymDomain(name, find_maker(name), suite=suite)
+
+
+def list_single_numbers(space: Space) -> tuple[str, ...]:
+    """Return the keys of observations that are one number, which may well be constant until the world changes."""
+    if isinstance(space, Fields):
+        return tuple(name for name, part in space.parts.items() if isinstance(part, Discrete))
+    return ("observation",) if isinstance(space, Discrete) else ()
 
 
 def digest_wrappers(sources: Iterable[str]) -> dict[str, str]:
