@@ -123,6 +123,15 @@ def test_an_order_that_is_left_gives_way_to_the_next(cell: tuple[Path, CellRecor
     use(work)
 
 
+def test_orders_that_many_others_follow_are_given_up(cell: tuple[Path, CellRecord]) -> None:
+    async def work(pool: FramePool) -> None:
+        reels = [pool.open_reel(order(cell, number)) for number in (0, 1, 2, 3, 77, 78)]
+        assert "since" in reels[1].message
+        assert [reel.over for reel in reels] == [False, True, False, False, False, False]
+
+    use(work)
+
+
 def test_code_that_a_file_names_runs_only_with_trust(
     cell: tuple[Path, CellRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

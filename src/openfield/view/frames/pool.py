@@ -35,6 +35,8 @@ from openfield.view.frames.reel import MAX_REEL_BYTES, Reel
 
 MAX_WORKERS = 2
 """Two agents side by side need two."""
+MAX_WAITING = 4
+"""Orders that wait for a worker; older ones are given up."""
 MAX_CACHED_BYTES = 256 << 20
 PATIENCE_SECONDS = 30.0
 """How long a worker may say nothing. One that replays many turns says so twice a second."""
@@ -155,6 +157,10 @@ class FramePool:
             self._reels.move_to_end(order)
         self._waiting.append(reel)
         self._dispatch()
+        for old in self._waiting[:-MAX_WAITING]:  # who leafs through episodes wants the last one
+            self._waiting.remove(old)
+            self._reels.pop(old.order, None)
+            old.end("Other pictures were asked for since. Open this episode again.")
         return reel
 
     def warm(self) -> None:
