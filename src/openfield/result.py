@@ -23,6 +23,7 @@ from openfield.journal.people import PERSON, measure_responses, name_people
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.journal.rules import DomainRules, find_false_rules, own_rule, read_rules
 from openfield.journal.trust import SIGNATURE, trusted_domain
+from openfield.journal.usage import Usage, read_run_usage
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import known_domain
 from openfield.runner.provenance import FACT, Provenance, latest_versions, mark_versions, read_provenance
@@ -94,6 +95,16 @@ class Result:
                 self.provenance += told
                 self.domains = domains | self.domains
         self.cells = list(known.values())
+
+    @cached_property
+    def usage(self) -> dict[str, Usage]:
+        """What language models used up, in all attempts, by agent: calls, tokens, seconds and cost."""
+        total: dict[str, Usage] = {}
+        for path in self.paths:
+            with Run(path) as run:
+                for agent, used in read_run_usage(run).items():
+                    total[agent] = total[agent] + used if agent in total else used
+        return total
 
     @cached_property
     def records(self) -> list[RunRecord]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,9 @@ from openfield.agents.llm import model_endpoint as endpoints
 from openfield.agents.llm.language_model import LanguageModel, Manner, write_png
 from openfield.agents.llm.model_endpoint import ModelAnswer, ModelQuestion, QuestionTooLong
 from openfield.agents.turn_writer import TurnWriter
+from openfield.cli.results.show import show
 from openfield.core import Ask, Belief, Reply, Spec, Turn
-from openfield.errors import AgentAway, AgentProtocol, Cancelled
+from openfield.errors import AgentAway, AgentProtocol, Cancelled, InvalidInput
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.usage import read_run_usage
 from openfield.record import Step
@@ -368,3 +373,64 @@ def test_replies_of_others_are_remembered_as_far_as_they_can_be() -> None:
     with pytest.raises(AgentProtocol, match="the record of an answer is missing"):
         agent.remember(Turn(observation=1), Reply(1))
     agent.remember(Turn(ask=Ask.READY), Reply())
+
+
+def test_a_rate_limit_told_to_one_cell_holds_for_all() -> None:
+    answers = iter([Status(429, {"Retry-After": "0.5"})])
+    told = threading.Event()
+    with serving(lambda request: next(answers, None) or obedient()(request)) as endpoint:
+        shared = endpoints.find_endpoint("tiny", endpoint.url, "OPENAI_API_KEY", None)
+        question = ModelQuestion([{"role": "user", "content": "?"}], None)
+        first = threading.Thread(target=shared.ask, args=(question, 0, 60.0, lambda _: told.set()))
+        first.start()
+        assert told.wait(60)
+        held: list[int] = []
+        assert shared.ask(question, 0, 60.0, held.append).text
+        first.join()
+    assert len(endpoint.requests) == 3
+    assert min(endpoint.moments[1:]) >= endpoint.moments[0] + 0.5
+    assert sum(held) > 0
+
+
+def test_waiting_for_an_endpoint_is_not_the_agents_time(tmp_path: Path) -> None:
+    answers = iter([Status(429, {"Retry-After": "0.7"})])
+    hurried = of.trial.with_limits(small(), lambda limits: of.Limits(reply_seconds=0.5))
+    run(tmp_path / "x.sqlite", lambda request: next(answers, None) or obedient()(request), trials=hurried)
+    cell, steps = only_cell(tmp_path / "x.sqlite")
+    assert cell.outcome == "done"
+    assert steps[1].took < 0.5e9
+
+
+def test_a_killed_run_pays_for_nothing_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The process is killed while the sixth question waits; the same command asks that one again, and no other."""
+    path, asked = tmp_path / "x.sqlite", threading.Event()
+    silent = [True]
+
+    def respond(request: Request) -> Any:
+        if silent[0] and len(endpoint.requests) == 6:
+            asked.set()
+            gate.wait()
+        return obedient()(request)
+
+    gate = threading.Event()
+    with serving(respond, seconds=0.11) as endpoint:  # answers that took longer than 0.1 s are on disk at once
+        words = ["run", MAZE, "--agent", f"model=llm:tiny(url={endpoint.url})", "--trials", "1", "-o", str(path)]
+        words += [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
+        command = [sys.executable, "-m", "openfield", *words, "--concurrency", "2"]
+        killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert asked.wait(60)
+        killed.kill()
+        assert b"about 8 calls and " in killed.communicate()[1]
+        silent[0] = False
+        gate.set()
+        said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(endpoint.requests) == 9  # the sixth one twice
+    assert "tokens sent" in said.stdout
+    assert re.search(r"model +8 +800 +80 ", said.stdout)
+    assert only_cell(path)[0].outcome == "done"
+    show(path, cell=only_cell(path)[0].id, transcript=True)
+    shown = capsys.readouterr().out
+    assert shown.count("assistant") == 8
+    assert BELIEF_QUESTION in shown
+    with pytest.raises(InvalidInput, match="--transcript needs --cell"):
+        show(path, transcript=True)

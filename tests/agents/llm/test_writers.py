@@ -73,3 +73,18 @@ def test_what_is_no_action_of_a_domain_is_refused(name: str, value: Any, told: s
     writer = domain.turn_writer(domain.spec(domain.trials(1, unchanged=0)[0]))
     with pytest.raises(ValueError, match=told):
         writer.read(value)
+
+
+def test_environments_name_their_actions_and_grids_are_told() -> None:
+    pytest.importorskip("minigrid", reason="the extra minigrid is not installed")
+    domain = of.find_domain("gym:MiniGrid-DoorKey-5x5-v0")
+    (trial,) = domain.trials(1, unchanged=0, novelty="none", before=1, after=0)
+    assert isinstance(domain, WritesTurns)
+    writer = domain.turn_writer(domain.spec(trial))
+    assert "2 forward" in writer.rules
+    rollout = Rollout(domain.world(trial))
+    text = writer.describe(rollout.turn).text
+    rollout.close()
+    assert "Mission: use the key to open the door and then get to the goal" in text
+    assert "wall" in text
+    assert "door" in text or "key" in text

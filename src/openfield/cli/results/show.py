@@ -33,6 +33,7 @@ def show(
     film: Annotated[Path | None, Parameter(name=["--film", "--gif"], metavar="FILE")] = None,
     episode: Whole | None = None,
     trust: Trust = False,
+    transcript: bool = False,
     source: Annotated[list[str] | None, Parameter(consume_multiple=True, metavar="[NAME]")] = None,
     json: bool = False,
 ) -> None:
@@ -46,6 +47,7 @@ def show(
             that draws.
         episode: The number of the episode to film [0].
         trust: Film in a domain that the file names even if you did not sign it.
+        transcript: Print what was said to a language model and what it answered. Needs `--cell`.
         source: List the source files that the run file holds, or print one: the name of an agent or of a file, or the
             beginning of a digest.
         json: Print as JSON.
@@ -62,9 +64,12 @@ def show(
         if source is not None:
             _show_sources(opened, source, json)
         elif cell is None:
-            if turn is not None or film is not None:
-                raise InvalidInput(f"{'--film' if turn is None else '--turn'} needs --cell.")
+            if turn is not None or film is not None or transcript:
+                needy = "--turn" if turn is not None else "--film" if film is not None else "--transcript"
+                raise InvalidInput(f"{needy} needs --cell.")
             _show_cells(opened, json)
+        elif transcript:
+            _show_transcript(opened, opened.cell(cell), turn, json)
         elif film is not None:
             from openfield.report.film import write_film
 
@@ -149,6 +154,33 @@ def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -
     else:
         titles = ("turn", "asks", "reward", "reply before it", "took", "truth", "observation")
         print_table(titles, (_short(*each) for each in steps))
+
+
+def _show_transcript(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -> None:
+    """Print the messages in the notes of replies, of all turns or of one."""
+    from openfield.errors import InvalidInput
+
+    said = [
+        {"turn": number, **message}
+        for number, step in enumerate(run.steps(cell.id, cell.attempt))
+        if step.reply is not None and wanted in (None, number)
+        for message in _read_messages(step.reply.note)
+    ]
+    if not said:
+        raise InvalidInput(f"Cell {cell.id} has no transcript{'' if wanted is None else ' there'}.")
+    if as_json:
+        print_json(said)
+        return
+    for message in said:
+        thinking = f"(thinks) {message['thinking']}\n" if message.get("thinking") else ""
+        print(escape_controls(f"--- turn {message['turn']}, {message['role']}\n{thinking}{message['content']}\n"))
+
+
+def _read_messages(note: Any) -> list[dict[str, Any]]:
+    """Return the messages of a note; agents may note anything."""
+    told = note.get("transcript") if isinstance(note, dict) else None
+    messages = [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+    return [{"role": "", "content": "", **each} for each in messages]
 
 
 def _full(number: int, step: Step) -> dict[str, Any]:

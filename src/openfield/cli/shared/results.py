@@ -103,6 +103,7 @@ def print_result(
     if as_json:
         summary = to_builtins(result.summary(metrics, numbers.intervals, numbers.failures))
         told = {"runs": result.records, "provenance": result.provenance, "cautions": result.cautions}
+        told |= {"usage": result.usage} if result.usage else {}
         print_json(summary | told | dict(more or {}))
         return
     from rich.console import Console
@@ -110,6 +111,7 @@ def print_result(
     from openfield.journal.reader import SCORED
 
     Console().print(result.table(metrics, numbers.intervals, numbers.failures))
+    print_usage(result)
     for caution in result.cautions:
         print(escape_controls(caution))
     changing = [cell for cell in result.cells if cell.trial.is_changed and cell.outcome in SCORED]
@@ -117,6 +119,21 @@ def print_result(
         print(f"In {len(unchanged)} of {len(result.cells)} cells the trial ended before the change came.")
     for record in result.records:
         print_record(record)
+
+
+def print_usage(result: Result) -> None:
+    """Print what language models used up, if any played."""
+    rows = [
+        (
+            agent,
+            *(f"{count:,}" for count in (used.calls, used.tokens_in, used.tokens_out)),
+            f"{used.seconds:,.1f}",
+            "-" if used.cost is None else f"{used.cost:,.4f}",
+        )
+        for agent, used in result.usage.items()
+    ]
+    if rows:
+        print_table(("agent", "calls", "tokens sent", "tokens written", "seconds of calls", "cost"), rows)
 
 
 def print_record(record: RunRecord) -> None:

@@ -30,6 +30,7 @@ from openfield.trial import Phase, Trial, file_digest, with_changes
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
+    from openfield.agents.turn_writer import TurnWriter
     from openfield.options import CommandOptions
 
 MAX_EPISODE_STEPS = 10_000
@@ -247,6 +248,16 @@ class GymDomain(Domain[GymSettings]):
         from openfield.domains.gym.options import GymOptions
 
         return GymOptions
+
+    def turn_writer(self, spec: Spec) -> TurnWriter:
+        """Return what says turns in words for language models."""
+        from openfield.agents.llm.gym_writer import GymWriter, name_actions
+
+        env = self.make_env(GymSettings(make=self._arguments))
+        try:
+            return GymWriter(spec, name_actions(env) if isinstance(spec.actions, Discrete) else ())
+        finally:
+            env.close()
 
     def remark(self, trial: Trial) -> str:
         """Return the scale of a trial in words."""

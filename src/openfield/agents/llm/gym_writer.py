@@ -1,0 +1,75 @@
+"""Environments of Gymnasium in words: what actions are called, and the grids of MiniGrid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from openfield.agents.turn_writer import TurnText, TurnWriter
+from openfield.core import Spec
+
+OBJECTS = ("unseen", "", "wall", "floor", "door", "key", "ball", "box", "goal", "lava", "agent")
+COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
+DOORS = ("open", "closed", "locked")
+"""What the numbers of a MiniGrid view mean, as its documentation has them."""
+GRID_SHAPE = 3
+"""Numbers of a square of MiniGrid: object, colour and state."""
+
+
+class GymWriter(TurnWriter):
+    """Names actions, and says what a MiniGrid agent sees; the rest as in any domain."""
+
+    def __init__(self, spec: Spec, actions: Sequence[str]) -> None:
+        """Take the names of the actions.
+
+        Args:
+            spec: The trial as agents know it.
+            actions: The names of discrete actions in their order; none if the environment has none.
+        """
+        super().__init__(spec)
+        named = ", ".join(f"{number} {name}" for number, name in enumerate(actions))
+        self.rules = f"The actions: {named}." if named else ""
+
+    def describe_observation(self, observation: Any) -> TurnText:
+        """Return what is seen."""
+        grid = observation.get("image") if isinstance(observation, dict) and "mission" in observation else None
+        view = None if grid is None else np.asarray(grid)
+        if view is None or view.ndim != GRID_SHAPE or view.shape[2] != GRID_SHAPE:
+            return super().describe_observation(observation)
+        return TurnText(f"Mission: {observation['mission']}\n{describe_grid(view)}")
+
+
+def describe_grid(view: Any) -> str:
+    """Return the things in the view of a MiniGrid agent, which stands in the middle of the last row."""
+    width, height = view.shape[:2]
+    found: list[tuple[int, str]] = []
+    for x in range(width):
+        for y in range(height):
+            name = _name(*(int(one) for one in view[x, y]))
+            if name and (x, y) != (width // 2, height - 1):
+                ahead, side = height - 1 - y, x - width // 2
+                aside = f", {abs(side)} to the {'right' if side > 0 else 'left'}" if side else ""
+                found.append((ahead + abs(side), f"{name} {ahead} ahead{aside}"))
+    carried = _name(*(int(one) for one in view[width // 2, height - 1]))
+    seen = "; ".join(text for _, text in sorted(found)) or "nothing"
+    return f"You see: {seen}.{f' You carry: {carried}.' if carried else ''}"
+
+
+def _name(kind: int, colour: int, state: int) -> str:
+    """Return a thing in words; empty for what is not seen, free or floor."""
+    word = OBJECTS[kind] if kind < len(OBJECTS) else f"thing {kind}"
+    if word in ("", "unseen", "floor"):
+        return ""
+    painted = f"{COLOURS[colour]} " if word in ("door", "key", "ball", "box") and colour < len(COLOURS) else ""
+    return f"{DOORS[state]} {painted}{word}" if word == "door" and state < len(DOORS) else f"{painted}{word}"
+
+
+def name_actions(env: Any) -> list[str]:
+    """Return what an environment calls its actions: those of Atari and MiniGrid have names."""
+    plain = env.unwrapped
+    meanings = getattr(plain, "get_action_meanings", None)
+    if callable(meanings):
+        return [str(name).lower() for name in meanings()]
+    return [str(each.name) for each in getattr(plain, "actions", ()) or () if hasattr(each, "name")]
