@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from openfield.agents.process import process_agent
     from openfield.agents.random import RandomAgent
     from openfield.agents.sb3 import sb3_agent
+    from openfield.agents.turn_writer import TurnText, TurnWriter
 
 __all__ = ["LineHuman", "RandomAgent", "drive_program", "onnx_agent", "policy", "process_agent", "sb3_agent"]
-__all__ += ["with_detector"]
+__all__ += ["TurnText", "TurnWriter", "with_detector"]
 
 __getattr__, __dir__ = attach(__name__)
