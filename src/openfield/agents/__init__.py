@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from openfield.agents.sb3 import sb3_agent
     from openfield.agents.turn_writer import TurnText, TurnWriter
 
-__all__ = ["LineHuman", "RandomAgent", "drive_program", "onnx_agent", "policy", "process_agent", "sb3_agent"]
-__all__ += ["TurnText", "TurnWriter", "with_detector"]
+__all__ = [
+    "LineHuman",
+    "RandomAgent",
+    "TurnText",
+    "TurnWriter",
+    "drive_program",
+    "onnx_agent",
+    "policy",
+    "process_agent",
+    "sb3_agent",
+    "with_detector",
+]
 
 __getattr__, __dir__ = attach(__name__)
