@@ -21,8 +21,8 @@ PERFORMANCE = ("after", "before", "success", "oscr", "auroc")
 NOTICED = ("correct", "concordance", "borders_found")
 """Numbers from 0 to 1 that say whether it noticed the change."""
 READING = (
-    "Blue: performance, after the onset where there is one. Orange: how often the change was noticed without a false "
-    "alarm. A bar reaches from 0 to 1."
+    "Blue: performance, after the onset where there is one. Orange: whether the agent noticed the change (correct "
+    "detection, else concordance, else the share of task borders found). A bar reaches from 0 to 1."
 )
 
 
