@@ -130,8 +130,13 @@ async def ask_model(model: Model, question: ModelQuestion) -> ModelAnswer:
     """Ask the model that Inspect evaluates."""
     output = await model.generate([_convert(message) for message in question.messages])
     usage = output.usage
-    told = (usage.input_tokens, usage.output_tokens) if usage else (0, 0)
-    return ModelAnswer(output.completion, *told, seconds=output.time or 0.0, counted=usage is not None)
+    return ModelAnswer(
+        output.completion,
+        tokens_in=usage.input_tokens if usage else 0,
+        tokens_out=usage.output_tokens if usage else 0,
+        seconds=output.time or 0.0,
+        counted=usage is not None,
+    )
 
 
 def _convert(message: Mapping[str, Any]) -> ChatMessage:
