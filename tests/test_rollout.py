@@ -639,7 +639,7 @@ def test_commits_are_replaced_by_the_chunk_they_belong_to() -> None:
 Choice = st.sampled_from(["act", "act", "act", "hesitate", "believe", "stop"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=4), st.lists(Choice, max_size=40), st.integers(1, 6) | st.none()
 )

@@ -58,7 +58,7 @@ def is_spent(progress):
     return 0 < limits.seconds <= progress.seconds or 0 < limits.interactions <= progress.interactions
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SCRIPTS, OPTIONS, REQUESTS)
 def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
     game = Game(Harness(script, options))

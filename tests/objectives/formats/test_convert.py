@@ -28,7 +28,7 @@ from support.places import SUPPORT
 
 DATA = SUPPORT / "objectives" / "data"
 books = st.dictionaries(st.integers(0, 2**140), st.integers(0, 1000), min_size=1, max_size=20)
-quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 narrow_tables = st.dictionaries(
     st.tuples(st.integers(-(2**62), 2**62), st.integers(-3, 300), st.integers(-5, 2**40)),
     st.one_of(st.integers(1, 2**45), st.floats(0.1, 100)),

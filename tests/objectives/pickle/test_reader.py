@@ -369,7 +369,7 @@ def test_says_what_was_refused_and_where(tmp_path):
 
 
 @given(st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
 def test_damage_is_refused_or_read_never_worse(tmp_path, data):
     table = {(o, np.int64(o % 3), o + 1): o for o in range(1, 40)}
     raw = bytearray(pickle.dumps((defaultdict(int, table), {2**100: 1}), data.draw(st.integers(3, 4))))
@@ -381,7 +381,7 @@ def test_damage_is_refused_or_read_never_worse(tmp_path, data):
 
 
 @given(st.binary(max_size=60), st.integers(0, 5))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
 def test_garbage_is_refused(tmp_path, garbage, protocol):
     (tmp_path / "t.pkl").write_bytes(bytes((0x80, protocol)) + garbage)
     with suppress(InvalidInput):

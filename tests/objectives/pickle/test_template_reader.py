@@ -63,7 +63,7 @@ def table_of(part, action, count, numbers, size):
 
 
 @given(makers, makers, makers, st.lists(st.integers(-(2**63), 2**63), min_size=1, max_size=9), st.data())
-@settings(suppress_health_check=[SLOWNESS, HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[SLOWNESS, HealthCheck.function_scoped_fixture], max_examples=60)
 def test_reads_numbers_of_all_kinds_and_widths(tmp_path, part, action, count, numbers, data):
     part, action = (int if kind in (np.float64, np.int8) else kind for kind in (part, action))
     plain = part is action is count is int
@@ -74,7 +74,7 @@ def test_reads_numbers_of_all_kinds_and_widths(tmp_path, part, action, count, nu
 
 
 @given(st.lists(st.tuples(tricky_numbers, tricky_numbers), min_size=30, max_size=300, unique=True), st.data())
-@settings(suppress_health_check=[SLOWNESS, HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[SLOWNESS, HealthCheck.function_scoped_fixture], max_examples=60)
 def test_is_not_misled_by_numbers_that_look_like_opcodes(tmp_path, pairs, data):
     action = data.draw(st.sampled_from([int, np.int64, np.int32]))
     table = {(o, action(o & 255), p): abs(p) for o, p in pairs}

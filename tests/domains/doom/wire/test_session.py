@@ -192,7 +192,7 @@ FORMS = ("request_{}_data", "{}_data_prediction", "{}_episode_novelty")
 REQUESTS = ["request_state", "benchmark_data", *(form.format(phase) for phase in KINDS for form in FORMS)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([FULL, TRAINING, ONE_TRIAL, REMAINING]),
     st.booleans(),
