@@ -49,5 +49,5 @@ clean:
 	@touch $@
 
 .venv/.tools: .venv/.package
-	$(PIP) install -c constraints.txt -e '.[all,atari,crafter,llm,minigrid,onnx,ray,dev]'
+	$(PIP) install -c constraints.txt -e '.[all,atari,crafter,inspect,llm,minigrid,onnx,ray,dev]'
 	@touch $@

@@ -74,6 +74,7 @@ def test_pages_go_on_when_a_killed_server_is_started_again(
     page.goto(address)
     page.get_by_role("link", name="maze").click()
     page.locator(".curves").first.wait_for()
+    page.wait_for_load_state()  # the page's scripts have run
     server.kill()
     page.get_by_text("The server has stopped.").wait_for()
     read_address(spawn(*words, port, stdout=subprocess.PIPE))
