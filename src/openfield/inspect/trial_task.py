@@ -55,6 +55,7 @@ def trial(
     seed: int = 0,
     history: int = 20,
     runs: str = "runs/inspect",
+    settings: dict[str, Any] | None = None,
 ) -> Task:
     """Play blind trials of a domain with the model that Inspect evaluates.
 
@@ -65,9 +66,12 @@ def trial(
         seed: The root of all seeds.
         history: Questions and answers before the present one that the model is shown.
         runs: The folder of the run files.
+        settings: Settings of the domain, as `--set` takes them.
     """
     known = find_domain(domain)
-    options: dict[str, Any] = {"seed": seed} if novelty is None else {"seed": seed, "novelty": novelty}
+    options: dict[str, Any] = {**(settings or {}), "seed": seed}
+    if novelty is not None:
+        options["novelty"] = novelty
     made = {each.id: each for each in trials(known, count, **options)}
     samples = [Sample(input=known.spec(each).task, id=key) for key, each in made.items()]
     return Task(
