@@ -37,4 +37,4 @@ if __name__ == "__main__":
         }
         for sample in log.samples or []
     ]
-    print(json.dumps({"status": log.status, "error": str(log.error), "samples": samples}))
+    sys.stdout.write(json.dumps({"status": log.status, "error": str(log.error), "samples": samples}))
