@@ -59,6 +59,7 @@ __all__ = [
     "ImportsAgents",
     "ImportsResults",
     "ListsTrials",
+    "NamesCode",
     "NeedsExtra",
     "PreparesTrials",
     "RemarksTrials",
@@ -96,6 +97,15 @@ class ListsTrials(Protocol):
 
     def lists_trials(self, settings: Any) -> str:
         """Return why a number of trials is refused under these settings; empty where it is not."""
+        ...
+
+
+@runtime_checkable
+class NamesCode(Protocol):
+    """Has settings that name code of users, which runs when a trial is played: the tasks and worlds of CommAI."""
+
+    def list_code(self, trial: Trial) -> list[str]:
+        """Return the code that a trial names, as `file.py` or `package.module:NAME`, without importing any of it."""
         ...
 
 

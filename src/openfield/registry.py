@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from openfield.capabilities import AdaptsAgents, ImportsAgents, NeedsExtra
+from openfield.capabilities import AdaptsAgents, ImportsAgents, NamesCode, NeedsExtra
 from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
@@ -94,10 +94,17 @@ def names_class(text: str) -> bool:
 
 
 def list_trial_code(trials: Iterable[Trial]) -> list[str]:
-    """Return the code that trials of families name: wrappers and other environments, as settings or as novelties."""
+    """Return the code that trials name.
+
+    Those of families name wrappers and other environments, as settings or as novelties; others what their domain says.
+    """
     prefixes, found = tuple(f"{family}-" for family in FAMILIES), set[str]()
+    find = cache(lambda name: find_domain(name) if name in domain_names() else None)
     for trial in trials:
-        if trial.domain.startswith(prefixes):
+        if not trial.domain.startswith(prefixes):
+            domain = find(trial.domain)
+            found.update(domain.list_code(trial) if isinstance(domain, NamesCode) else ())
+        else:
             for key in ("wrappers", "novel_wrappers"):
                 given = trial.settings.get(key) or ()
                 found.update(map(str, given.split(",") if isinstance(given, str) else given))

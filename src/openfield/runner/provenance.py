@@ -26,7 +26,7 @@ from openfield.errors import DamagedRun, InvalidInput
 from openfield.installation import list_extras
 from openfield.journal.reader import CellRecord
 from openfield.journal.schema import SourceText
-from openfield.journal.versions import Code, CodeVersion, find_versions, identify_file, identify_object
+from openfield.journal.versions import Code, CodeVersion, find_versions, identify_file, identify_object, identify_source
 
 FACT = "command "
 """How the keys of these facts begin; the moment follows."""
@@ -91,14 +91,14 @@ class RunOrigin:
             agents: The code of agents, by domain and name.
             domains: The domains that are played.
             remarks: What the user says about the command.
-            wrappers: Classes that trials name, as `file.py:NAME` or `package.module:NAME`.
+            wrappers: Code that trials name, as `file.py`, `file.py:NAME` or `package.module:NAME`.
         """
         self._remarks = remarks or Remarks()
         self._agents = agents
         self._needs = [domain for domain in domains if isinstance(domain, NeedsExtra)]
         self._domains = {domain.name: identify_object(type(domain)) for domain in domains}
-        files = {name: Path(name.rpartition(":")[0]) for name in wrappers}
-        self._wrappers = {name: identify_file(path) for name, path in files.items() if path.suffix == ".py"}
+        found = {name: identify_source(name) for name in wrappers}
+        self._wrappers = {name: code for name, code in found.items() if code is not None and code.files}
         file = self._remarks.experiment
         self._experiment = None if file is None else identify_file(file)
 

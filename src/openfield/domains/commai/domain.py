@@ -23,7 +23,7 @@ from openfield.errors import InvalidInput
 from openfield.record import EpisodeEnd
 from openfield.registry import check_parameters
 from openfield.spaces import Discrete
-from openfield.trial import Phase, Trial, file_digest
+from openfield.trial import Phase, Trial, file_digest, with_changes
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -103,26 +103,32 @@ class CommaiDomain(Domain[CommaiSettings]):
     def trials(self, *args: Any, **options: Any) -> list[Trial]:
         """Make trials that differ in their seeds; the gradual design adds trials of single tasks.
 
-        A Python configuration becomes part of them by its digest.
+        Tasks, worlds and configurations of users become part of them by the digests of their files.
         """
         from openfield.domains.commai.design import add_scratch, complete_design
 
         made = super().trials(*args, **complete_design(options))
-        if made:
-            _check(self.settings_in(made[0], made[0].phases[-1]))
-        if made and made[0].settings.get("design") == "gradual":
-            return list(add_scratch(made))
-        module = made[0].settings.get("module") if made else None
-        if not module:
+        if not made:
             return made
-        return [msgspec.structs.replace(trial, files={module: _digest(module)}) for trial in made]
+        _check(self.settings_in(made[0], made[0].phases[-1]))
+        files = _digest_code(made[0])
+        if files:
+            made = with_changes(made, lambda trial: msgspec.structs.replace(trial, files=files))
+        return list(add_scratch(made)) if made[0].settings.get("design") == "gradual" else made
+
+    def list_code(self, trial: Trial) -> list[str]:
+        """Return the tasks, worlds, schedulers and Python configurations of users that a trial names."""
+        from openfield.domains.commai.original.user_code import list_code
+
+        return list_code(trial.settings) if _names_code(trial) else []
 
     def world(self, trial: Trial) -> World:
         """Make the world of a trial."""
         from openfield.domains.commai.world import CommaiWorld
 
+        found = _digest_code(trial) if trial.files else {}
         for name, digest in trial.files.items():
-            if _digest(name) != digest:
+            if (found.get(name) or _digest(name)) != digest:
                 raise InvalidInput(f"{name} is not the file this trial was made with.")
         first, last = trial.phases[0], trial.phases[-1]
         settings = self.settings_of(trial)
@@ -219,6 +225,17 @@ def _check(settings: CommaiSettings) -> None:
 
     open_scheduler(settings)
     task_ids([settings.intruder] if settings.intruder else ())
+
+
+def _names_code(trial: Trial) -> bool:
+    return bool(trial.settings.get("configuration") or trial.settings.get("module"))
+
+
+def _digest_code(trial: Trial) -> dict[str, str]:
+    """Return the digests of the files of users that a trial needs."""
+    from openfield.domains.commai.original.user_code import digest_files
+
+    return digest_files(trial.settings) if _names_code(trial) else {}
 
 
 def _digest(name: str) -> str:

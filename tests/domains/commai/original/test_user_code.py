@@ -240,6 +240,26 @@ def test_bit_mode_counts_bits_and_a_learner_on_the_base_class_plays_in_both():
         assert bits or sum(agent.learner.rewards) > 0
 
 
+def test_an_edited_task_is_another_trial(folder):
+    (trial,) = DOMAIN.trials(1, 3, "none", configuration=CONFIGURATION)
+    assert trial.files.keys() == {"my_tasks.py", "my_worlds.py", "my_helpers.py", "learners/notes.py"}
+    (named,) = DOMAIN.trials(1, 3, "none", module="config.py")
+    assert named.files.keys() == {"config.py", *trial.files}
+    table = CONFIGURATION | {"scheduler": {"type": "core.scheduler.ConsecutiveTaskScheduler", "args": {"tasks": []}}}
+    table["tasks"] = {"walk": CONFIGURATION["tasks"]["walk"], "turn": {"type": "tasks.competition.moved.TurningTask"}}
+    table["scheduler"]["args"]["tasks"] = ["walk", "turn"]
+    first, *alone = DOMAIN.trials(1, 3, configuration=table, design="gradual")
+    assert first.files == trial.files
+    assert {each.reference_for for each in alone} == {first.id}
+    (folder / "my_helpers.py").write_text(HELPERS + "\n")
+    (edited,) = DOMAIN.trials(1, 3, "none", configuration=CONFIGURATION)
+    assert edited.id != trial.id
+    DOMAIN.world(edited)
+    for old in (trial, named):
+        with pytest.raises(InvalidInput, match=r"my_helpers\.py is not the file this trial was made with"):
+            DOMAIN.world(old)
+
+
 @pytest.mark.parametrize("agent", ["walkers:Walker", "learners.walkers:Walker", "walkers.py:Walker"])
 def test_learners_are_found_beside_the_old_packages_and_below_them(agent):
     trial = Trial(domain="commai", version=DOMAIN.version, seed=1, phases=DOMAIN.phases(CommaiSettings(), ()))
@@ -266,12 +286,20 @@ def test_others_keep_their_packages_of_the_same_names(monkeypatch, folder):
     del sys.modules["core"]
 
 
-def test_a_run_plays_user_code_in_workers_and_says_what_fails(capsys, folder):
+def test_a_run_plays_user_code_in_workers_and_says_what_fails(capsys, folder, monkeypatch):
     assert run_command(["run", "commai", "config.json", "-l", "walkers.Walker", "--step-budget", "300"]) == 0
     with Run("runs/commai.sqlite") as run:
         (cell,) = run.cells()
     assert cell.outcome in ("done", "truncated")
     assert any(episode.detail["solved"] for episode in cell.episodes)
+    assert run_command(["verify", "runs/commai.sqlite", "--replay"]) == 0
+    capsys.readouterr()
+    assert run_command(["show", "runs/commai.sqlite", "--source", "my_helpers.py"]) == 0
+    assert 'WORDS = ["tea", "milk", "water"]' in capsys.readouterr().out
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))  # another user, who signed nothing
+    assert run_command(["verify", "runs/commai.sqlite", "--replay"]) == 2
+    assert "names code that you did not sign" in (told := capsys.readouterr().err)
+    assert "my_tasks:MovingTask, my_worlds:GridWorld" in told
     table = json.loads(json.dumps(CONFIGURATION))
     table["tasks"]["walk"] = {"type": "my_tasks.Broken"}
     (folder / "config.json").write_text(json.dumps(table))

@@ -383,6 +383,8 @@ def _scheduler(entry: dict[str, Any], entries: Mapping[str, ConfiguredTask], pla
         known = [f"core.scheduler.{kind.__name__}" for kind in SCHEDULERS]
         raise InvalidInput(f"{place}.type: {UnknownName('scheduler', path, known, label='Known')}")
     make = load_class(path, f"{place}.type")
+    if not (inspect.isclass(make) and callable(getattr(make, "get_next_task", None))):
+        raise InvalidInput(f"{place}.type: {path} is not a scheduler: it must be a class with get_next_task().")
     if make not in SCHEDULERS:
         ready = {key: _replace(value, entries, f"{place}.args.{key}") if key.startswith("tasks") else value
                  for key, value in args.items()}  # fmt: skip
