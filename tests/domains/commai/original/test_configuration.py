@@ -194,7 +194,11 @@ BROKEN = [
     ),
     (["tasks", "turn", "world"], ["a"], r"tasks\.turn\.world: Unknown world"),
     (["scheduler", "type"], "core.scheduler.Nobody", r"scheduler\.type: Unknown scheduler .* Known: .*Consecutive"),
-    (["scheduler", "type"], "learners.base.RemoteLearner", r"RemoteLearner is not a scheduler: it must be a class with"),
+    (
+        ["scheduler", "type"],
+        "learners.base.RemoteLearner",
+        r"RemoteLearner is not a scheduler: it must be a class with",
+    ),
     (["scheduler", "args", "tasks"], "first", r"scheduler\.args\.tasks: 'first' must be a list of task ids"),
     (["scheduler", "args", "tasks"], {"a": 1}, r"scheduler\.args\.tasks: .* must be a list of task ids"),
     (["scheduler", "args", "tasks"], [{"a": 1}], r"scheduler\.args\.tasks: Unknown task"),

@@ -44,7 +44,9 @@ def digest_files(settings: Mapping[str, Any]) -> dict[str, str]:
             code = identify_source(source) or Code()
         for name, path in code.files.items():
             given = module if module and path == Path(module).resolve() else name
-            if name.removesuffix(".py").replace("/", ".") not in MODULES:  # which are ours in a checkout of the original
+            if (
+                name.removesuffix(".py").replace("/", ".") not in MODULES
+            ):  # which are ours in a checkout of the original
                 found[given] = code.parts[f"file {name}"]
     return found
 
