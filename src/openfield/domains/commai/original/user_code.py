@@ -1,8 +1,8 @@
 """Which code of users the settings of a trial name, and the digests of its files.
 
 Tasks, worlds and schedulers of a JSON configuration, and Python configurations, are code. An edited file is another
-trial, and a run file that names code does not run it unasked: `CommaiDomain` tells both to the rest of openfield. Nothing
-is imported here.
+trial, and a run file that names code does not run it unasked: `CommaiDomain` tells both to the rest of openfield.
+Nothing is imported here.
 """
 
 from __future__ import annotations
