@@ -10,7 +10,7 @@ import pytest
 from openfield.errors import InvalidInput
 from openfield.objectives import EventFile, ObjectivesCallback, Tracker, evaluate, transitions
 from openfield.objectives.tracking.events import crc32c
-from openfield.objectives.tracking.inputs import FunctionInputs
+from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.scalar_log import ScalarLog
 from support.gym_worlds import LineEnv
@@ -135,3 +135,25 @@ def test_the_callback_counts_what_a_model_does(tmp_path):
     assert callback.measure().values == expected
     assert logged["objectives/life/input_entropy"] == expected["input_entropy"]
     assert {tag for tag, _, _ in read_events(next(tmp_path.iterdir()))} == logged.keys()
+
+
+def test_the_callback_takes_named_parts_and_pictures_with_colours_first():
+    random = np.random.default_rng(0)
+    pictures = random.integers(0, 256, (31, 1, 3, 24, 20)).astype(np.uint8)
+    places = random.integers(0, 4, (31, 1))
+    named, coloured = ObjectivesCallback(lambda seen: int(seen["place"])), ObjectivesCallback()
+    life = Life(PictureInputs())
+    life.begin(np.moveaxis(pictures[0, 0], 0, 2))
+    for step in range(30):
+        rest = {"actions": [step % 2], "dones": [False], "infos": [{}]}
+        for callback, before, after in (
+            (named, {"place": places[step]}, {"place": places[step + 1]}),
+            (coloured, pictures[step], pictures[step + 1]),
+        ):
+            callback({**rest, "self": SimpleNamespace(_last_obs=before), "new_obs": after}, {})
+        life.step(step % 2, np.moveaxis(pictures[step + 1, 0], 0, 2), over=False)
+    assert named.measure().inputs == len(set(places[:-1, 0].tolist()))
+    assert np.array_equal(coloured.life.table().book.words, life.table().book.words)
+    assert np.array_equal(coloured.life.table().obs, life.table().obs)
+    with pytest.raises(InvalidInput, match="is no picture"):
+        ObjectivesCallback().life.begin(np.zeros((4, 24, 20), np.uint8))  # a stack of frames

@@ -64,7 +64,7 @@ class FrameScaler:
         if not flat or 0 in picture.shape or picture.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"An observation of {picture.dtype} {picture.shape} is no picture (height, width[, colours]). "
-                "Give a function of your own: Tracker(env, codes=FUNCTION)."
+                "Give a function of your own: codes=FUNCTION."
             )
         rows, columns = taps(picture.shape[0], self.size), taps(picture.shape[1], self.size)
         across = np.zeros((picture.shape[1], self.size), np.float32)

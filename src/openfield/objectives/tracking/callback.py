@@ -10,6 +10,9 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from openfield.objectives.frames.scaler import CHANNELS
 from openfield.objectives.tracking.events import EventFile
 from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
@@ -36,30 +39,28 @@ class ObjectivesCallback:
         """Prepare to count.
 
         Args:
-            codes: A function from an observation to a number, text, bytes or tuple; without it observations are
-                pictures. A stack of frames needs a function, for instance `lambda o: o[-1, ::8, ::8].tobytes()`.
+            codes: A function from an observation of one environment to a number, text, bytes or tuple; without it
+                observations are pictures, with their colours first or last. A stack of frames needs a function, for
+                instance `lambda o: o[-1, ::8, ::8].tobytes()`.
             every: Transitions between two logs.
             window: How many of the last transitions are measured alone; 0 measures the whole life only.
             draws: How many times actions are shuffled for the null of empowerment.
             folder: A folder for TensorBoard.
             max_bytes: The cap of memory.
         """
-        inputs = PictureInputs() if codes is None else FunctionInputs(codes)
+        inputs = _ModelPictures() if codes is None else FunctionInputs(codes)
         self.life = Life(inputs, window=window, max_bytes=max_bytes)
         self._scalars, self._draws = ScalarLog(self.life, every, draws), draws
         self._events = None if folder is None else EventFile(folder)
 
     def __call__(self, found: Mapping[str, Any], _: Mapping[str, Any]) -> bool:
         """Count one step of all environments. Return True, so that training goes on."""
-        model = found["self"]
-        before = model._last_obs
-        life = self.life
-        for slot, (action, after, over) in enumerate(
-            zip(found["actions"], found["new_obs"], found["dones"], strict=True)
-        ):
+        model, life, infos = found["self"], self.life, found["infos"]
+        for slot, (action, over) in enumerate(zip(found["actions"], found["dones"], strict=True)):
             if not life.is_open(slot):
-                life.begin(before[slot], slot)
-            seen = found["infos"][slot].get("terminal_observation", after) if over else after
+                life.begin(_look(model._last_obs, slot), slot)
+            after = _look(found["new_obs"], slot)
+            seen = infos[slot].get("terminal_observation", after) if over else after
             life.step(action, seen, bool(over), slot)
         if life.transitions >= self._scalars.due:
             self._log(model.logger)
@@ -76,3 +77,21 @@ class ObjectivesCallback:
                 self._events.add(name, value, self.life.transitions)
         if self._events is not None:
             self._events.flush()
+
+
+class _ModelPictures(PictureInputs):
+    """Pictures as models get them: the library puts colours before height and width."""
+
+    def key(self, observation: Any) -> bytes:
+        """Return the key of a picture."""
+        shape = np.shape(observation)
+        if len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in CHANNELS:
+            observation = np.moveaxis(observation, 0, 2)
+        return super().key(observation)
+
+
+def _look(observations: Any, slot: int) -> Any:
+    """Return what one of several environments showed; those with named parts show a mapping of arrays."""
+    if isinstance(observations, Mapping):
+        return {name: part[slot] for name, part in observations.items()}
+    return observations[slot]

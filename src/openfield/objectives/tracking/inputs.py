@@ -48,6 +48,11 @@ class Inputs(Protocol):
         """Return the codes of distinct keys."""
 
 
+def is_picture(space: Any) -> bool:
+    """Return whether the observations of a space of Gymnasium are pictures: height, width and perhaps colours."""
+    return len(getattr(space, "shape", None) or ()) in (2, 3) and hasattr(space, "low")
+
+
 class FunctionInputs:
     """Inputs that a function of the user tells apart."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from openfield.errors import InvalidInput
+from openfield.objectives.frames.encode import whole
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.measured import measure_life
 
@@ -21,7 +22,7 @@ class ScalarLog:
             every: Transitions between two logs.
             draws: How many times actions are shuffled for the null of empowerment.
         """
-        if every < 1:
+        if whole(every, "every") < 1:
             raise InvalidInput(f"every is {every}; it must be positive.")
         self._life, self._every, self._draws = life, every, draws
         self._whole = 0.0

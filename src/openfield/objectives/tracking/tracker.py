@@ -20,7 +20,7 @@ from openfield.objectives.measures.permutations import DRAWS
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.table import Meta, Table
 from openfield.objectives.tracking.events import EventFile
-from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs
+from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs, is_picture
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.measured import LifeMeasures, measure_life
 from openfield.objectives.tracking.scalar_log import ScalarLog
@@ -238,8 +238,7 @@ def _inputs_for(space: Any, settings: TrackerSettings) -> Inputs:
         return FunctionInputs(settings.codes)
     if isinstance(space, gymnasium.spaces.Discrete):
         return FunctionInputs(int)
-    shape = getattr(space, "shape", None)
-    if not isinstance(space, gymnasium.spaces.Box) or shape is None or len(shape) not in (2, 3):
+    if not is_picture(space):
         raise InvalidInput(
             f"Observations of {space} are no pictures (height, width[, colours]). "
             "Give a function of your own: Tracker(env, codes=FUNCTION)."
