@@ -1,12 +1,14 @@
 """Write the pictures of `docs/recipes`: each is made of a run of the recipe's own example.
 
-Films show the end of what an agent does before the change, and then what it does after it.
+Films show the end of what an agent does before the change, and then what it does after it. The study of objectives
+takes an hour, so its drawings are taken from its folder: `python docs/generate_recipes.py atari_study`.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 IMAGES = Path(__file__).parent / "images"
 CAPTION, CHART = 18, (640, 280)
 LAST_MILLISECONDS = 1_500
+STUDY_DRAWINGS = ("lives_input_entropy", "lives_empowerment", "lives_task_reward", "bars_task_reward")
 COLOURS = ((31, 97, 160), (200, 90, 30), (90, 90, 90))
 INK, PALE = (40, 40, 40), (225, 225, 225)
 
@@ -70,7 +73,11 @@ FILMED = (
 
 
 def main() -> None:
-    """Write all pictures."""
+    """Write all pictures, or those of a study whose folder is given."""
+    if len(sys.argv) > 1:
+        for name in STUDY_DRAWINGS:
+            shutil.copyfile(Path(sys.argv[1]) / f"{name}.svg", IMAGES / f"study_{name}.svg")
+        return
     os.chdir(ROOT)
     sys.path.insert(0, "examples")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,10 @@
 """A tiny study of two toy games, from its file to its page; killed, resumed and given bad input."""
 
+import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -12,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import openfield as of
+from openfield.cli import run_command
 from openfield.objectives import Tracker, evaluate
 from openfield.objectives.frames.table_of_episodes import Recipe, build_table, episodes_of_arrays
 from openfield.objectives.games import game_study
 from openfield.objectives.games.learners import make_agent
-from openfield.objectives.games.life_file import live, make_env, read_life, write_life
+from openfield.objectives.games.life_file import live, make_env, make_life_table, read_life, write_life
 from openfield.objectives.games.plan import AGENTS, LifeTask, StudyGame, list_lives, read_plan
 from support.places import ROOT
 
@@ -96,7 +98,7 @@ def test_values_are_those_of_the_frames(plan, field, tmp_path):
         frames, actions, ends = [*frames, frame], [*actions, 0], [*ends, True]
     expected = build_table(episodes_of_arrays(np.array(frames), np.array(actions), np.array(ends)), Recipe())
     bins = game_study.find_thresholds([life])
-    found = game_study.table_of(life.frames, life.rows, bins)
+    found = make_life_table(life.frames, life.rows, bins)
     for table in (found, tracker.table()):
         assert np.array_equal(table.obs, expected.obs)
         assert np.array_equal(table.count, expected.count)
@@ -178,17 +180,69 @@ def test_a_person_gives_the_similarity(plan, field, run, tmp_path):
     assert alike["storm", "random"] is None
 
 
-def test_a_person_is_read_from_a_run(tmp_path, monkeypatch):
-    """Runs of agents and of people have one form: random play stands for the person here."""
+def play(typed, *words):
+    """Play a toy game at the terminal, as a person does who types these lines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.StringIO(typed))
+        return run_command(["play", *words, "--terminal", "-o", "played.sqlite"])
+
+
+def test_a_person_plays_and_is_compared(plan, run, tmp_path, monkeypatch):
+    """The command that the study asks for, a person who leaves early, and agents that are compared with them."""
     monkeypatch.chdir(tmp_path)
-    of.run(
-        "random", of.trials("gym:support.toy_games:ToyField-v0", 1, novelty=None, before=2, after=0), "played.sqlite"
-    )
+    assert run("study", plan, "--quick", "-o", "out", "--workers", 0)[0] == 0
+    rows = json.loads(Path("out/study.json").read_text())["rows"]
+    reason = next(row for row in rows if row["environment"] == "storm")["reasons"]["human_similarity"]
+    asked = shlex.split(re.search(r"openfield play (.*) -o storm_human.sqlite", reason)[1])
+    assert asked == ["gym:support.toy_games:ToyStorm-v0", "--novelty", "none", "--set", "make.width=5"]
+    assert play("3\n1\n0\n3\n1\nQUIT\n", *asked) == 130
+    plan.write_text(f'{STUDY}human = "played.sqlite"\n')
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # which says that the code of the domain runs now
-        found = game_study.read_person(StudyGame("field", "", human="played.sqlite"), tmp_path)
-    assert found.bins.shape == (8, 8, 3)
-    assert 4 < found.table.num_inputs <= 24
+        assert run("study", plan, "--quick", "-o", "out", "--workers", 0)[0] == 0
+    rows = json.loads(Path("out/study.json").read_text())["rows"]
+    alike = {(row["environment"], row["agent"]): row["values"]["human_similarity"] for row in rows}
+    assert 0 < alike["storm", "noop"] < 1
+    assert 0 < alike["storm", "random"] < 1
+    assert alike["field", "random"] is None
+    assert "played.sqlite, 5 transitions" in Path("out/study.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["gym:support.toy_games:ToyStorm-v0", "--novelty", "none"],
+            "played gym-ToyStorm-v0, which is not .* make.wid",
+        ),
+        (["gym:support.toy_games:ToyField-v0", "--novelty", "none"], "gym-ToyField-v0, which is not the game 'storm'"),
+        (
+            [
+                *(
+                    "gym:support.toy_games:ToyStorm-v0",
+                    "--set",
+                    "make.width=5",
+                    "--set",
+                    "before=0",
+                    "--set",
+                    "after=1",
+                ),
+                *("--set", "unchanged=0", "--novelty", "wind=0.9", "--set", "onset=0"),
+            ],
+            "only a world that had changed. Play with --novelty none",
+        ),
+    ],
+)
+def test_another_game_is_no_persons_play(words, said, plan, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert play("3\n1\nQUIT\n", *words) == 130
+    plan.write_text(f'{STUDY}human = "played.sqlite"\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        status, _, failed = run("study", plan, "--quick", "-o", "out", "--workers", 0)
+    assert status == 2
+    assert re.search(said, failed), failed
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize(
@@ -203,6 +257,9 @@ def test_a_person_is_read_from_a_run(tmp_path, monkeypatch):
         ('name = "storm"', 'name = "field"', "'field' is listed twice"),
         ('agents = ["noop", "random", "count_bonus"]', "agents = []", "no agent is listed"),
         ("width = 5", "depth = 5", "cannot be made: TypeError"),
+        ("support.toy_games:ToyField-v0", "CartPole-v1", "Game 'field': observations of Box.* are no pictures"),
+        ("support.toy_games:ToyField-v0", "Pendulum-v1", "Game 'field': its actions are Box.*; a study needs numbered"),
+        ("make = { width = 5 }", "noop = 4", "Game 'storm': noop is 4; its actions are 0 to 3"),
         ("[full]", "[large]", "not a study of games"),
         ('name = "storm"', 'name = "storm"\nhuman = "none.sqlite"', "none.sqlite"),
     ],

@@ -11,39 +11,24 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
-from openfield.errors import InvalidInput
 from openfield.metrics.stats import t_quantile
 from openfield.objectives.evaluation import NAMES, evaluate
-from openfield.objectives.formats.convert import read_thresholds
-from openfield.objectives.formats.load import is_parquet, load_table
-from openfield.objectives.frames.encode import encode_frames, find_bins, index_words
-from openfield.objectives.frames.table_of_episodes import PixelValues, hash_of
-from openfield.objectives.games.life_file import RECIPE, LifeRecord, make_env, play_life, read_life
+from openfield.objectives.frames.encode import encode_frames, index_words
+from openfield.objectives.frames.table_of_episodes import PixelValues
+from openfield.objectives.games.life_file import RECIPE, LifeRecord, make_env, make_life_table, play_life, read_life
+from openfield.objectives.games.persons_play import PersonsPlay, read_person, write_play_command
 from openfield.objectives.games.plan import GamePlan, LifeSizes, LifeTask, StudyGame, list_lives
 from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
 from openfield.objectives.measures.similarity import compare
-from openfield.objectives.runs.observations import Small
-from openfield.objectives.runs.recordings import Reading, read_human
-from openfield.objectives.study.pool import run_in_pool
+from openfield.objectives.pool import run_in_pool
 from openfield.objectives.study.study import REWARD, SIMILARITY, Study, StudyRow, correlate_rows
-from openfield.objectives.tables.codes import CodeBook, rank
-from openfield.objectives.tables.rows import Array, Rows
-from openfield.objectives.tables.table import Meta, Table, make_table
-from openfield.objectives.tables.transitions import sum_rows
+from openfield.objectives.tables.codes import rank
+from openfield.objectives.tables.rows import Array
 
-NO_HUMAN = "needs a person's play: openfield play gym:ID -o FILE, then human = FILE in the file of the study"
 PER = 1000
 """Steps that a reward is given for."""
-
-
-class PersonsPlay(NamedTuple):
-    """What a person met in a game, and the thresholds of the levels it is compared by."""
-
-    table: Table
-    bins: Array
 
 
 class MeasuredLife(NamedTuple):
@@ -91,6 +76,7 @@ def run_games(
         mine = [task for task in tasks if task.game == game]
         rows += _rows_of_game(game, plan.agents, mine, problems, people.get(game.name))
     facts = {"steps of each life": f"{sizes.steps:,}", "seeds": str(sizes.seeds), "agents": str(len(plan.agents))}
+    facts |= {f"person in {name}": person.description for name, person in people.items()}
     return Study(rows=rows, correlations=correlate_rows(rows, draws), facts=facts)
 
 
@@ -121,35 +107,6 @@ def _run_missing(tasks: Sequence[LifeTask], workers: int) -> Iterator[tuple[Life
             yield task, problem
     except BrokenProcessPool:
         yield from ((task, "the process that played it died") for task in tasks if task.path in left)
-
-
-def read_person(game: StudyGame, base: Path) -> PersonsPlay:
-    """Read what a person met in a game, from a run or from a table that has its thresholds.
-
-    Raises:
-        InvalidInput: The file has no pictures, or no thresholds.
-    """
-    path = base / str(game.human)
-    if path.suffix in (".pkl", ".pickle") or (path.is_file() and is_parquet(path)):
-        return PersonsPlay(load_table(path), read_thresholds(path))
-    found = read_human(path, Reading(agent=game.human_agent, size=RECIPE.size))
-    domain = next(iter(found.inputs))
-    keys = [key for key in found.inputs[domain] if isinstance(key, Small)]
-    if len(keys) < len(found.inputs[domain]):
-        raise InvalidInput(f"{path}: the person was shown no pictures, so there is nothing to compare with.")
-    frames = np.frombuffer(b"".join(keys), np.float64).reshape(-1, RECIPE.size, RECIPE.size)
-    counted = [episode for episodes in found.groups.values() for episode in episodes]
-    rows = Rows(*(np.concatenate(columns) for columns in zip(*counted, strict=True)))
-    bins = find_bins(frames, RECIPE.levels)
-    return PersonsPlay(table_of(frames, rows, bins), bins)
-
-
-def table_of(frames: Array, rows: Rows, bins: Array) -> Table:
-    """Make the table of transitions between frames, cut into levels by thresholds, with its code book."""
-    number, words = index_words(encode_frames(frames, bins), 1)
-    summed = sum_rows(rows._replace(obs=number[rows.obs], next_obs=number[rows.next_obs]))
-    table = make_table([summed], meta=Meta(thresholds=hash_of(bins), bins=bins.tolist()), ordered=True)
-    return msgspec.structs.replace(table, book=CodeBook(words, np.arange(1, len(words) + 1)))
 
 
 def _rows_of_game(
@@ -191,13 +148,13 @@ def count_inputs(lives: Iterable[LifeRecord], bins: Array) -> int:
 
 def measure(life: LifeRecord, bins: Array, num_obs: int, person: PersonsPlay | None) -> MeasuredLife:
     """Compute the values of one life."""
-    table = table_of(life.frames, life.rows, bins)
+    table = make_life_table(life.frames, life.rows, bins)
     found = evaluate(table, num_obs=num_obs)
     values = {name: value for name, value in found.values.items() if value is not None}
     values[REWARD] = float(life.rewards.sum()) * PER / len(life.rewards)
     divergence = None
     if person is not None:
-        alike = compare(person.table, table_of(life.frames, life.rows, person.bins))
+        alike = compare(person.table, make_life_table(life.frames, life.rows, person.bins))
         divergence = alike.jsd_nats
         values |= {} if alike.jaccard is None else {SIMILARITY: alike.jaccard}
     empowerment = estimate_empowerment(table.columns, table.counts)
@@ -224,8 +181,13 @@ def _row(game: StudyGame, agent: str, lives: Sequence[MeasuredLife], problems: t
         empowerment=_mean_estimate([life.empowerment for life in lives]),
         saturation=next((life.saturation for life in lives if life.saturation), ""),
         problems=problems,
-        reasons={} if columns[SIMILARITY] or problems else {SIMILARITY: NO_HUMAN},
+        reasons={} if columns[SIMILARITY] or problems or game.human else {SIMILARITY: _explain_no_person(game)},
     )
+
+
+def _explain_no_person(game: StudyGame) -> str:
+    file = f"{game.name}_human.sqlite"
+    return f'needs a person\'s play: {write_play_command(game)} -o {file}, then human = "{file}" in the study'
 
 
 def _mean(column: Sequence[float]) -> float | None:

@@ -11,18 +11,22 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, describe_error
 from openfield.files.arrays import read_arrays
 from openfield.files.atomic import replacing
 from openfield.lazy import import_extra
-from openfield.objectives.frames.table_of_episodes import Recipe
+from openfield.objectives.frames.encode import encode_frames, index_words
+from openfield.objectives.frames.table_of_episodes import Recipe, hash_of
 from openfield.objectives.games.learners import GameAgent, make_agent
 from openfield.objectives.games.plan import LifeTask, StudyGame
-from openfield.objectives.tables.histograms import Array
-from openfield.objectives.tables.rows import Rows
-from openfield.objectives.tracking.inputs import PictureInputs
+from openfield.objectives.tables.codes import CodeBook
+from openfield.objectives.tables.rows import Array, Rows
+from openfield.objectives.tables.table import Meta, Table, make_table
+from openfield.objectives.tables.transitions import sum_rows
+from openfield.objectives.tracking.inputs import PictureInputs, is_picture
 
 RECIPE = Recipe()
 """How frames become inputs: as in the paper."""
@@ -102,11 +106,25 @@ def _live(task: LifeTask, env: Any, agent: GameAgent) -> LifeRecord:
     )
 
 
+def make_life_table(frames: Array, rows: Rows, bins: Array) -> Table:
+    """Make the table of a life, with its code book.
+
+    Args:
+        frames: The distinct small frames of the life.
+        rows: Transitions between them.
+        bins: The thresholds by which frames are cut into levels.
+    """
+    number, words = index_words(encode_frames(frames, bins), 1)
+    summed = sum_rows(rows._replace(obs=number[rows.obs], next_obs=number[rows.next_obs]))
+    table = make_table([summed], meta=Meta(thresholds=hash_of(bins), bins=bins.tolist()), ordered=True)
+    return msgspec.structs.replace(table, book=CodeBook(words, np.arange(1, len(words) + 1)))
+
+
 def make_env(game: StudyGame) -> Any:
     """Make the environment of a game.
 
     Raises:
-        InvalidInput: There is none of this name, or it shows no pictures or takes no numbered actions.
+        InvalidInput: There is none of this name, it shows no pictures, or its actions are not numbered from 0.
         MissingExtra: An optional part is missing.
     """
     gymnasium = import_extra("gymnasium", "gym", "A study of games")
@@ -125,10 +143,22 @@ def make_env(game: StudyGame) -> Any:
         raise
     except Exception as error:
         raise InvalidInput(f"Game '{game.name}': {game.environment} cannot be made: {_line(error)}") from None
-    if not hasattr(env.action_space, "n"):
+    try:
+        _check_spaces(game, env)
+    except InvalidInput:
         env.close()
-        raise InvalidInput(f"Game '{game.name}': its actions are {env.action_space}; a study needs numbered ones.")
+        raise
     return env
+
+
+def _check_spaces(game: StudyGame, env: Any) -> None:
+    actions = getattr(env.action_space, "n", None)
+    if actions is None:
+        raise InvalidInput(f"Game '{game.name}': its actions are {env.action_space}; a study needs numbered ones.")
+    if not 0 <= game.noop < actions:
+        raise InvalidInput(f"Game '{game.name}': noop is {game.noop}; its actions are 0 to {actions - 1}.")
+    if not is_picture(env.observation_space):
+        raise InvalidInput(f"Game '{game.name}': observations of {env.observation_space} are no pictures.")
 
 
 def write_life(life: LifeRecord, path: Path) -> None:

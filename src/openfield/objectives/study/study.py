@@ -27,8 +27,8 @@ from openfield.objectives.measures.correlations import Correlation, Observation,
 from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
 from openfield.objectives.measures.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
 from openfield.objectives.measures.similarity import similarity_of
+from openfield.objectives.pool import run_in_pool
 from openfield.objectives.study.manifest import HUMAN, Entry
-from openfield.objectives.study.pool import run_in_pool
 from openfield.objectives.tables.table import Table
 
 CACHE_VERSION = 5

@@ -25,6 +25,8 @@ def run_in_pool(work: Callable[[Task], Result], tasks: Sequence[Task], workers: 
     Raises:
         BrokenProcessPool: A process died.
     """
+    if not tasks:
+        return
     spawn = multiprocessing.get_context("spawn")
     others = multiprocessing.active_children()
     with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_with_the_study) as pool:
