@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import sqlite3
@@ -20,12 +21,13 @@ import pytest
 import openfield as of
 from conftest import Spawn
 from openfield.cell import Cell
+from openfield.cli import run_command
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.receipt import Receipt
 from openfield.objectives import evaluate_file, evaluate_shards, map_over_ray
+from openfield.objectives.formats.shards import Shard, count_shard
 from openfield.objectives.formats.table_builder import write_table
-from openfield.objectives.shards import Shard, count_shard
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import make_table
 from openfield.objectives.tables.transitions import sum_rows
@@ -341,11 +343,19 @@ def test_an_address_where_nothing_listens_is_named(path: Path) -> None:
         of.run(["random"], tiny_trials(1), path, executor="ray=127.0.0.1:1")
 
 
-def test_shards_of_a_table_are_counted_by_machines(cluster: Any, tmp_path: Path) -> None:
+def test_shards_of_a_table_are_counted_by_machines(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = sum_rows(Rows(*np.random.default_rng(0).integers(0, 30, (3, 5000)), np.ones(5000, np.int64)))
     write_table(make_table([rows], ordered=True), tmp_path / "table.parquet")
     import ray
 
+    words = ["objectives", str(tmp_path / "table.parquet"), "--num-obs", "30", "--json"]
+    said = []
+    for more in ([], ["--executor", f"ray={cluster.address}"]):
+        assert run_command([*words, *more]) == 0
+        said.append(json.loads(capsys.readouterr().out)["values"])
+    assert said[0] == said[1]
     ray.init(address=cluster.address, log_to_driver=False)
     try:
         found = evaluate_shards(tmp_path / "table.parquet", map_over_ray, num_obs=30)

@@ -5,45 +5,35 @@ A command: it reads files, calls `openfield.objectives` and prints. Heavy import
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Trust
+from openfield.cli.shared.table_records import (
+    TableQuestions,
+    add_equal_numbers,
+    count_processors,
+    record_table,
+    sharing,
+)
 from openfield.console import escape_controls, print_json
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.files.large import allowing_large
 from openfield.options import MORE, Whole
 
 if TYPE_CHECKING:
-    from openfield.objectives.evaluation import Evaluation
     from openfield.objectives.runs.recordings import Reading, Recording
     from openfield.objectives.study.study import Study
-    from openfield.objectives.tables.table import Table, TableSummary
 
 AllowLarge = Annotated[bool, Parameter(group=MORE)]
-MAX_SHUFFLED = 1_000_000
-"""Transitions of a table up to which the null of empowerment is computed without being asked for: it takes seconds."""
-MAX_THINNED = 1_000_000
-"""Rows of a table up to which values at equal numbers of transitions are computed."""
-
-
-class _Asked(NamedTuple):
-    """What else is asked of tables."""
-
-    intervals: bool
-    null: bool
-    compat: bool
-    hashed: bool
-
 
 app = cyclopts.App(
     name="objectives",
@@ -72,6 +62,7 @@ def evaluate(
     thresholds: Annotated[Path | None, Parameter(metavar="FILE", group=MORE)] = None,
     pictures: Annotated[bool, Parameter(group=MORE)] = False,
     trust: Trust = False,
+    executor: Annotated[str | None, Parameter(metavar="WHERE", group=MORE)] = None,
     allow_large: AllowLarge = False,
 ) -> None:
     """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
@@ -92,18 +83,20 @@ def evaluate(
         thresholds: A table made by `frames`, whose thresholds discretise the pictures of runs [their own].
         pictures: Count pictures of the world, drawn anew, instead of what agents were shown.
         trust: Run domains that a run file names even if you did not sign them.
+        executor: Count shards of sorted Parquet in `processes`, one per processor, on a Ray cluster that is started
+            here (`ray`), or on one at `ray=HOST:PORT` [in this process].
         allow_large: Read files whose content is more than a hundred times as large as the file.
 
     Example:
         openfield objectives human.pkl agent.pkl --num-obs 65536
     """
-    asked = _Asked(intervals=intervals, null=null, compat=compat, hashed=json)
     options = {"num_obs": num_obs, "only": only, "unit": unit}
     _check_options(tables, options, compat)
     if human or human_agent or thresholds or pictures or trust or any(_read_start(path) == SQLITE for path in tables):
-        if compat or inputs == "all" or num_actions is not None or intervals or null:
+        if compat or inputs == "all" or num_actions is not None or intervals or null or executor:
             raise InvalidInput(
-                "--compat, --inputs all, --intervals, --null and --num-actions are for tables, not for runs."
+                "--compat, --executor, --inputs all, --intervals, --null and --num-actions are for tables, "
+                "not for runs."
             )
         _print_runs(_record_runs(tables, human, human_agent, thresholds, pictures, trust, options), json)
         return
@@ -111,9 +104,14 @@ def evaluate(
         raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
     if num_actions is not None and num_actions < 1:
         raise InvalidInput(f"--num-actions is {num_actions}; it must be positive.")
-    with allowing_large(allow_large):
-        records = [_record(path, {**options, "num_actions": num_actions, "inputs": inputs}, asked) for path in tables]
-        _add_equal_numbers(tables, records, asked)
+    if executor and (intervals or null or inputs == "all"):
+        raise InvalidInput("--executor counts shards; --intervals, --null and --inputs all need the whole table.")
+    with allowing_large(allow_large), sharing(executor) as apply:
+        asked = TableQuestions(intervals=intervals, null=null, compat=compat, hashed=json, apply=apply)
+        records = [
+            record_table(path, {**options, "num_actions": num_actions, "inputs": inputs}, asked) for path in tables
+        ]
+        add_equal_numbers(tables, records, asked)
     _print_tables(records, json, compat)
 
 
@@ -252,7 +250,7 @@ def study(
 
 
 def _processes(workers: int | None) -> int:
-    return (os.cpu_count() or 1) if workers is None else workers
+    return count_processors() if workers is None else workers
 
 
 def _play_games(source: Path, output: Path | None, workers: int, quick: bool) -> tuple[Study, Path]:
@@ -407,71 +405,6 @@ def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording],
             said = str(error)
             entries.append({"run": str(path), "error": said if str(path) in said else f"{path}: {said}"})
     return runs, entries
-
-
-def _record(path: Path, options: dict[str, Any], asked: _Asked) -> dict[str, Any]:
-    """Return the JSON object of one file; one that cannot be used has null values and says why."""
-    from openfield.objectives.evaluation import NAMES
-    from openfield.objectives.evaluation import evaluate as compute
-    from openfield.objectives.formats.large_tables import open_table
-    from openfield.objectives.formats.load import file_hash, load_table
-    from openfield.report.objectives import evaluation_record, failure_record
-
-    start = time.perf_counter()
-    try:
-        whole = asked.null or asked.intervals or options["inputs"] == "all"
-        table = load_table(path) if whole else open_table(path)
-        found = compute(table, **options)
-        more = {} if asked.compat else _estimate(table, found, asked)
-        digest = file_hash(path) if asked.hashed else None
-    except OpenfieldError as error:
-        return failure_record({"table": str(path)}, str(error), options["only"] or NAMES, options["unit"])
-    record = evaluation_record(found, time.perf_counter() - start, digest, options) | more
-    return record | {"error": found.faults[0]} if found.faults else record
-
-
-def _estimate(table: Table | TableSummary, found: Evaluation, asked: _Asked) -> dict[str, Any]:
-    """Return the null and the excess of empowerment, saturation, and intervals if they are asked for."""
-    from openfield.objectives.measures.excess import describe_saturation
-    from openfield.objectives.measures.permutations import DRAWS as SHUFFLES
-    from openfield.objectives.tables.table import TableSummary
-
-    if isinstance(table, TableSummary):
-        return {"empowerment": None, "saturation": describe_saturation(table.counts) or None}
-    shuffled = asked.null or table.num_actions == 1 or table.counts.total <= MAX_SHUFFLED
-    if not shuffled and not asked.intervals:  # without the imports that estimates need
-        reason = f"more than {MAX_SHUFFLED:,} transitions; --null computes it"
-        plain = {"plug_in": found.values.get("empowerment"), "null_mean": None, "excess": None, "reason": reason}
-        return {"empowerment": plain, "saturation": describe_saturation(table.counts) or None}
-    from openfield.objectives.intervals import DRAWS, estimate_counts
-    from openfield.report.objectives import estimates_record
-
-    shuffles = SHUFFLES if shuffled and "empowerment" in found.values else 0
-    known = estimate_counts(table, draws=DRAWS if asked.intervals else 0, shuffles=shuffles)
-    record = estimates_record(known, found.unit, asked.intervals)
-    if not shuffled:
-        record["empowerment"]["reason"] = f"more than {MAX_SHUFFLED:,} transitions; --null computes it"
-    shown = [name for name in record.get("intervals", {}) if name in found.values or name == "excess"]
-    record |= {"intervals": {name: record["intervals"][name] for name in shown}} if asked.intervals else {}
-    return record if "empowerment" in found.values else record | {"empowerment": None}
-
-
-def _add_equal_numbers(paths: Sequence[Path], records: list[dict[str, Any]], asked: _Asked) -> None:
-    """Add to the objects of several tables their entropy and information gain at as many transitions as all have."""
-    usable = [(path, record) for path, record in zip(paths, records, strict=True) if "n" in record]
-    if len(usable) < 2 or asked.compat or any(record["distinct"]["transitions"] > MAX_THINNED for _, record in usable):
-        return
-    from openfield.objectives import load_table
-    from openfield.objectives.intervals import count_table, objectives_at
-
-    least = min(record["n"] for _, record in usable)
-    if not isinstance(least, int):
-        return
-    for path, record in usable:
-        found = objectives_at([count_table(load_table(path))], least, record["num_obs"])
-        scale = {name: math.log(2) if unit == "bits" else 1.0 for name, unit in record["units"].items()}
-        values = {name: value / scale[name] for name, value in found.items() if name in scale}
-        record["equal"] = {"transitions": least, "values": values}
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from openfield.lazy import attach
 from openfield.objectives.measures.entropy import empowerment, empowerment_corrected
 
 if TYPE_CHECKING:
-    from openfield.objectives.evaluation import Evaluation, evaluate, evaluate_file
+    from openfield.objectives.evaluation import Evaluation, evaluate, evaluate_file, evaluate_shards
     from openfield.objectives.formats.load import load_table
+    from openfield.objectives.formats.shards import map_over_ray
     from openfield.objectives.frames.encode import (
         code_book,
         dense_indices,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         jaccard,
         jensen_shannon,
     )
-    from openfield.objectives.shards import evaluate_shards, map_over_ray
     from openfield.objectives.tables.table import Meta, Table
     from openfield.objectives.tables.transitions import transitions
     from openfield.objectives.tracking.callback import ObjectivesCallback

@@ -15,6 +15,7 @@ import msgspec
 from openfield.errors import InvalidInput, UnknownName
 from openfield.objectives.formats.large_tables import summarise_file
 from openfield.objectives.formats.load import load_table
+from openfield.objectives.formats.shards import SHARD_ROWS, Apply, summarise_shards
 from openfield.objectives.measures.entropy import (
     Inputs,
     correct_empowerment,
@@ -128,6 +129,21 @@ def evaluate_file(path: str | Path, *, inputs: Inputs = "sources", **options: An
     """
     source = summarise_file(path) if inputs == "sources" else load_table(path)
     return evaluate(source, inputs=inputs, **options)
+
+
+def evaluate_shards(path: str | Path, apply: Apply = map, *, rows: int = SHARD_ROWS, **options: Any) -> Evaluation:
+    """Compute the objectives of a sorted Parquet table of any size, shard by shard.
+
+    Args:
+        path: The file. Machines of a cluster must see it under the same path.
+        apply: What runs a function over the shards.
+        rows: Rows of a shard, about.
+        **options: Those of `evaluate`.
+
+    Raises:
+        InvalidInput: The file is not sorted Parquet of ours, or it is damaged.
+    """
+    return evaluate(summarise_shards(Path(path), apply, rows), **options)
 
 
 def check_names(only: Sequence[str]) -> None:

@@ -1,6 +1,4 @@
-import multiprocessing
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,11 +11,9 @@ from openfield.objectives.tables.counts import (
     Columns,
     Counts,
     count_columns,
-    count_shards,
     count_stream,
     merge_counts,
     pack,
-    shard_columns,
     whole_inputs,
 )
 from support.objectives.reference import sums
@@ -108,11 +104,18 @@ def test_cuts_change_nothing(rows, size):
     assert len({int(o) for block in blocks for o in set(block.obs.tolist())}) == len(set(columns.obs.tolist()))
 
 
+def cut(columns, shards):
+    """Cut rows into so many shards by source input."""
+    place = columns.obs % shards
+    return [Columns(*(column[place == number] for column in columns)) for number in range(shards)]
+
+
 @given(rows_of_tables, st.integers(1, 5))
 @settings(deadline=None)
 def test_shards_merge_exactly(rows, shards):
     columns = columns_of(rows)
-    assert plain(count_shards(shard_columns(columns, shards))) == expected(rows)
+    parts = [count_columns(shard) for shard in cut(columns, shards) if len(shard.obs)]
+    assert plain(merge_counts(parts)) == expected(rows)
 
 
 def random_columns(size, actions=18, low=0):
@@ -128,7 +131,7 @@ def test_large_tables_by_every_path(monkeypatch, actions, low):
     for compiled in (False, True):
         monkeypatch.setattr(module, "use_compiled", lambda rows, compiled=compiled: compiled)
         found += [plain(count_columns(columns)), plain(count_columns(in_order(columns), ordered=True))]
-    found.append(plain(merge_counts(count_columns(shard) for shard in shard_columns(columns, 7))))
+    found.append(plain(merge_counts(count_columns(shard) for shard in cut(columns, 7))))
     assert all(other == found[0] for other in found)
     assert sum(value * times for value, times in found[0][0].items()) == int(columns.counts.sum())
 
@@ -151,13 +154,6 @@ def test_ids_too_wide_to_pack(no_compiler):
     wide = columns._replace(obs=columns.obs * (2**50), next_obs=columns.next_obs * (2**50))
     assert pack(wide) is None
     assert plain(count_columns(wide)) == plain(count_columns(columns))
-
-
-def test_processes_give_the_same_result():
-    columns = random_columns(20_000)
-    shards = shard_columns(columns, 4)
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        assert plain(count_shards(shards, pool.map)) == plain(count_columns(columns))
 
 
 def test_few_rows_do_not_wait_for_a_compiler(monkeypatch):

@@ -1,7 +1,7 @@
-"""Count and compare tables that do not fit into memory: the histograms of the in-memory code, in SQL.
+"""Count and compare tables that do not fit into memory.
 
-Small tables are loaded and counted with NumPy. From `LARGE_ROWS` rows on DuckDB counts them, with bounded memory and
-through temporary files. All sums are of whole numbers, so both ways give the same bits.
+Small tables are loaded. From `LARGE_ROWS` rows on they are counted shard by shard, and compared by DuckDB through
+temporary files, in bounded memory. All sums are of whole numbers, so both ways give the same bits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from openfield.objectives.formats.parquet import (
     HugeIds,
     RowFacts,
     book_path,
-    check_inputs,
     codes_in,
     count_rows,
     open_rows,
 )
+from openfield.objectives.formats.shards import summarise_shards
 from openfield.objectives.measures.entropy import Inputs
 from openfield.objectives.measures.similarity import (
     Conditionals,
@@ -38,8 +38,6 @@ from openfield.objectives.measures.similarity import (
     similarity_of,
     within_range,
 )
-from openfield.objectives.tables.counts import Counts
-from openfield.objectives.tables.histograms import Histogram, merge
 from openfield.objectives.tables.images import no_code, several_codes
 from openfield.objectives.tables.pairs import Overlap, Pairs, merge_pairs
 from openfield.objectives.tables.rows import Array
@@ -72,40 +70,9 @@ def summarise_file(path: str | Path) -> TableSummary:
 
 
 def summarise_large(path: Path) -> TableSummary:
-    """Return the summary of a Parquet table, counted by DuckDB."""
-    with in_order(path) as table, Database(table, book_path(table)) as base, reading(path, DAMAGED):
-        facts = _open_positive(base, 1, table, path)
-        kind = "DOUBLE" if facts.notes else "BIGINT"
-        inputs_left = _histogram(base, f"SELECT sum(count)::{kind} AS v FROM rows1 GROUP BY obs")
-        moves = _histogram(base, f"SELECT sum(count)::{kind} AS v FROM rows1 GROUP BY obs, next_obs")
-        triples = _histogram(base, f"SELECT count::{kind} AS v FROM rows1")
-        pairs, branches = _pairs_and_branches(base, kind)
-        (inputs,) = base.row("SELECT count(*) FROM (SELECT obs FROM rows1 UNION SELECT next_obs FROM rows1)")
-        (actions,) = base.row("SELECT count(DISTINCT action) FROM rows1")
-    check_inputs(facts.header, inputs, path)
-    return TableSummary(
-        name=str(path),
-        counts=Counts(inputs_left, pairs, moves, triples, branches),
-        rows=facts.rows,
-        num_inputs=inputs,
-        num_actions=actions,
-        meta=facts.header.meta,
-        zeros=facts.header.zeros + facts.zeros,
-        notes=facts.header.notes or facts.notes,
-    )
-
-
-def _histogram(base: Database, values: str) -> Histogram:
-    found = base.columns(f"SELECT v, count(*) AS times FROM ({values}) GROUP BY v ORDER BY v")
-    return Histogram(np.asarray(found["v"]), np.asarray(found["times"]))
-
-
-def _pairs_and_branches(base: Database, kind: str) -> tuple[Histogram, Histogram]:
-    """Return the histograms of n(o, a) and of k(o, a) from one pass."""
-    values = f"SELECT sum(count)::{kind} AS v, count(*) AS k FROM rows1 GROUP BY obs, action"
-    found = base.columns(f"SELECT v, k, count(*) AS times FROM ({values}) GROUP BY v, k")
-    v, k, times = (np.asarray(found[name]) for name in ("v", "k", "times"))
-    return merge([Histogram(v, times)]), merge([Histogram(k, times)])
+    """Return the summary of a Parquet table, counted shard by shard."""
+    with in_order(path) as table:
+        return summarise_shards(table, name=path)
 
 
 def _open_positive(base: Database, number: int, table: Path, name: Path) -> RowFacts:

@@ -111,9 +111,14 @@ def rows_in(base: Database, path: Path) -> str:
         if name not in kinds:
             raise InvalidInput(f"{path}: no column {name}; a table has {', '.join(FIELDS)}.")
         if kinds[name] not in WHOLE | ALSO.get(name, set()):
-            raise _wrong_column(path, name, kinds[name].lower())
+            raise wrong_column(path, name, kinds[name].lower())
     fields = (f"{name}::TINYINT AS {name}" if kinds[name] == "BOOLEAN" else name for name in FIELDS)
     return f"SELECT {', '.join(fields)} FROM read_parquet({quoted(base.name_of(path))})"
+
+
+def wrong_column(path: Path, name: str, kind: str) -> InvalidInput:
+    """Return the error for a column that does not hold whole numbers."""
+    return InvalidInput(f"{path}: column {name} holds {kind} or gaps; whole numbers are needed.")
 
 
 class RowFacts(NamedTuple):
@@ -151,7 +156,7 @@ def open_rows(base: Database, number: int, table: Path, name: Path) -> RowFacts:
     gaps, tops, (*whole, total) = facts[:4], facts[4:8], facts[8:]
     for field, gap in zip(FIELDS, gaps, strict=True):
         if gap:
-            raise _wrong_column(name, field, "numbers")
+            raise wrong_column(name, field, "numbers")
     bad = "count < 0 OR NOT isfinite(count)" if fractions else "count < 0"
     wrong = base.row(f"SELECT obs, action, next_obs, count FROM all{number} WHERE {bad} LIMIT 1")
     if wrong is not None:
@@ -205,6 +210,13 @@ def count_rows(path: Path) -> int:
     """Return how many rows a file has."""
     with opened(path) as base:
         return int(base.row("SELECT num_rows FROM parquet_file_metadata(?)", base.name_of(path))[0])
+
+
+def count_inputs(base: Database, path: Path) -> int:
+    """Count the distinct inputs of a file that does not say how many it has."""
+    rows = rows_in(base, path)
+    both = " UNION ".join(f"SELECT {end} FROM ({rows}) WHERE count > 0" for end in ("obs", "next_obs"))
+    return int(base.row(f"SELECT count(*) FROM ({both})")[0])
 
 
 def repeated_key(key: tuple[int, int, int], name: str, ids: Sequence[str] | None = None) -> InvalidInput:
@@ -286,10 +298,6 @@ def _ids(words: Sequence[str], table: Table, book: CodeBook | None, path: Path) 
     if any(int(column.min()) < 0 or int(column.max()) >= len(ids) for column in columns):
         raise InvalidInput(f"{path}: the ids in its description are not those of its rows.")
     return ids
-
-
-def _wrong_column(path: Path, name: str, kind: str) -> InvalidInput:
-    return InvalidInput(f"{path}: column {name} holds {kind} or gaps; whole numbers are needed.")
 
 
 def _signed(array: Any) -> Array:

@@ -6,7 +6,7 @@ Whole numbers are added up, so the order of rows, chunks and threads change no b
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -91,24 +91,6 @@ def merge_counts(parts: Iterable[Counts]) -> Counts:
     """Add up the histograms of tables that share no source input."""
     found = list(parts)
     return Counts(*(merge([getattr(part, name) for part in found]) for name in Counts.__struct_fields__))
-
-
-def shard_columns(columns: Columns, shards: int) -> list[Columns]:
-    """Cut rows into so many shards by source input."""
-    place = columns.obs % shards
-    return [Columns(*(column[place == number] for column in columns)) for number in range(shards)]
-
-
-def count_shards(
-    shards: Iterable[Columns], apply: Callable[[Callable[[Any], Counts], Iterable[Any]], Iterable[Counts]] = map
-) -> Counts:
-    """Count the histograms of a table that is cut into shards.
-
-    Args:
-        shards: Rows; no source input is in two of them.
-        apply: What runs a function over the shards: `map` here, the `map` of a pool or a cluster elsewhere.
-    """
-    return merge_counts(apply(count_columns, (shard for shard in shards if len(shard.obs))))
 
 
 def whole_inputs(parts: Iterable[Columns]) -> Iterator[Columns]:

@@ -6,11 +6,7 @@ lost. These go on where their record ends, and are no failure of theirs.
 
 from __future__ import annotations
 
-import logging
 import os
-import shutil
-import socket
-import tempfile
 import time
 import warnings
 from collections import Counter, deque
@@ -27,13 +23,13 @@ from openfield.journal.reader import MAX_RETRIES
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Emit
 from openfield.journal.schema import open_to_read
-from openfield.lazy import import_extra
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import domain_source
 from openfield.runner.cluster import Cluster
 from openfield.runner.executors import POLL_SECONDS
 from openfield.runner.plan import Plan
 from openfield.runner.player import Job
+from openfield.runner.ray.connection import RayConnection
 from openfield.runner.ray.foreman import PAST, Foreman, Greeting, Outfit, Rows, ShippedJob, measure_group
 from openfield.runner.ray.needs import Account, Needs, read_needs
 from openfield.runner.ray.shipment import pack, write_agent, write_domain
@@ -51,16 +47,7 @@ MAX_STREAMED = 8
 """Batches of a machine that wait for the driver."""
 MAX_LOST = 10
 """How many machines may be lost under a cell before that counts as a failure of the cell."""
-CLEAN_SECONDS, KNOCK_SECONDS = 5.0, 10.0
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DISABLE_IMPORT_WARNING": "1",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_TQDM": "0",
-}
-"""No statistics of use are sent anywhere, and nothing is printed that is not about the run."""
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""On every system: this makes Ray listen on the loopback address alone, which `_node_ip_address` does not."""
+CLEAN_SECONDS = 5.0
 
 
 class ClusterWarning(UserWarning):
@@ -135,21 +122,19 @@ class RayExecutor:
             run: The run file.
             cluster: Where they are played.
         """
-        for name, value in (QUIET if cluster.address else QUIET | LOOPBACK).items():
-            os.environ.setdefault(name, value)
-        self._ray = import_extra("ray", "ray", "--executor ray")
+        self._connection = RayConnection(cluster)
+        self._ray = self._connection.ray
         self._emit_entries, self._put_back, self._plan = emit, put_back, plan
         self._needs = {name: read_needs(name, needs) for name, needs in plan.resources.items()}
         self._sources = {name: write_agent(name, source) for name, source in plan.agents.items()}
         self._domains = {name: write_domain(name, domain_source(name)) for name in plan.domains}
         outfit = self._make_outfit()
-        self._folder, self._started = "", False
         try:
-            self._connect(cluster.address)
+            self._connection.open()
             self._outfit = self._put(outfit)
             self._db = open_to_read(run)
         except BaseException:  # Ctrl-C, too
-            self._disconnect()
+            self._connection.close()
             raise
         self._machines: dict[str, _Machine] = {}
         self._unfit: dict[str, str] = {}  # machines that cannot play, and why
@@ -206,13 +191,7 @@ class RayExecutor:
             for machine in self._machines.values():
                 ray.kill(machine.foreman)
         self._db.close()
-        self._disconnect()
-
-    def _disconnect(self) -> None:
-        if self._started:
-            self._ray.shutdown()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._connection.close()
 
     def _make_outfit(self) -> Outfit:
         prepared = {name for name, domain in self._plan.domains.items() if isinstance(domain, PreparesTrials)}
@@ -225,26 +204,6 @@ class RayExecutor:
             {} if isolation is None else {name: os.environ[name] for name in isolation.env if name in os.environ}
         )
         return Outfit(pack(self._plan, self._domains.values()), texts, pairs, isolation, variables)
-
-    def _connect(self, address: str | None) -> None:
-        """Connect to a cluster, or start one, unless the program that called us has done so."""
-        ray = self._ray
-        if ray.is_initialized():
-            return
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        try:
-            if address is not None:
-                _knock(address)
-                self._started = True
-                ray.init(address=address, **quiet)
-            else:
-                self._folder = tempfile.mkdtemp(prefix="of-ray-")  # short: names of sockets have at most 107 characters
-                self._started = True
-                local = {"num_cpus": os.cpu_count(), "include_dashboard": False, "_temp_dir": self._folder}
-                ray.init(address="local", **local, **quiet)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            where = "could not be started here" if address is None else f"does not answer at {address}"
-            raise InvalidInput(f"Ray {where}: {str(error).splitlines()[0]:.300}") from None
 
     def _put(self, outfit: Outfit) -> Any:
         try:
@@ -399,16 +358,9 @@ class RayExecutor:
                 continue
             self._warned.add(agent)
             text = f"No machine has what the agent '{agent}' needs: {needs}."
-            if self._folder:
+            if self._connection.is_local:
                 raise InvalidInput(text)
             warnings.warn(f"{text} Its cells wait for one that joins. Ctrl-C ends the waiting.", ClusterWarning, 5)
-
-
-def _knock(address: str) -> None:
-    """Try whether anything listens at HOST:PORT: Ray itself would try for two minutes."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
 
 
 _BATCH = msgspec.msgpack.Decoder(list[list[Entry]])

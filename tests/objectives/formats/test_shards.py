@@ -1,14 +1,16 @@
 """Shards of a table, counted here, in processes or over Ray, give what the whole table gives, to the last bit."""
 
+import json
+
 import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
 from openfield.files.database import Database
-from openfield.objectives import evaluate, evaluate_shards
+from openfield.objectives import evaluate, evaluate_shards, load_table
 from openfield.objectives.formats.parquet import FIELDS, KEY
+from openfield.objectives.formats.shards import count_shard, list_shards, map_over_ray
 from openfield.objectives.formats.table_builder import write_table
-from openfield.objectives.shards import count_shard, list_shards, map_over_ray
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import make_table
 from openfield.objectives.tables.transitions import sum_rows
@@ -73,7 +75,8 @@ def test_ray_must_be_connected(path):
 
 def write_rows(path, columns, header):
     with Database(path) as base:
-        base.run("CREATE TABLE rows (obs BIGINT, next_obs BIGINT, action BIGINT, count BIGINT)")
+        kind = "BIGINT" if isinstance(columns[3][0], int) else "DOUBLE"
+        base.run(f"CREATE TABLE rows (obs BIGINT, next_obs BIGINT, action BIGINT, count {kind})")
         base.insert("rows", {name: np.array(column) for name, column in zip(FIELDS, columns, strict=True)})
         base.write_parquet("SELECT * FROM rows", path, {KEY: header} if header else None)
     return path
@@ -87,15 +90,40 @@ ORDERED = '{"ordered": true, "num_inputs": 3}'
     [
         (([1, 2], [2, 1], [0, 0], [1, 1]), None, "not a sorted table; openfield objectives convert"),
         (([2, 1], [1, 2], [0, 0], [1, 1]), ORDERED, "not in the order"),
-        (([1, 1], [2, 2], [0, 0], [1, 1]), ORDERED, "not in the order"),
-        (([1, 2], [2, 1], [0, 0], [1, 0]), ORDERED, "counts are positive"),
-        (([1, 1], [1, 2], [0, 0], [2**62, 2**62]), ORDERED, "more than 64 bits"),
+        (([1, 1], [2, 2], [0, 0], [1, 1]), ORDERED, r"key \(1, 0, 2\) occurs more than once"),
+        (([1, 2], [2, 1], [0, 0], [1, -1]), ORDERED, r"key \(2, 0, 1\) is -1; counts are positive"),
+        (([1, 2], [2, 1], [0, 0], [1, 1]), '{"num_inputs": 1}', "speaks of 1 inputs, its rows have 2"),
         (([1, 2], [2, 1], [0, 0], [1, 1]), ORDERED[:-1] + ', "sums": ["9", "3", "0", "2"]}', "damaged"),
     ],
 )
 def test_bad_tables_are_refused_in_one_line(columns, header, said, tmp_path):
     with pytest.raises(InvalidInput, match=said):
         evaluate_shards(write_rows(tmp_path / "bad.parquet", columns, header))
+
+
+@pytest.mark.parametrize("counts", [[3, 0, 4], [0.5, 2.25, 0.125], [2**62, 2**62, 2**62], [2**53 + 1, 1, 2]], ids=str)
+def test_unusual_counts_are_those_of_the_whole(counts, tmp_path):
+    columns = ([1, 2, 3], [2, 1, 1], [0, 1, 0], counts)
+    path = write_rows(tmp_path / "odd.parquet", columns, '{"ordered": true}')
+    whole, found = evaluate(load_table(path), num_obs=3), evaluate_shards(path, rows=1, num_obs=3)
+    assert found == whole
+
+
+def test_counts_beyond_any_number_are_refused(tmp_path):
+    path = write_rows(tmp_path / "t.parquet", ([1, 2], [2, 1], [0, 0], [1.5e308, 1.5e308]), '{"ordered": true}')
+    with pytest.raises(InvalidInput, match="beyond the range of float64"):
+        evaluate_shards(path)
+
+
+def test_the_command_counts_in_processes(path, table, run):
+    status, said, _ = run(path, "--executor", "processes", "--num-obs", 900, "--json")
+    assert status == 0
+    assert json.loads(said)["values"] == evaluate(table, num_obs=900).values
+    for words, wrong in (
+        (("--executor", "cloud"), "There is no executor 'cloud'"),
+        (("--executor", "processes", "--null"), "--executor counts shards"),
+    ):
+        assert wrong in run(path, *words)[2]
 
 
 def test_other_files_are_refused(tmp_path):
