@@ -17,13 +17,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Trust
-from openfield.cli.shared.table_records import (
-    TableQuestions,
-    add_equal_numbers,
-    count_processors,
-    record_table,
-    sharing,
-)
+from openfield.cli.shared.table_records import TableQuestions, count_processors, record_tables
 from openfield.console import escape_controls, print_json
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.files.large import allowing_large
@@ -91,27 +85,17 @@ def evaluate(
         openfield objectives human.pkl agent.pkl --num-obs 65536
     """
     options = {"num_obs": num_obs, "only": only, "unit": unit}
+    asked = TableQuestions(intervals=intervals, null=null, compat=compat, hashed=json, executor=executor)
     _check_options(tables, options, compat)
     if human or human_agent or thresholds or pictures or trust or any(_read_start(path) == SQLITE for path in tables):
         if compat or inputs == "all" or num_actions is not None or intervals or null or executor:
             raise InvalidInput(
-                "--compat, --executor, --inputs all, --intervals, --null and --num-actions are for tables, "
-                "not for runs."
+                "--compat, --executor, --inputs all, --intervals, --null and --num-actions are for tables, not runs."
             )
         _print_runs(_record_runs(tables, human, human_agent, thresholds, pictures, trust, options), json)
         return
-    if intervals and inputs == "all":
-        raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
-    if num_actions is not None and num_actions < 1:
-        raise InvalidInput(f"--num-actions is {num_actions}; it must be positive.")
-    if executor and (intervals or null or inputs == "all"):
-        raise InvalidInput("--executor counts shards; --intervals, --null and --inputs all need the whole table.")
-    with allowing_large(allow_large), sharing(executor) as apply:
-        asked = TableQuestions(intervals=intervals, null=null, compat=compat, hashed=json, apply=apply)
-        records = [
-            record_table(path, {**options, "num_actions": num_actions, "inputs": inputs}, asked) for path in tables
-        ]
-        add_equal_numbers(tables, records, asked)
+    with allowing_large(allow_large):
+        records = record_tables(tables, {**options, "num_actions": num_actions, "inputs": inputs}, asked)
     _print_tables(records, json, compat)
 
 

@@ -30,11 +30,35 @@ class TableQuestions(NamedTuple):
     null: bool
     compat: bool
     hashed: bool
-    apply: Apply | None
-    """What runs a function over the shards of each table; None if only large ones are cut, and counted here."""
+    executor: str | None
+    """What counts the shards of each table; None if only large ones are cut, and counted here."""
 
 
-def record_table(path: Path, options: dict[str, Any], asked: TableQuestions) -> dict[str, Any]:
+def record_tables(paths: Sequence[Path], options: dict[str, Any], asked: TableQuestions) -> list[dict[str, Any]]:
+    """Return the JSON objects of tables.
+
+    Args:
+        paths: Their files.
+        options: Those of `evaluate`.
+        asked: What else is asked of them.
+
+    Raises:
+        InvalidInput: Options do not go together, or there is no such executor.
+    """
+    both_ends, number = options["inputs"] == "all", options["num_actions"]
+    if asked.intervals and both_ends:
+        raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
+    if number is not None and number < 1:
+        raise InvalidInput(f"--num-actions is {number}; it must be positive.")
+    if asked.executor and (asked.intervals or asked.null or both_ends):
+        raise InvalidInput("--executor counts shards; --intervals, --null and --inputs all need the whole table.")
+    with _sharing(asked.executor) as apply:
+        records = [_record(path, options, asked, apply) for path in paths]
+    _add_equal_numbers(paths, records, asked)
+    return records
+
+
+def _record(path: Path, options: dict[str, Any], asked: TableQuestions, apply: Apply | None) -> dict[str, Any]:
     """Return the JSON object of one file; one that cannot be used has null values and says why."""
     from openfield.objectives.evaluation import NAMES
     from openfield.objectives.evaluation import evaluate as compute
@@ -45,12 +69,10 @@ def record_table(path: Path, options: dict[str, Any], asked: TableQuestions) -> 
 
     start = time.perf_counter()
     try:
-        whole = asked.null or asked.intervals or options["inputs"] == "all"
-        table: Table | TableSummary
-        if asked.apply is not None:
-            table = summarise_shards(path, asked.apply)
+        if asked.null or asked.intervals or options["inputs"] == "all":
+            table: Table | TableSummary = load_table(path)
         else:
-            table = load_table(path) if whole else open_table(path)
+            table = open_table(path) if apply is None else summarise_shards(path, apply)
         found = compute(table, **options)
         more = {} if asked.compat else _estimate(table, found, asked)
         digest = file_hash(path) if asked.hashed else None
@@ -86,7 +108,7 @@ def _estimate(table: Table | TableSummary, found: Evaluation, asked: TableQuesti
     return record if "empowerment" in found.values else record | {"empowerment": None}
 
 
-def add_equal_numbers(paths: Sequence[Path], records: list[dict[str, Any]], asked: TableQuestions) -> None:
+def _add_equal_numbers(paths: Sequence[Path], records: list[dict[str, Any]], asked: TableQuestions) -> None:
     """Add to the objects of several tables their entropy and information gain at as many transitions as all have."""
     usable = [(path, record) for path, record in zip(paths, records, strict=True) if "n" in record]
     if len(usable) < 2 or asked.compat or any(record["distinct"]["transitions"] > MAX_THINNED for _, record in usable):
@@ -105,7 +127,7 @@ def add_equal_numbers(paths: Sequence[Path], records: list[dict[str, Any]], aske
 
 
 @contextmanager
-def sharing(executor: str | None) -> Iterator[Apply | None]:
+def _sharing(executor: str | None) -> Iterator[Apply | None]:
     """Yield what runs a function over the shards of tables, or None if nothing was said about that.
 
     Raises:
