@@ -85,12 +85,15 @@ class Result:
         self.domains: dict[str, Domain[Any] | DomainRules] = {}
         """The domains of the trials: those at hand, and what the run files say of the others."""
         known: dict[str, CellRecord] = {}
-        for path in self.paths:
+        self._homes: dict[str, int] = {}  # which of the files the record of a cell is taken from
+        for number, path in enumerate(self.paths):
             with Run(path) as run:
                 cells, domains = read_cells(run)
                 told = read_provenance(run.facts, path)
                 for cell in mark_versions(name_people(cells, run.facts), latest_versions(told), run.agents):
-                    known[cell.id] = choose_record(known[cell.id], cell, path) if cell.id in known else cell
+                    taken = choose_record(known[cell.id], cell, path) if cell.id in known else cell
+                    known[cell.id] = taken
+                    self._homes[cell.id] = number if taken is cell else self._homes[cell.id]
                 self.facts |= run.facts
                 self.provenance += told
                 self.domains = domains | self.domains
@@ -100,9 +103,10 @@ class Result:
     def usage(self) -> dict[str, Usage]:
         """What language models used up, in all attempts, by agent: calls, tokens, seconds and cost."""
         total: dict[str, Usage] = {}
-        for path in self.paths:
+        for number, path in enumerate(self.paths):
+            others = {cell for cell, home in self._homes.items() if home != number}
             with Run(path) as run:
-                for agent, used in read_run_usage(run).items():
+                for agent, used in read_run_usage(run, others).items():
                     total[agent] = total[agent] + used if agent in total else used
         return total
 

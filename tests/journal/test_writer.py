@@ -112,6 +112,27 @@ def test_other_files_are_refused_with_a_sentence_and_left_alone(
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("opened", [Journal, Run])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW agents AS WITH RECURSIVE n (x) AS (SELECT 'a' UNION ALL SELECT x FROM n) "
+        "SELECT x AS name, x AS source FROM n",
+        "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT AS (hex(zeroblob(400000000))))",
+        "CREATE TRIGGER agents AFTER INSERT ON cells BEGIN DELETE FROM cells; END",
+        "CREATE VIRTUAL TABLE agents USING fts5 (name, source)",
+    ],
+)
+def test_a_file_that_computes_what_it_says_is_refused(path: Path, opened: Any, statement: str) -> None:
+    """A reader of such a file might never come to its end."""
+    Journal(path).close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DROP TABLE agents")
+        db.execute(statement)
+    with pytest.raises(DamagedRun, match="'agents' in it computes something, and a run only holds values"):
+        opened(path)
+
+
 @pytest.mark.parametrize("size", [60, 100, 512, 4096, 10_000])
 def test_a_file_cut_short_is_refused_with_a_sentence(path: Path, size: int) -> None:
     of.run([Learner], tiny_trials(2, padding=2000), path)

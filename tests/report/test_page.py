@@ -62,6 +62,8 @@ class TestContent:
         page = render(make_run(trials=3))
         assert re.search(r"<b>0\.\d\d</b><span class=\"ci\">, 3 trials</span>", page)
         assert 'class="iv' not in page
+        glance = page[page.index('id="overview"') : page.index('id="scenario-0"')]
+        assert (glance.count('class="bar'), glance.count(", 3 trials")) == (4, 4)
 
     def test_controls_stand_below_everything_else(self) -> None:
         controls = [replace(cell, agent=f"control {cell.agent}", control=True) for cell in make_run()]

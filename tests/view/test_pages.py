@@ -106,6 +106,8 @@ def test_every_page_has_its_data_as_json(viewer: ViewServer, runs: Path) -> None
             answer = client.get(twin[1].replace("&amp;", "&"))
             assert answer.headers["content-type"] == "application/json"
             assert answer.json(), path
+        shown = client.get(list_pages(runs)[1]).text
+        assert {">Concordance", "p=0.", ">n="} <= {text for text in (">Concordance", "p=0.", ">n=") if text in shown}
         missing = client.get("/runs/nothing.json")
         assert (missing.status_code, missing.json()["status"]) == (404, 404)
         assert client.get("/nowhere").status_code == 404

@@ -62,6 +62,13 @@ ADDED_TABLES = (
 )
 """The tables that version 1 does not have."""
 
+FOREIGN_PARTS = """
+    SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'
+    UNION ALL SELECT master.name FROM sqlite_master AS master JOIN pragma_table_xinfo(master.name) AS info
+    WHERE master.type = 'table' AND info.hidden != 0 LIMIT 1
+"""
+"""What no run file has: views, triggers and columns that are computed could keep a reader busy for ever."""
+
 
 class SourceText(NamedTuple):
     """The text of a file that plays: an agent, a domain, a wrapper or the experiment."""
@@ -230,6 +237,8 @@ def _check_schema(db: sqlite3.Connection, path: Path) -> None:
     if version not in READABLE_VERSIONS:
         known = " and ".join(map(str, READABLE_VERSIONS))
         raise NotARun(f"{path} has format {version}; this openfield reads formats {known}.")
+    if found := db.execute(FOREIGN_PARTS).fetchone():
+        raise DamagedRun(f"{path} is damaged: '{found[0]}' in it computes something, and a run only holds values.")
 
 
 def _take_back(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -73,13 +73,19 @@ def sum_usage(steps: Iterable[Step | RawStep]) -> Usage:
     return total
 
 
-def read_run_usage(run: Run) -> dict[str, Usage]:
+def read_run_usage(run: Run, without: Container[str] = ()) -> dict[str, Usage]:
     """Return what the agents of a run used up in all attempts, by their notes; those that note nothing are left out.
 
     Whether an agent notes anything is told by the beginning of its first attempts: reading all would take long.
+
+    Args:
+        run: The run file.
+        without: Cells that are not counted here.
     """
     attempts: dict[str, list[tuple[str, int]]] = {}
     for cell in run.cells(with_episodes=False):
+        if cell.id in without:
+            continue
         attempts.setdefault(cell.agent, []).extend((cell.id, number) for number in range(1, cell.attempt + 1))
     found: dict[str, Usage] = {}
     for agent, places in attempts.items():

@@ -64,8 +64,8 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     def __str__(self) -> str:
         """Return `0.62 [0.51, 0.72]`, or the value and why there is no interval."""
         if self.mean is None:
-            return "–" if self.beyond is None else f"> {self.beyond:,.0f}{self._say_interval()}"
-        return f"{self.figure}{self._say_interval()}{'' if self.p is None else f', {say_p(self.p)}'}"
+            return "–" if self.beyond is None else f"> {self.beyond:,.0f}{self.interval}"
+        return f"{self.figure}{self.interval}{'' if self.p is None else f', {say_p(self.p)}'}"
 
     @property
     def figure(self) -> str:
@@ -75,7 +75,9 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     def _round(self, value: float) -> str:
         return f"{value:z.{0 if self.mean is not None and abs(self.mean) >= MIN_WHOLE else 2}f}"
 
-    def _say_interval(self) -> str:
+    @property
+    def interval(self) -> str:
+        """The interval as text after the value, or the number of trials or the reason why there is none."""
         if self.low is not None and self.high is not None:
             return f" [{self._round(self.low)}, {self._round(self.high)}]"
         if self.n < MIN_TRIALS:

@@ -11,18 +11,18 @@ from html import escape
 from typing import NamedTuple
 
 from openfield.metrics.scenario import Scenario
-from openfield.metrics.stats import Estimate
+from openfield.metrics.stats import MIN_TRIALS, Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.words import Domains
 
 PERFORMANCE = ("after", "before", "success", "oscr", "auroc")
 """Numbers from 0 to 1 that say how well an agent did; the first that it has is shown."""
-NOTICED = ("correct", "concordance", "borders_found")
+NOTICED = ("concordance", "correct", "borders_found")
 """Numbers from 0 to 1 that say whether it noticed the change."""
 READING = (
-    "Blue: performance, after the onset where there is one. Orange: whether the agent noticed the change (correct "
-    "detection, else concordance, else the share of task borders found). A bar reaches from 0 to 1."
+    "Blue: performance, after the onset where there is one. Orange: whether the agent noticed the change (concordance, "
+    "where 0.5 is chance, else correct detection, else the share of task borders found). A bar reaches from 0 to 1."
 )
 
 
@@ -142,4 +142,5 @@ def _draw_bar(estimate: Estimate | None, kind: str) -> str:
     if estimate is None or estimate.mean is None:
         return ""
     share = round(min(max(estimate.mean, 0.0), 1.0), 3)
-    return f'<span class="bar {kind}">{escape(estimate.figure)}<i style="--b:{share}"></i></span>'
+    few = "" if estimate.n >= MIN_TRIALS else estimate.interval  # which says how many trials there are
+    return f'<span class="bar {kind}">{escape(estimate.figure)}{escape(few)}<i style="--b:{share}"></i></span>'

@@ -24,7 +24,7 @@ from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
-from openfield.report.words import Domains
+from openfield.report.words import NONE, Domains
 from openfield.runner.provenance import Provenance
 
 SHORT = ("Note", "Tags", "Git revision", "Versions")
@@ -44,9 +44,6 @@ LINES = r", (?=p|\d+ trial)| (?=[\[(])"
 
 MAX_WIDTH = 10_000
 """Columns that any table fits in."""
-
-NONE = str(Estimate(None, None, None, 0))
-"""What is shown where there is no value."""
 
 TITLE_WIDTH = 12
 """Columns for the title of a number above a column."""

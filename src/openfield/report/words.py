@@ -29,6 +29,9 @@ MAX_COMMANDS = 20
 
 Domains = Mapping[str, Domain[Any] | DomainRules]
 
+NONE = str(Estimate(None, None, None, 0))
+"""What is shown where there is no value."""
+
 OUTCOMES = {
     "done": "played to the end",
     "truncated": "ended by a limit, or left where its protocol allows it",
@@ -91,10 +94,14 @@ def describe_terms(scenario: Scenario) -> str:
 
 
 def describe_onset(groups: Sequence[AgentResults]) -> str:
-    """Describe what a reader must know of the onsets of a scenario, and for which agents if not for all."""
-    noted = [group for group in groups if group.note]
-    whose = "" if len(noted) == len(groups) else f" ({', '.join(group.agent for group in noted)})"
-    return f"{noted[0].note}{whose}" if noted else ""
+    """Describe what a reader must know of the trials of a scenario, and for which agents if not for all."""
+    noted: dict[str, list[str]] = {}
+    for group in groups:
+        if group.note:
+            noted.setdefault(group.note, []).append(group.agent)
+    return "; ".join(
+        note if len(agents) == len(groups) else f"{note} ({', '.join(agents)})" for note, agents in noted.items()
+    )
 
 
 def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
@@ -112,6 +119,14 @@ def count_trials(estimate: Estimate, number: Number | None, group: AgentResults)
     told = estimate.n < MIN_TRIALS and estimate.low is None
     usual = estimate.n in (group.trials, group.trials - group.unchanged)
     return None if estimate.mean is None or told or (usual and not (number and number.partial)) else estimate.n
+
+
+def say_estimate(estimate: Estimate | None, number: Number, group: AgentResults) -> str:
+    """Return an estimate as text, with its own number of trials if needed; a dash if there is none."""
+    if estimate is None:
+        return NONE
+    n = count_trials(estimate, number, group)
+    return str(estimate) if n is None else f"{estimate} n={n}"
 
 
 def say_trials(group: AgentResults) -> str:
@@ -177,7 +192,7 @@ def _list_names(agent: str) -> list[str]:
 
 def say_corrected(comparison: Comparison) -> str:
     """Return the corrected p-value of a comparison as text."""
-    return "–" if comparison.p_holm is None else say_p(comparison.p_holm)
+    return NONE if comparison.p_holm is None else say_p(comparison.p_holm)
 
 
 def _explain_comparisons(pairs: Sequence[Comparison]) -> str:

@@ -40,7 +40,7 @@ from openfield.view.addresses import name_novelty
 from openfield.view.library import Library, Signature
 
 T = TypeVar("T")
-HEADLINE = ("before", "after", "correct", "delay", "alarmed")
+HEADLINE = ("before", "after", "concordance", "correct", "delay", "alarmed")
 """The numbers that are shown first, as far as they are defined."""
 MAX_SHARE = 0.03
 """The share of time that is spent on a run that goes on."""

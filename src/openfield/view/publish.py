@@ -42,6 +42,8 @@ class LeaderboardRow(msgspec.Struct, frozen=True):
     numbers: dict[str, Estimate]
     runs: tuple[str, ...]
     """The runs that it played in."""
+    versions: str
+    """Which cells were not played by the latest known version of the agent, in words; empty if there are none."""
 
 
 class Leaderboard(msgspec.Struct, frozen=True):
@@ -50,6 +52,8 @@ class Leaderboard(msgspec.Struct, frozen=True):
     scenario: Scenario
     title: str
     novelty: str
+    note: str
+    """What a reader must know of its trials, such as that the onset is fixed."""
     rows: tuple[LeaderboardRow, ...]
 
 
@@ -128,11 +132,12 @@ def _make_boards(
         ranked = words.rank_agents(agents, summary.comparisons)
         rows = (_make_row(at, group, homes.get((scenario, group.agent), [])) for at, group in enumerate(ranked, 1))
         novelty = words.describe_novelty(scenario, result.domains)
-        yield Leaderboard(scenario, words.title_domain(scenario, result.domains), novelty, tuple(rows))
+        title, note = words.title_domain(scenario, result.domains), words.describe_onset(agents)
+        yield Leaderboard(scenario, title, novelty, note, tuple(rows))
 
 
 def _make_row(rank: int, group: AgentResults, runs: Sequence[str]) -> LeaderboardRow:
-    return LeaderboardRow(rank, group.agent, group.trials, group.outcomes, group.estimates, tuple(runs))
+    return LeaderboardRow(rank, group.agent, group.trials, group.outcomes, group.estimates, tuple(runs), group.versions)
 
 
 def _film_domains(
@@ -180,9 +185,10 @@ def _draw_board(board: Leaderboard, numbers: dict[str, Number], pages: dict[str,
     rows = []
     for row in board.rows:
         links = " ".join(f'<a href="{pages[run]}">{escape(run)}</a>' for run in row.runs)
+        links += f" version: {escape(row.versions)}" if row.versions else ""
         head = f'<td class="num">{row.rank}</td><th scope=row>{escape(names[row.agent])}<small>{links}</small></th>'
         rows.append(head + "".join(_draw_number(row.numbers.get(number.name), number) for number in shown))
-    terms = words.describe_terms(board.scenario)
+    terms = "; ".join(filter(None, (words.describe_terms(board.scenario), board.note)))
     return (
         f'<section><h2>{escape(board.title)}</h2><p class="novelty">{escape(board.novelty)}</p>'
         + (f'<p class="terms">{escape(terms)}</p>' if terms else "")
@@ -194,7 +200,8 @@ def _draw_board(board: Leaderboard, numbers: dict[str, Number], pages: dict[str,
 def _draw_number(estimate: Estimate | None, number: Number) -> str:
     if estimate is None:
         return '<td class="soft">–</td>'
-    return f"<td>{draw_estimate(estimate, two_sided(number.bounds))}</td>"
+    own = f"<small>in {estimate.n} trials</small>" if number.partial and estimate.low is not None else ""
+    return f"<td>{draw_estimate(estimate, two_sided(number.bounds))}{own}</td>"
 
 
 def _pick_numbers(board: Leaderboard, numbers: dict[str, Number]) -> list[Number]:

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from openfield.console import escape_controls
 from openfield.journal.reader import SCORED
 from openfield.metrics.summary import AgentResults
-from openfield.report.words import OUTCOMES, describe_basis, say_corrected, shorten_note
+from openfield.metrics.stats import say_p
+from openfield.report.words import OUTCOMES, count_trials, describe_basis, say_corrected, shorten_note
 
 
 def say_number(value: float | None, digits: int = 2) -> str:
@@ -87,7 +88,7 @@ BRIEF = {
     "Performance in the test": "In the test",
     "Performance after the onset": "After",
     "Change at the onset": "Change",
-    "Correct detection": "Noticed",
+    "Correct detection": "Correct",
     "Delay of detection": "Delay",
     "Any false alarm": "False alarm",
 }
@@ -103,6 +104,8 @@ FILTERS: dict[str, Any] = {
     "meaning": explain_outcome,
     "moment": say_time,
     "number": say_number,
+    "own_trials": count_trials,
+    "p_value": say_p,
     "plain": escape_controls,
     "sentence": say_sentence,
     "shorten": shorten_note,

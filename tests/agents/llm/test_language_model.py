@@ -103,6 +103,7 @@ def test_a_model_plays_a_trial_and_all_of_it_is_on_record(tmp_path: Path) -> Non
     with Run(tmp_path / "x.sqlite") as opened:
         usage = read_run_usage(opened)["model"]
     assert (usage.calls, usage.tokens_in, usage.tokens_out) == (8, 800, 80)
+    assert of.Result([tmp_path / "x.sqlite"] * 2).usage == {"model": usage}  # a cell that is in two files counts once
     assert usage.cost == pytest.approx(0.96)
 
 

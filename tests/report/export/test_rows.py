@@ -91,12 +91,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 def test_numbers_of_cells_read_back_in_every_format(tmp_path: Path) -> None:
     found = [(cell, {"m": 0.5, "n": None}) for cell in CELLS]
     for form in FORMATS:
-        assert write_numbers(tmp_path / f"x.{form}", found, form) == len(CELLS)
+        assert write_numbers(tmp_path / f"x.{form}", found, form, "exclude") == len(CELLS)
         assert write_numbers(tmp_path / f"none.{form}", [], form) == 0
     rows = [msgspec.json.decode(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
     names, _, found_again = read_parquet(tmp_path / "x.parquet")
     assert rows == [dict(zip(names, row, strict=True)) for row in found_again]
     assert [(row["cell"], row["m"], row["n"]) for row in rows] == [(cell.id, 0.5, None) for cell in CELLS]
+    assert {row["failures"] for row in rows} == {"exclude"}
 
 
 def test_estimates_say_which_version_played_and_which_task_they_are_about(tmp_path: Path) -> None:

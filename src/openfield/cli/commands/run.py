@@ -142,6 +142,8 @@ def _run_experiment(
         return
     own["isolate"] = isolation.add_to(start.get("isolate", False))
     experiment = make_experiment(_merge(start, changes, own))
+    if playing.pace.share and experiment.sealed and experiment.secret is None:
+        raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
     changed = changes.experiment or own.keys() & {"novelty", "settings"}  # then the file is not what is wrong
     with nullcontext() if file is None or changed else naming(file):
         named = changes.agents if changes.agents and "agents" not in own else experiment.sources

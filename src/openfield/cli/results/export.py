@@ -65,8 +65,9 @@ def export(
         print(f"{write_estimates(target, result.summary(metric, intervals, failures), format_):,} numbers in {target}")
         return
     if metric:
-        print(f"{write_numbers(target, result.numbers(metric, failures), format_):,} cells in {target}")
+        print(f"{write_numbers(target, result.numbers(metric, failures), format_, failures):,} cells in {target}")
         return
-    if baseline is not None:
-        raise InvalidInput("--baseline has no effect without --metric or --intervals; leave it out.")
+    for option, given in (("--baseline", baseline is not None), ("--failures exclude", failures != "count")):
+        if given:
+            raise InvalidInput(f"{option} has no effect without --metric or --intervals; leave it out.")
     print(f"{write_episodes(target, result.cells, format_, result.responses()):,} episodes in {target}")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from openfield.files.atomic import replacing
 from openfield.metrics.scenario import Scenario
-from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.words import Domains
@@ -57,14 +56,15 @@ class _Table:
         self.caption = "; ".join((words.describe_novelty(scenario, domains), *terms))
         self.agents = [named[group.agent] for group in groups]
         self.rows = [("Trials", [words.say_trials(group) for group in groups])]
+        if any(group.versions for group in groups):
+            self.rows.append(("Version", [group.versions or "the same" for group in groups]))
+        estimates, completed = [group.estimates for group in groups], [group.completed for group in groups]
         for number in summary.numbers:
-            found = [group.estimates.get(number.name) for group in groups]
-            if any(each is not None for each in found):
-                self.rows.append((words.name_number(number, scenario)[0], list(map(_say, found))))
-
-
-def _say(estimate: Estimate | None) -> str:
-    return "–" if estimate is None else str(estimate)
+            title = words.name_number(number, scenario)[0]
+            for name, found in ((title, estimates), (f"{title}, completed trials", completed)):
+                if any(number.name in each for each in found):
+                    pairs = zip(found, groups, strict=True)
+                    self.rows.append((name, [words.say_estimate(e.get(number.name), number, g) for e, g in pairs]))
 
 
 def _list_tables(summary: Summary, domains: Domains) -> Iterator[_Table]:

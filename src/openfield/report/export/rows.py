@@ -109,14 +109,22 @@ def write_episodes(path: Path, cells: Iterable[CellRecord], form: str, responses
     return _write(path, Row, list_rows(cells, responses), form)
 
 
-def write_numbers(path: Path, numbers: Numbers, form: str) -> int:
-    """Write one row per cell, with a column for each number. Return the number of rows."""
+def write_numbers(path: Path, numbers: Numbers, form: str, failures: str = "count") -> int:
+    """Write one row per cell, with a column for each number. Return the number of rows.
+
+    Args:
+        path: Where to write them.
+        numbers: The cells with their numbers.
+        form: The format.
+        failures: The policy about failures that the numbers were measured with, which every row says.
+    """
     rest = iter(numbers)
     first = next(rest, None)
     found = rest if first is None else itertools.chain([first], rest)
-    columns: list[tuple[str, Any]] = [(name, float | None) for name in (first[1] if first is not None else ())]
+    columns: list[tuple[str, Any]] = [("failures", str)]
+    columns += [(name, float | None) for name in (first[1] if first is not None else ())]
     kind = msgspec.defstruct("CellRow", columns, bases=(CellColumns,), frozen=True, kw_only=True)
-    return _write(path, kind, (kind(**_describe(cell), **values) for cell, values in found), form)
+    return _write(path, kind, (kind(**_describe(cell), failures=failures, **values) for cell, values in found), form)
 
 
 def write_estimates(path: Path, summary: Summary, form: str) -> int:
