@@ -127,7 +127,10 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("run maze.py --resources num_gpus=1", "--resources is about machines of a cluster. Add --executor ray."),
         ("run maze.py --executor ray --resources gpu", "--resources takes num_gpus=1,num_cpus=2 or AGENT:num_gpus=1"),
         ("run maze.py --share 3/3", "A share is NUMBER/OF, counted from 0, such as 3/100"),
-        ("run maze.py --share 0/2 --sealed", "The shares of a plan need the same sealed seed. Share it: --secret FILE."),
+        (
+            "run maze.py --share 0/2 --sealed",
+            "The shares of a plan need the same sealed seed. Share it: --secret FILE.",
+        ),
         ("run maze.py --budget soon", "--budget takes a time such as 2h, 90m or 1h30m, not 'soon'."),
         ("view nowhere", "There is no run file or folder nowhere. Make a run: openfield demo"),
         ("view . --host 0.0.0.0", "Serving on 0.0.0.0 lets other machines in; that needs a token: --token SECRET."),

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from openfield.console import escape_controls
 from openfield.journal.reader import SCORED
-from openfield.metrics.summary import AgentResults
 from openfield.metrics.stats import say_p
+from openfield.metrics.summary import AgentResults
 from openfield.report.words import OUTCOMES, count_trials, describe_basis, say_corrected, shorten_note
 
 
