@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from openfield.core import Reply
-from openfield.domains.doom import ARENA
+from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.episode import KEYS
 from openfield.domains.doom.maps.scenario import build_wad, map_name
@@ -23,7 +23,14 @@ ROUND_TICKS = 1000
 EPISODES = (100, ROUND_TICKS)
 """Their ticks: as many as the reference agent needs, and so many that most are played where the system has put engine
 and owner for good (`design/decisions.md`)."""
-ACTIONS = ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing")
+ACTIONS = {
+    "arena": ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing"),
+    "duel": ("left", "right", "nothing"),  # a hit would end it
+}
+HARMLESS: dict[str, dict[str, Any]] = {
+    "arena": {"player_health": 200, "enemy_damage": (0, 0)},
+    "duel": {"player_health": 100, "enemy_damage": 0},
+}
 
 
 def report(figure: str, value: float, bar: float, better: str) -> None:
@@ -32,18 +39,18 @@ def report(figure: str, value: float, bar: float, better: str) -> None:
     print(json.dumps(line), flush=True)
 
 
-def open_world(ticks: int = ROUND_TICKS, episodes: int = ROUNDS + 1, **settings: Any) -> DoomWorld:
-    values = {"training": 0, "episodes": episodes, "limit": ticks, "player_health": 200, **settings}
-    values["enemy_damage"] = (0, 0)
-    world = DoomWorld(ARENA, ARENA.trials(1, novelty="none", **values, unchanged=0)[0])
+def open_world(ticks: int = ROUND_TICKS, episodes: int = ROUNDS + 1, task: str = "arena", **settings: Any) -> DoomWorld:
+    domain = DUEL if task == "duel" else ARENA
+    values = {"training": 0, "episodes": episodes, "limit": ticks, **HARMLESS[task], **settings}
+    world = DoomWorld(domain, domain.trials(1, novelty="none", **values, unchanged=0)[0])
     world.reset()
     return world
 
 
-def raw_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
+def raw_episodes(world: DoomWorld, ticks: int, task: str) -> Iterator[None]:
     """The bare engine on the same WAD and maps, with the same keys pressed; without end."""
     game: Any = world._engine._game if world._engine else None
-    actions = itertools.cycle([list(KEYS[name]) for name in ACTIONS])
+    actions = itertools.cycle([list(KEYS[name]) for name in ACTIONS[task]])
     for number in itertools.count(1):
         for _ in range(ticks):
             game.make_action(next(actions))
@@ -53,9 +60,9 @@ def raw_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
         yield
 
 
-def world_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
+def world_episodes(world: DoomWorld, ticks: int, task: str) -> Iterator[None]:
     """The whole world: engine, state, features, performance, truth."""
-    actions = itertools.cycle(ACTIONS)
+    actions = itertools.cycle(ACTIONS[task])
     while True:
         for _ in range(ticks):
             world.step(Reply(next(actions)))
@@ -65,12 +72,12 @@ def world_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
 
 def ratios() -> None:
     """Ticks per second, beginnings of episodes included: the same maps and actions for all, in turn."""
-    for ticks in EPISODES:
+    for task, ticks in itertools.product(ACTIONS, EPISODES):
         count = ROUND_TICKS // ticks
-        worlds = {kind: open_world(ticks, ROUNDS * count + 1, observation=kind) for kind in ("features", "array")}
-        played = {kind: world_episodes(world, ticks) for kind, world in worlds.items()}
-        worlds["raw"] = open_world(ticks, ROUNDS * count + 1)
-        played["raw"] = raw_episodes(worlds["raw"], ticks)
+        worlds = {kind: open_world(ticks, ROUNDS * count + 1, task, observation=kind) for kind in ("features", "array")}
+        played = {kind: world_episodes(world, ticks, task) for kind, world in worlds.items()}
+        worlds["raw"] = open_world(ticks, ROUNDS * count + 1, task)
+        played["raw"] = raw_episodes(worlds["raw"], ticks, task)
         seconds = dict.fromkeys(played, 0.0)
         for _, (kind, episodes) in itertools.product(range(ROUNDS), played.items()):
             started = time.perf_counter()
@@ -78,7 +85,7 @@ def ratios() -> None:
                 pass
             seconds[kind] += time.perf_counter() - started
         for kind, bar in (("features", 0.60), ("array", 0.75)):
-            figure = f"ticks per second against raw make_action, {kind}, episodes of {ticks} ticks"
+            figure = f"ticks per second against raw make_action, {task}, {kind}, episodes of {ticks} ticks"
             report(figure, seconds["raw"] / seconds[kind], bar, "higher")
         for world in worlds.values():
             world.close()
@@ -108,7 +115,7 @@ def maps() -> None:
 
 def many_ticks(ready: Any, count: int) -> None:
     world = open_world(count + 1)
-    actions = itertools.cycle(ACTIONS)
+    actions = itertools.cycle(ACTIONS["arena"])
     ready.wait()
     for _ in range(count):
         world.step(Reply(next(actions)))
