@@ -7,10 +7,12 @@ takes an hour, so its drawings are taken from its folder: `python docs/generate_
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +29,9 @@ CAPTION, CHART = 18, (640, 280)
 LAST_MILLISECONDS = 1_500
 STUDY_DRAWINGS = ("lives_input_entropy", "lives_empowerment", "lives_task_reward", "bars_task_reward")
 COLOURS = ((31, 97, 160), (200, 90, 30), (90, 90, 90))
+TALK, TALK_LETTERS = (640, 300), 46
+"""The size of the film of a model, and the letters of a line in it."""
+MODEL_EPISODES: dict[str, Any] = {"before": 2, "after": 1, "onset": 2, "max_steps": 30}
 INK, PALE = (40, 40, 40), (225, 225, 225)
 
 
@@ -83,6 +88,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for recipe in FILMED:
             film_recipe(recipe, Path(folder) / f"{recipe.name}.sqlite")
+        film_model(Path(folder) / "model.sqlite")
         draw_policies(Path(folder))
         draw_curves(Path(folder))
 
@@ -110,6 +116,44 @@ def _caption(replay: EpisodeReplay, recipe: FilmedRecipe, words: str) -> Iterato
         framed.paste(drawn, (0, CAPTION))
         draw.Draw(framed).text((6, 3), f"{words} the change", fill=INK if words == "before" else (255, 255, 255))
         yield framed
+
+
+def film_model(path: Path) -> None:
+    """Write a film of what a model is told and answers: the episode before the change, and the one after it."""
+    from local_model import serving
+
+    trials = of.trials("gym:MiniGrid-Empty-5x5-v0", 1, novelty="actions-permuted", unchanged=0, **MODEL_EPISODES)
+    with serving() as url:
+        of.run({"model": f"llm:walker(url={url})"}, trials, path)
+    with Run(path) as run:
+        (cell,) = run.cells()
+        steps = list(run.steps(cell.id, cell.attempt))
+        drawn = [
+            _draw_talk(picture.pixels, steps[picture.turn + 1].reply, words)
+            for episode, words in ((1, "before"), (2, "after"))
+            for picture in EpisodeReplay(run, cell, episode).pictures()
+        ]
+        write_webp(drawn, IMAGES / "recipe-model.webp", 1_200, LAST_MILLISECONDS)
+
+
+def _draw_talk(pixels: Any, reply: of.Reply | None, words: str) -> Any:
+    """Return a picture beside the question that was asked about it and its answer."""
+    image, draw = (import_extra(f"PIL.{name}", "birds", "A picture") for name in ("Image", "ImageDraw"))
+    framed = image.new("RGB", (TALK[0], TALK[1] + CAPTION), "white")
+    framed.paste(image.fromarray(pixels).resize((TALK[1], TALK[1])), (0, CAPTION))
+    pen = draw.Draw(framed)
+    pen.rectangle((0, 0, TALK[0], CAPTION), PALE if words == "before" else COLOURS[1])
+    pen.text((6, 3), f"{words} the change", fill=INK if words == "before" else (255, 255, 255))
+    question, answer = [each["content"] for each in reply.note["transcript"][-2:]] if reply else ("", "{}")
+    seen = question.rpartition("You see: ")[2].partition("Answer with")[0]
+    told = [part for line in f"You see: {seen}".splitlines() for part in textwrap.wrap(line, TALK_LETTERS)]
+    said = [f"{key}: {value}" for key, value in json.loads(answer).items()]
+    said = [part for line in said for part in textwrap.wrap(line, TALK_LETTERS)]
+    lines = [("It is told:", INK), *((line, COLOURS[2]) for line in told)]
+    lines += [("It answers:", INK), *((line, COLOURS[0]) for line in said)]
+    for number, (line, colour) in enumerate(lines):
+        pen.text((TALK[1] + 12, CAPTION + 6 + 17 * number), line, colour, font_size=13)
+    return framed
 
 
 def draw_policies(folder: Path) -> None:

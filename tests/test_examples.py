@@ -29,7 +29,7 @@ SUBJECTS = {
     "fog.py": "gym:CartPole-v1",
     "garden.py": "gym:examples/garden.py:Garden",
 }
-SCRIPTS = ("commai_task.py", "curves.py", "onnx_network.py", "q_learner.py")
+SCRIPTS = ("commai_task.py", "curves.py", "local_model.py", "onnx_network.py", "q_learner.py")
 OLD = [name for name in ("python3.6", "python3.7", "python3.8", "python3.9") if shutil.which(name)]
 
 

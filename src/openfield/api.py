@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
-from openfield.record import RecordKind
+from openfield.record import check_record_kind
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.cluster import PROCESSES, Players, choose_workers
@@ -92,8 +92,7 @@ def _with_options(plan: Plan, options: RunOptions) -> Plan:
         raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
     if tokens is not None and tokens < 1:
         raise InvalidInput(f"run_token_limit must be a whole number of at least 1, not {tokens!r}.")
-    if (record := options.get("record")) not in (None, *get_args(RecordKind)):
-        raise InvalidInput(f"record is 'digests' or 'full', not {record!r}.")
+    check_record_kind(record := options.get("record"))
     resources = assign_resources(plan.agents, plan.resources, options.get("resources", {}))
     return replace(plan, save_seconds=seconds, tokens=tokens, record=record, resources=resources)
 

@@ -6,13 +6,14 @@ The same values give the same bytes. A `journal.recorder.Recorder` gathers these
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from openfield.core import Belief, PhaseName, Reply, Truth, Turn
+from openfield.errors import InvalidInput
 
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out. Larger ones leave a digest, and replay makes them again."""
@@ -122,6 +123,16 @@ class AttemptEnd(msgspec.Struct, frozen=True, tag="end"):
 
 
 Entry = Chunk | EpisodeEnd | AgentState | AttemptEnd
+
+
+def check_record_kind(record: object) -> None:
+    """Refuse what is not a `RecordKind`; None is no choice.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    if record is not None and record not in get_args(RecordKind):
+        raise InvalidInput(f"record is 'digests' or 'full', not {record!r}.")
 
 
 def write_large_step(step: tuple[Any, ...], buffer: bytearray, full: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.gym.window import Window
-from openfield.journal.reader import Run
+from openfield.journal.reader import Run, keeps_arrays
 from openfield.journal.recorder import Recorder
 from openfield.journal.rules import own_rule, write_rules
 from openfield.journal.trust import sign_code
 from openfield.journal.writer import Journal
-from openfield.record import UNWRITABLE, check_belief
+from openfield.record import RECORD_FACT, UNWRITABLE, RecordKind, check_belief, check_record_kind
 from openfield.registry import (
     PluginWarning,
     absolute,
@@ -69,6 +70,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         journal: str | Path | None = None,
         agent_name: str = "gym",
         render_mode: str | None = None,
+        record: RecordKind | None = None,
     ) -> None:
         """Open a domain; the arguments are those of `gymnasium.make`.
 
@@ -79,7 +81,10 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             journal: The run file; None records nothing.
             agent_name: The name results are recorded under.
             render_mode: `human`, `rgb_array` or `rgb_array_list` if the domain draws; None draws nothing.
+            record: `digests` of pictures and other large arrays, or `full` to keep them; None goes on as the run file
+                was begun.
         """
+        check_record_kind(record)
         self._domain = find_domain(domain)
         self._trial = _first_trial(self._domain) if trial is None else _own_trial(self._domain, trial)
         self._agent = agent_name
@@ -95,6 +100,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._actions, self._observations = _spaces(self._domain, self._trial)
         self.action_space, self.observation_space = to_gym(self._actions), to_gym(self._observations)
         self._journal = None if journal is None else Journal(journal)
+        self._full = record == "full" or (record is None and journal is not None and keeps_arrays(journal))
+        self._facts = {} if record is None else {RECORD_FACT: record}
 
     def believe(self, novel: float | tuple[float, ...], level: int | None = None, detail: Any = None) -> None:
         """Say what you think happened to the world; the belief goes with the next reply, also at an episode's end."""
@@ -204,8 +211,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         world = self._open_world()
         if self._journal is None:
             return Rollout(world, limits)
-        cell = _next_cell(self._journal, self._agent, self._trial)
-        recorder = Recorder(cell.id, self._journal.begin(cell.id), self._journal.add)
+        cell = _next_cell(self._journal, self._agent, self._trial, self._facts)
+        recorder = Recorder(cell.id, self._journal.begin(cell.id), self._journal.add, full=self._full)
         recorder.rule = own_rule(self._domain, self._trial)
         try:
             return Rollout(world, limits, recorder)
@@ -251,7 +258,11 @@ class DomainEnv(gymnasium.Env[Any, Any]):
 
 
 def env(
-    trial: Trial, journal: str | Path | None = None, agent_name: str = "gym", render_mode: str | None = None
+    trial: Trial,
+    journal: str | Path | None = None,
+    agent_name: str = "gym",
+    render_mode: str | None = None,
+    record: RecordKind | None = None,
 ) -> DomainEnv:
     """Return a trial as a Gymnasium environment, for a training loop of one's own.
 
@@ -260,10 +271,12 @@ def env(
         journal: The run file; None records nothing.
         agent_name: The name results are recorded under.
         render_mode: `human`, `rgb_array` or `rgb_array_list` if the domain draws; None draws nothing.
+        record: `digests` of pictures and other large arrays, or `full` to keep them; None goes on as the run file was
+            begun.
     """
     if not isinstance(trial, Trial):
         raise InvalidInput(f"'trial' is one trial, such as of.trials('gym:CartPole-v1')[-1], not {trial!r:.80}.")
-    return DomainEnv(trial.domain, trial, journal, agent_name, render_mode)
+    return DomainEnv(trial.domain, trial, journal, agent_name, render_mode, record)
 
 
 def register_domain(domain: Domain[Any]) -> str | None:
@@ -340,10 +353,17 @@ def _info(turn: Turn) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _next_cell(journal: Journal, agent: str, trial: Trial) -> Cell:
-    """Lease the first repeat of a trial that has not begun."""
+def _next_cell(journal: Journal, agent: str, trial: Trial, said: Mapping[str, str]) -> Cell:
+    """Lease the first repeat of a trial that has not begun.
+
+    Args:
+        journal: The run file.
+        agent: The name results are recorded under.
+        trial: The trial.
+        said: What the run file must know beside it.
+    """
     source = absolute(domain_source(trial.domain))
-    facts = {"openfield": __version__} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
+    facts = {"openfield": __version__, **said} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
     facts |= write_rules(find_domain(trial.domain)) | sign_code([source, *list_trial_code([trial])])
     for repeat in itertools.count():
         cell = Cell(agent, trial, repeat)

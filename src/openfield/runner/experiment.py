@@ -18,6 +18,7 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
 from openfield.parameters import with_parameters
+from openfield.record import RecordKind, check_record_kind
 from openfield.registry import check_extra, find_domain, split_family
 from openfield.runner.cluster import PROCESSES, Players, choose_workers
 from openfield.runner.isolation.settings import Isolation
@@ -84,6 +85,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     isolate: bool | Isolation = False
     """Whether agents play in isolated processes, or what they may see and use there."""
     output: str | None = None
+    record: RecordKind | None = None
+    """What is kept of large arrays: digests, or in full."""
     settings: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     people: dict[str, Any] = {}
@@ -164,6 +167,7 @@ def make_experiment(values: Mapping[str, Any]) -> Experiment:
     for key in values:
         if key not in Experiment.__struct_fields__:
             raise UnknownName("key", key, Experiment.__struct_fields__, label="Keys of an experiment")
+    check_record_kind(values.get("record"))
     try:
         return msgspec.convert(values, Experiment)
     except msgspec.ValidationError as error:

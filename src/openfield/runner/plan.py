@@ -125,7 +125,7 @@ def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource], isolati
         if isolation is None:
             check_agent(agents[agent], domains[name], first[name])
         else:
-            check_isolated(str(agents[agent]), domains[name], isolation)
+            check_isolated(str(agents[agent]), domains[name], isolation, first[name])
     return Plan(cells, agents, domains, isolation=isolation)
 
 

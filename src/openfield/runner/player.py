@@ -39,7 +39,7 @@ from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import NEVER, SAVE_SECONDS, Heartbeat, Rollout, drive
 from openfield.runner.deadline import Deadline, adapt_async
-from openfield.runner.isolation.agent import isolate_agent
+from openfield.runner.isolation.agent import isolate_agent, plays_here
 from openfield.runner.isolation.sandbox import Sandbox
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.processes import Guard
@@ -190,12 +190,9 @@ class Player:
         return outcome
 
     def _find_agent(self, job: Job, domain: Domain[Any], afterwards: ExitStack) -> AgentFactory:
-        """Return the factory of an agent. One that is not isolated is looked for once in each process.
-
-        An oracle is never isolated: it is part of the domain, and it is shown the world itself.
-        """
+        """Return the factory of an agent. One that is not isolated is looked for once in each process."""
         source = job.agent
-        if job.isolation is not None and not is_oracle(source, domain):
+        if job.isolation is not None and not plays_here(source, domain):
             factory = isolate_agent(str(source), job.domain, job.isolation, job.run)
             afterwards.callback(getattr(factory, "close", lambda: None))
             return factory

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput
-from openfield.journal.reader import CellRecord, Run
+from openfield.journal.reader import CellRecord, Run, keeps_arrays
 from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
 from openfield.record import RECORD_FACT, RecordKind
@@ -92,9 +92,7 @@ def run_plan(
 
 def _with_record(path: Path, plan: Plan) -> Plan:
     """Return a plan that records as the run file was begun, unless it says otherwise."""
-    with Run(path) as run:
-        begun = run.facts.get(RECORD_FACT)
-    return replace(plan, record="full") if plan.record is None and begun == "full" else plan
+    return replace(plan, record="full") if plan.record is None and keeps_arrays(path) else plan
 
 
 def _make_executor(workers: Players, scheduler: CellScheduler, plan: Plan, path: Path) -> Executor:

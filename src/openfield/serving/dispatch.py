@@ -20,7 +20,7 @@ from openfield.cell import Cell
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
-from openfield.journal.reader import CellRecord, Run
+from openfield.journal.reader import CellRecord, Run, keeps_arrays
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
@@ -85,6 +85,8 @@ class RecordingDispatcher(ABC):
 
     def __init__(self, journal: Journal, token: str | None) -> None:
         self._journal = journal
+        self.full = keeps_arrays(journal.path)
+        """Whether large arrays of turns are kept, and not only their digests."""
         self._token = token
         self._lock = asyncio.Lock()
         self._reopened = False
@@ -308,7 +310,7 @@ class TrialDispatcher(RecordingDispatcher):
         """Open a rollout in an attempt; return None if that fails, which is recorded."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
-        recorder = Recorder(cell.id, attempt, self._writes.add, len(past))
+        recorder = Recorder(cell.id, attempt, self._writes.add, len(past), self.full)
         domain = self._domain_of(cell.trial)
         try:
             rollout = open_rollout(domain, cell, recorder, past)
@@ -369,8 +371,13 @@ def open_dispatcher(
 ) -> tuple[Wire, Dispatcher]:
     """Return the wire and the dispatcher that serve a domain."""
     if isinstance(domain, HasDispatcher):
-        return domain.open_dispatcher(journal, trials, serving)
-    return find_wire(domain), TrialDispatcher(journal, domain, trials, serving.agent, serving.token)
+        wire, dispatcher = domain.open_dispatcher(journal, trials, serving)
+    else:
+        wire = find_wire(domain)
+        dispatcher = TrialDispatcher(journal, domain, trials, serving.agent, serving.token)
+    if serving.record is not None and isinstance(dispatcher, RecordingDispatcher):
+        dispatcher.full = serving.record == "full"
+    return wire, dispatcher
 
 
 async def serve_domain(

@@ -222,7 +222,7 @@ class SessionDispatcher(RecordingDispatcher):
             attempt = record.attempt + 1 if again else record.attempt or self._journal.begin(cell.id)
             emit = self._emit_anew(cell.id, attempt) if again else self._journal.add
             past = run.raw_steps(cell.id, attempt) if begun else ()
-            recorder = Recorder(cell.id, attempt, emit, record.steps if begun else 0) if live else None
+            recorder = Recorder(cell.id, attempt, emit, record.steps if begun else 0, self.full) if live else None
             rollout = open_rollout(self._domain, cell, recorder, past)
         if live and rollout.over:  # a crash came between the last reply and the outcome
             rollout.close(rollout.outcome)

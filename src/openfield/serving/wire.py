@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from openfield.journal.writer import Durability
+from openfield.record import RecordKind
 from openfield.serving.remote import RemoteRollout
 
 
@@ -59,3 +60,5 @@ class Serving(msgspec.Struct, frozen=True):
     """What the domain's `prepare` left for its dispatcher: `CommandChanges.serving`."""
     durable: Durability = "episode"
     """How often the record waits for the disk."""
+    record: RecordKind | None = None
+    """What is kept of large arrays; None goes on as the run file was begun, or keeps digests."""

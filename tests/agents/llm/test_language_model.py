@@ -393,6 +393,20 @@ def test_a_rate_limit_told_to_one_cell_holds_for_all() -> None:
     assert sum(held) > 0
 
 
+def test_isolated_runs_ask_models_from_outside_the_sandbox(tmp_path: Path) -> None:
+    with serving(obedient()) as endpoint:
+        agent = {"model": f"llm:tiny(url={endpoint.url})"}
+        with pytest.raises(InvalidInput, match=r"^'llm:tiny' asks an endpoint, and .* no network\. Add --network\.$"):
+            of.run(of.isolate(agent), small(), tmp_path / "x.sqlite")
+        of.run(of.isolate(agent, network=True), small(), tmp_path / "x.sqlite")
+    assert only_cell(tmp_path / "x.sqlite")[0].outcome == "done"
+    with serving(obedient()) as gone:
+        pass
+    away = of.isolate({"model": f"llm:tiny(url={gone.url}, retries=0)"}, network=True)
+    with pytest.raises(AgentAway, match="does not answer: Connection error"):  # which is no failure of the agent
+        of.run(away, small(), tmp_path / "y.sqlite")
+
+
 def test_waiting_for_an_endpoint_is_not_the_agents_time(tmp_path: Path) -> None:
     answers = iter([Status(429, {"Retry-After": "0.7"})])
     hurried = of.trial.with_limits(small(), lambda limits: of.Limits(reply_seconds=0.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ from openfield.capabilities import make_film
 from openfield.errors import Cancelled, InvalidInput, OpenfieldError
 from openfield.journal.reader import Run
 from openfield.journal.verification import find_false_arrays, find_false_turns
+from openfield.journal.writer import Journal
 from openfield.objectives.runs.recordings import read_run
 from openfield.record import RECORD_FACT, array_digest, restore_arrays
 from openfield.registry import find_domain
 from openfield.report.film import EpisodeReplay, write_film
+from openfield.serving.dispatch import open_dispatcher
+from openfield.serving.wire import Serving
 
 SHAPE = (24, 20, 3)
 
@@ -223,6 +227,26 @@ def test_an_environment_that_draws_no_pictures_says_so() -> None:
 def test_what_is_recorded_is_one_of_two_kinds(tmp_path: Path, trials: Any) -> None:
     with pytest.raises(InvalidInput, match="record is 'digests' or 'full', not 'half'"):
         of.run("random", trials, tmp_path / "x.sqlite", record="half")  # type: ignore[arg-type]
+
+
+def test_loops_of_ones_own_and_servers_keep_pictures_too(tmp_path: Path, trials: Any) -> None:
+    domain = find_domain(trials[0].domain)
+    for number, record in enumerate(("full", None, "digests")):  # None goes on as the file was begun
+        env = of.env(trials[0], tmp_path / "env.sqlite", f"mine {number}", record=record)  # type: ignore[arg-type]
+        env.reset()
+        env.step(0)
+        env.close()
+    with Run(tmp_path / "env.sqlite") as run:
+        kept = [next(run.steps(cell.id, cell.attempt)).turn.observation for cell in run.cells()]  # type: ignore[union-attr]
+        assert run.verify() == []
+    assert ["data" in each for each in kept] == [True, True, False]
+    with pytest.raises(InvalidInput, match="record is 'digests' or 'full', not 'half'"):
+        of.env(trials[0], record="half")  # type: ignore[arg-type]
+    with Journal(tmp_path / "served.sqlite") as journal:
+        _, dispatcher = open_dispatcher(domain, journal, trials, Serving(record="full"))
+        asyncio.run(dispatcher.join("peer"))
+        dispatcher.close()
+    assert "data" in observations(tmp_path / "served.sqlite")[0]
 
 
 PROGRAM = """

@@ -56,7 +56,7 @@ class ModelParameters(msgspec.Struct, frozen=True, kw_only=True):
     patience: Annotated[float, Meta(ge=0, le=1e6)] = 600.0
     """Seconds to wait in all for an endpoint that limits the rate."""
     rpm: Annotated[float, Meta(gt=0, le=1e6)] | None = None
-    """Requests a minute that this process makes at most."""
+    """Requests a minute that all processes of this machine make at most."""
     price_in: Price | None = None
     """What a million tokens cost that are sent."""
     price_out: Price | None = None
@@ -83,9 +83,7 @@ class LanguageModelFactory:
         )
 
     def check_spec(self, spec: Spec) -> None:
-        """Check that there is a key or an address, and what to ask with, before a run starts."""
-        import_extra("openai", "llm", "An agent llm:MODEL")
-        read_key(self.parameters.url, self.parameters.key_env)
+        """Check that the turns of a trial can be said in words, before a run starts."""
         self.write_turns(spec)
 
     def write_turns(self, spec: Spec) -> TurnWriter:
@@ -117,13 +115,17 @@ def llm_agent(model: str, domain: Domain[Any], **parameters: Any) -> LanguageMod
         **parameters: See `ModelParameters`.
 
     Raises:
-        InvalidInput: A parameter has a value it cannot have, or would put a secret into the record.
+        InvalidInput: A parameter has a value it cannot have, or would put a secret into the record; or there is neither
+            a key nor an address on this machine.
+        MissingExtra: There is nothing to ask with.
         UnknownName: There is no such parameter.
     """
     if not model:
         raise InvalidInput("Which model? Write llm:MODEL, with the name it has at the endpoint.")
     made = ModelParameters(**{name: _convert(name, value) for name, value in parameters.items()})
     _check_url(made.url)
+    import_extra("openai", "llm", "An agent llm:MODEL")
+    read_key(made.url, made.key_env)
     return LanguageModelFactory(model, domain, made)
 
 

@@ -14,6 +14,8 @@ OBJECTS = ("unseen", "", "wall", "floor", "door", "key", "ball", "box", "goal", 
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
 DOORS = ("open", "closed", "locked")
 """What the numbers of a MiniGrid view mean, as its documentation has them."""
+SIGNS = {"unseen": "?", "": ".", "wall": "#", "floor": "."}
+MAP = "The map of it: you are ^ and look up, # is a wall, . is free, ? is not seen, letters are things."
 GRID_SHAPE = 3
 """Numbers of a square of MiniGrid: object, colour and state."""
 
@@ -42,19 +44,32 @@ class GymWriter(TurnWriter):
 
 
 def describe_grid(view: Any) -> str:
-    """Return the things in the view of a MiniGrid agent, which stands in the middle of the last row."""
+    """Return the things in the view of a MiniGrid agent, who stands in the middle of the last row, and a map of it."""
     width, height = view.shape[:2]
     found: list[tuple[int, str]] = []
     for x in range(width):
         for y in range(height):
             name = _name(*(int(one) for one in view[x, y]))
-            if name and (x, y) != (width // 2, height - 1):
+            if name not in ("", "wall") and (x, y) != (width // 2, height - 1):
                 ahead, side = height - 1 - y, x - width // 2
                 aside = f", {abs(side)} to the {'right' if side > 0 else 'left'}" if side else ""
                 found.append((ahead + abs(side), f"{name} {ahead} ahead{aside}"))
     carried = _name(*(int(one) for one in view[width // 2, height - 1]))
     seen = "; ".join(text for _, text in sorted(found)) or "nothing"
-    return f"You see: {seen}.{f' You carry: {carried}.' if carried else ''}"
+    return f"You see: {seen}.{f' You carry: {carried}.' if carried else ''}\n{MAP}\n{_draw_map(view)}"
+
+
+def _draw_map(view: Any) -> str:
+    """Return a view as lines of signs; things have their first letter."""
+    width, height = view.shape[:2]
+    rows = [[_sign(int(kind)) for kind in row] for row in view[:, :, 0].T]
+    rows[height - 1][width // 2] = "^"
+    return "\n".join("".join(row) for row in rows)
+
+
+def _sign(kind: int) -> str:
+    word = OBJECTS[kind] if kind < len(OBJECTS) else "x"
+    return SIGNS.get(word, word[:1].upper())
 
 
 def _name(kind: int, colour: int, state: int) -> str:

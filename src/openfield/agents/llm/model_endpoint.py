@@ -1,14 +1,13 @@
 """Ask an OpenAI-compatible endpoint: wait where it says so, try again where that helps, and say what an answer cost.
 
-All agents of a process that ask the same endpoint share one `ModelEndpoint`, so that a rate limit told to one of them
-holds for all.
+All agents of a process that ask the same endpoint share one `ModelEndpoint`, and the processes of a machine share its
+`RequestGate`, so that a rate limit told to one of them holds for all.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from openfield.agents.llm.request_gate import RequestGate
 from openfield.errors import AgentAway, AgentProtocol, AgentTimeout, InvalidInput
 from openfield.lazy import import_extra
 
@@ -89,9 +89,7 @@ class ModelEndpoint:
             base_url=url or os.environ.get(URL) or None, api_key=read_key(url, key_env), max_retries=0
         )
         self.address = str(self._client.base_url).rstrip("/")
-        self._spacing = 60.0 / rpm if rpm else 0.0
-        self._lock = threading.Lock()
-        self._free_at = 0.0  # no request before this moment
+        self._gate = RequestGate(f"{self.address} {model} {key_env}", 60.0 / rpm if rpm else 0.0)
         self._answered = False  # whether it has ever answered: what it refuses then is the fault of a question
         self._structured = True  # whether it takes a schema
 
@@ -121,15 +119,16 @@ class ModelEndpoint:
                 return msgspec.structs.replace(answer, failures=tuple(failures))
             except (self._errors.APIError, ValueError) as caught:  # no answer, or one that is none
                 error = caught
-            wait(int((time.monotonic() - began) * 1e9))
             failures.append(_describe(error))
+            status, headers = getattr(error, "status_code", 0), getattr(getattr(error, "response", None), "headers", {})
+            if status == 429:
+                self._gate.hold(_read_pause(headers) or _backoff(len(failures)))
+            wait(int((time.monotonic() - began) * 1e9))
             if self._is_late(error):
                 raise AgentTimeout(f"No answer of {self.model} within {question.seconds or SECONDS:g} s.")
-            status, headers = getattr(error, "status_code", 0), getattr(getattr(error, "response", None), "headers", {})
             if status == 429:
                 if waited > patience or "insufficient_quota" in str(getattr(error, "body", "")):
                     raise self._away(failures[-1])
-                self._hold(_read_pause(headers) or _backoff(len(failures)))
             elif not self._stops_asking_for_schema(status, failures[-1], question):
                 left = self._refuse(status, failures[-1], left)
                 self._pause(_read_pause(headers) or _backoff(retries - left), wait)
@@ -160,18 +159,9 @@ class ModelEndpoint:
     def _await_turn(self, wait: Wait) -> float:
         """Wait until a request may be made, and return how long that took."""
         began = time.monotonic()
-        while True:
-            with self._lock:
-                left = self._free_at - time.monotonic()
-                if left <= 0:
-                    self._free_at = time.monotonic() + self._spacing
-                    return time.monotonic() - began
+        while left := self._gate.enter():
             self._pause(min(left * random.uniform(1.0, 1.1), SLICE_SECONDS), wait)
-
-    def _hold(self, seconds: float) -> None:
-        """Let no agent ask for some time."""
-        with self._lock:
-            self._free_at = max(self._free_at, time.monotonic() + seconds)
+        return time.monotonic() - began
 
     def _pause(self, seconds: float, wait: Wait) -> None:
         until = time.monotonic() + seconds

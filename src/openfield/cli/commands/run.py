@@ -151,7 +151,8 @@ def _run_experiment(
         if isinstance(experiment.isolate, Isolation):
             agents = isolate(agents, **msgspec.to_builtins(experiment.isolate))
         trials, facts = experiment.make_trials()
-        made = replace(make_plan(agents, trials, experiment.repeats), facts=facts, resources=experiment.resources)
+        made = make_plan(agents, trials, experiment.repeats)
+        made = replace(made, facts=facts, resources=experiment.resources, record=experiment.record)
         plan = playing.cluster.apply(playing.pace.apply(playing.record.change(made)))
     path, players = experiment.path, playing.cluster.check(experiment.players)
     if playing.dry:

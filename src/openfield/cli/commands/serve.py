@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
+from openfield.cli.shared.parameters import DEFAULT, Output, RecordChoice, TrialOptions
 from openfield.cli.shared.results import print_seed
 from openfield.options import MORE, Port
 
@@ -52,6 +52,7 @@ def serve(
     listen: ListenOptions = LOCAL,
     output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "remote",
+    record: RecordChoice = None,
 ) -> None:
     """Serve trials to agents in other programs until Ctrl-C or a request to terminate.
 
@@ -62,6 +63,7 @@ def serve(
         listen: Where agents connect.
         output: The run file [runs/DOMAIN-served.sqlite].
         agent_name: The name of agents that do not say theirs [remote].
+        record: Record digests of pictures and other large arrays, or keep them in full [as begun, or digests].
 
     Example:
         openfield serve birds --trials 10 -o runs/served.sqlite
@@ -85,7 +87,7 @@ def serve(
     path = output or Path(f"runs/{known.name}-served.sqlite")
     trials, facts = trial_options.make(domain, changes, path, 5)
     try:
-        serving = Serving(agent_name, listen.token, changes.serving, listen.durable)
+        serving = Serving(agent_name, listen.token, changes.serving, listen.durable, record)
         _serve_trials(known, trials, facts, path, host, port, serving)
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         print_seed(facts)
@@ -109,6 +111,7 @@ def _serve_trials(
 
     from openfield.journal.leases import holding
     from openfield.journal.writer import Journal
+    from openfield.record import RECORD_FACT
     from openfield.runner.provenance import RunOrigin
     from openfield.serving.dispatch import open_dispatcher, serve_domain
     from openfield.serving.listen import allow_connections, fastest_loop, refusing_place
@@ -121,7 +124,8 @@ def _serve_trials(
     allow_connections()
     with _collecting_rarely(), _ending_when_told(), holding(path) as begun, Journal(path, serving.durable) as journal:
         origin = RunOrigin({}, [domain])
-        journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())
+        kept = {} if serving.record is None else {RECORD_FACT: serving.record}
+        journal.enter((), {}, {**facts, **kept, **origin.facts()}, origin.sources())
         if facts:
             begun()  # a domain may make files from a sealed seed: it must not be lost, even if the port is taken
         wire, dispatcher = open_dispatcher(domain, journal, trials, serving)

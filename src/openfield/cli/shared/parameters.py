@@ -28,6 +28,8 @@ Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multipl
 """Metrics, one with each `--metric`."""
 Concurrency = Annotated[Count | None, Parameter(group=MORE, metavar="CELLS")]
 """How many cells are played at the same time in this process."""
+RecordChoice = Annotated[Literal["digests", "full"] | None, Parameter(group=MORE)]
+"""What is kept of large arrays."""
 Trust = Annotated[bool, Parameter(group=MORE)]
 """Whether code that a run file names may run although this user did not sign it."""
 
@@ -190,7 +192,7 @@ class RecordOptions:
 
     save_seconds: Annotated[Seconds | None, Parameter(group=MORE)] = None
     """Seconds between two states of an agent with save(), at least [30]."""
-    record: Annotated[Literal["digests", "full"] | None, Parameter(group=MORE)] = None
+    record: RecordChoice = None
     """Record digests of pictures and other large arrays, or keep them in full [as begun, or digests]."""
 
     def change(self, plan: Plan) -> Plan:

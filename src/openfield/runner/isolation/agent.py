@@ -27,7 +27,7 @@ from openfield.errors import (
     InvalidInput,
     OpenfieldError,
 )
-from openfield.parameters import settle_source
+from openfield.parameters import LLM, settle_source, strip_parameters
 from openfield.registry import PROCESS_AGENT, absolute, check_agent, domain_source, load
 from openfield.runner.deadline import FACTOR, MIN_SECONDS
 from openfield.runner.isolation import messages
@@ -35,6 +35,7 @@ from openfield.runner.isolation.messages import Channel, pack_turn
 from openfield.runner.isolation.sandbox import Sandbox
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.view import view_of_python
+from openfield.trial import Trial
 
 MAX_REPLY, MAX_STATE = 16 << 20, 1 << 30
 """Bytes of a reply and of a saved state; a longer one ends the cell as `agent_protocol`."""
@@ -157,10 +158,30 @@ def isolate_agent(source: str, domain: str, isolation: Isolation, run: Path | No
     return IsolatedFactory(source, domain, isolation, run)
 
 
-def check_isolated(source: str, domain: Domain[Any], isolation: Isolation) -> None:
-    """Check that an agent can be found in isolation, before anything starts. Its code does not run in this process."""
-    if source.startswith(("process:", "wire:")) or is_oracle(source, domain):
-        check_agent(source, domain)
+def plays_here(source: Any, domain: Domain[Any]) -> bool:
+    """Return whether an agent plays in the process of its world also in isolated runs.
+
+    An oracle is part of the domain, and is shown the world itself. Of a language model only code of openfield runs
+    here, which sends words and reads answers.
+    """
+    return is_oracle(source, domain) or (isinstance(source, str) and source.startswith(LLM))
+
+
+def check_isolated(source: str, domain: Domain[Any], isolation: Isolation, trial: Trial | None = None) -> None:
+    """Check that an agent can be found in isolation, before anything starts. Its code does not run in this process.
+
+    Args:
+        source: The agent.
+        domain: What it plays.
+        isolation: What it may see and use.
+        trial: The first trial it plays, to check that it fits; None leaves that to the cell.
+    """
+    if source.startswith(LLM) and not isolation.network:
+        raise InvalidInput(
+            f"'{strip_parameters(source)}' asks an endpoint, and isolated agents have no network. Add --network."
+        )
+    if source.startswith(("process:", "wire:")) or plays_here(source, domain):
+        check_agent(source, domain, trial)
         if source.startswith("wire:@") and " " not in source:
             raise InvalidInput(f"'{source}' waits for a program that is started elsewhere; it cannot be isolated.")
         return
