@@ -19,7 +19,7 @@ from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.gym.window import Window
-from openfield.journal.reader import Run, keeps_arrays
+from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.rules import own_rule, write_rules
 from openfield.journal.trust import sign_code
@@ -100,7 +100,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._actions, self._observations = _spaces(self._domain, self._trial)
         self.action_space, self.observation_space = to_gym(self._actions), to_gym(self._observations)
         self._journal = None if journal is None else Journal(journal)
-        self._full = record == "full" or (record is None and journal is not None and keeps_arrays(journal))
+        begun = self._journal is not None and self._journal.keeps_arrays
+        self._full = begun if record is None else record == "full"
         self._facts = {} if record is None else {RECORD_FACT: record}
 
     def believe(self, novel: float | tuple[float, ...], level: int | None = None, detail: Any = None) -> None:

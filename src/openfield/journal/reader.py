@@ -475,12 +475,6 @@ class Run:
                 yield from msgspec.convert(rows, list[kind])
 
 
-def keeps_arrays(path: str | Path) -> bool:
-    """Return whether a run file was begun with large arrays kept, and not only their digests."""
-    with Run(path) as run:
-        return run.facts.get(RECORD_FACT) == "full"
-
-
 def _only(column: str, wanted: str | None) -> str:
     """Return the clause that finds one value by an index, or none: `? IS NULL OR id = ?` reads the whole table."""
     return "" if wanted is None else f"WHERE {column} = ?"

@@ -34,7 +34,7 @@ from openfield.journal.schema import (
     open_to_write,
     uses_log,
 )
-from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.record import RECORD_FACT, REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
 LEISURE_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
@@ -156,6 +156,12 @@ class Journal:
         """
         rows, texts = list(cells), list(sources)
         self._ask(lambda db: _enter(db, rows, agents, facts, texts)).result()
+
+    @property
+    def keeps_arrays(self) -> bool:
+        """Whether the run was begun with large arrays kept, and not only their digests."""
+        query = "SELECT value FROM facts WHERE key = ?"
+        return self._ask(lambda db: db.execute(query, (RECORD_FACT,)).fetchone(), durable=False).result() == ("full",)
 
     def take(self, cells: Iterable[str], wanted: Callable[[str, CellStatus], bool]) -> dict[str, Taken]:
         """Lease those of some cells that are wanted, with one commit. One that another journal has is not leased.

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput
-from openfield.journal.reader import CellRecord, Run, keeps_arrays
+from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
 from openfield.record import RECORD_FACT, RecordKind
@@ -74,7 +74,8 @@ def run_plan(
     """
     with Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)
-        plan = _with_record(record.path, plan)
+        if plan.record is None and record.keeps_arrays:  # it goes on as it was begun
+            plan = replace(plan, record="full")
         facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
         facts |= {} if plan.record is None else {RECORD_FACT: plan.record}
         facts |= sign_code(plan.sources.values())
@@ -88,11 +89,6 @@ def run_plan(
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, wrappers)
             record.enter((), {}, origin.facts(), origin.sources())
         scheduler.run(_make_executor(workers, scheduler, plan, record.path))
-
-
-def _with_record(path: Path, plan: Plan) -> Plan:
-    """Return a plan that records as the run file was begun, unless it says otherwise."""
-    return replace(plan, record="full") if plan.record is None and keeps_arrays(path) else plan
 
 
 def _make_executor(workers: Players, scheduler: CellScheduler, plan: Plan, path: Path) -> Executor:

@@ -20,7 +20,7 @@ from openfield.cell import Cell
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
-from openfield.journal.reader import CellRecord, Run, keeps_arrays
+from openfield.journal.reader import CellRecord, Run
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
@@ -85,7 +85,7 @@ class RecordingDispatcher(ABC):
 
     def __init__(self, journal: Journal, token: str | None) -> None:
         self._journal = journal
-        self.full = keeps_arrays(journal.path)
+        self.full = journal.keeps_arrays
         """Whether large arrays of turns are kept, and not only their digests."""
         self._token = token
         self._lock = asyncio.Lock()
