@@ -161,7 +161,8 @@ class Journal:
     def keeps_arrays(self) -> bool:
         """Whether the run was begun with large arrays kept, and not only their digests."""
         query = "SELECT value FROM facts WHERE key = ?"
-        return self._ask(lambda db: db.execute(query, (RECORD_FACT,)).fetchone(), durable=False).result() == ("full",)
+        kept: object = self._ask(lambda db: db.execute(query, (RECORD_FACT,)).fetchone(), durable=False).result()
+        return kept == ("full",)
 
     def take(self, cells: Iterable[str], wanted: Callable[[str, CellStatus], bool]) -> dict[str, Taken]:
         """Lease those of some cells that are wanted, with one commit. One that another journal has is not leased.
