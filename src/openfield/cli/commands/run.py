@@ -160,9 +160,8 @@ def _run_experiment(
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
         print_plan(plan, path, playing.as_json)
         return
-    keep = playing.record.keep
     with viewing(path) if playing.view else nullcontext() as viewer:
-        result = play_plan(plan, path, players, playing.retry, playing.as_json, keep, remarks)
+        result = play_plan(plan, path, players, playing.retry, playing.as_json, playing.record.keep, remarks)
         print_result(result, playing.as_json, numbers=playing.numbers)
         for finish in changes.finish:
             finish(result)
