@@ -72,7 +72,7 @@ def test_pages_go_on_when_a_killed_server_is_started_again(
     port = address.partition("?")[0].rstrip("/").rpartition(":")[2]
     page = browser.new_page()  # not a `Visit`: the browser complains while there is no server
     page.goto(address)
-    page.get_by_role("link", name="maze").click()
+    page.get_by_role("rowheader", name="maze").get_by_role("link").click()
     page.locator(".curves").first.wait_for()
     page.wait_for_load_state()  # the page's scripts have run
     server.kill()

@@ -15,10 +15,12 @@ from openfield.view import ViewServer
 from openfield.view.addresses import (
     agent_address,
     compare_address,
+    figures_address,
     name_run,
     novelty_address,
     objectives_address,
     run_address,
+    trials_address,
 )
 from support.browsers import NARROW, WIDE
 from view.conftest import Visits
@@ -38,8 +40,10 @@ def list_pages(runs: Path) -> list[str]:
         run_address(key),
         f"{agent_address(key, 'compass')}?number=after",
         novelty_address(key, "maze", ["swapped"]),
+        f"{trials_address(key, agent='compass', sort='-after')}&noticed=noticed",
         compare_address([key, other]),
         objectives_address(key),
+        figures_address(key),
     ]
 
 
@@ -84,13 +88,18 @@ def test_all_links_lead_somewhere(viewer: ViewServer) -> None:
     assert {"/runs.json", "/compare?run=*", "/runs/*", "/runs/*/agents/compass", "/runs/*/trials/*"} <= set(kinds)
 
 
-def test_anchors_of_links_exist(viewer: ViewServer, runs: Path) -> None:
+def test_numbers_lead_to_what_they_were_made_of(viewer: ViewServer, runs: Path) -> None:
     with httpx.Client(base_url=viewer.origin, follow_redirects=True) as client:
         client.get(viewer.address())
-        text = client.get(
-            run_address(name_run(runs / "maze.sqlite")) + ".json"
-        ).text  # the numbers are there from now on
-        text = client.get(run_address(name_run(runs / "maze.sqlite"))).text
+        place = run_address(name_run(runs / "maze.sqlite"))
+        (scenario,) = client.get(f"{place}.json").json()["analysis"]["scenarios"]
+        for agent, numbers in scenario["sources"].items():
+            assert (
+                numbers.keys()
+                >= next(each for each in scenario["groups"] if each["agent"] == agent)["estimates"].keys()
+            )
+        text = client.get(place).text
+        assert text.count('<span class="figure"><a href=') == text.count('<span class="figure">') > 0
         anchored = sorted(set(re.findall(r'href="(/runs/[^"]*)#([^"]*)"', text)))
         assert anchored
         for path, name in anchored:
@@ -151,6 +160,11 @@ def test_curves_tell_their_values(visit: Visits, runs: Path) -> None:
     page.locator(".side figure").first.wait_for()
     page.locator(".side .curves").first.hover()
     assert "onset" in page.locator(".tip").inner_text()
+    page.locator(".side .curves").first.focus()
+    page.keyboard.press("ArrowDown")
+    wanted = page.locator(".single.at").get_attribute("href")
+    page.keyboard.press("Enter")  # a single trial behind the means leads to the trial
+    page.wait_for_url(f"**{wanted}")
 
 
 def test_the_theme_is_kept(visit: Visits) -> None:

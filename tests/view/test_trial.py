@@ -126,6 +126,8 @@ def test_the_truth_can_be_hidden_and_guessed(
 def test_turns_are_found_and_opened(visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]) -> None:
     page = visit(server).go(place(recorded, SCRIPT))
     page.keyboard.press("/")
+    page.keyboard.type("left")
+    page.keyboard.press("Tab")
     page.keyboard.type("document.title")
     page.keyboard.press("Tab")
     page.keyboard.type("0.2")
@@ -134,6 +136,10 @@ def test_turns_are_found_and_opened(visit: Visits, server: ViewServer, recorded:
     number = page.locator("#found a").first.inner_text().removeprefix("turn ")
     page.locator("#found a").first.click()
     page.wait_for_url(f"**/turns/{number}")
+    page.keyboard.press("/")  # the viewer of turns finds the next one
+    page.keyboard.type("LEFT")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/turns/{int(number) + 1}")
 
 
 def test_replies_of_strangers_are_shown_as_text(

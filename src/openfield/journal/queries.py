@@ -46,3 +46,14 @@ STATUSES = """
     FROM (SELECT cell AS id, max(number) AS number, outcome FROM attempts GROUP BY cell)
 """
 """With a maximum, SQLite gives the other columns of the row that has it."""
+CELLS_BESIDE = (
+    """
+    SELECT id FROM cells WHERE agent = (SELECT agent FROM cells WHERE id = ?)
+      AND rowid < (SELECT rowid FROM cells WHERE id = ?) ORDER BY rowid DESC LIMIT 1
+    """,
+    """
+    SELECT id FROM cells WHERE agent = (SELECT agent FROM cells WHERE id = ?)
+      AND rowid > (SELECT rowid FROM cells WHERE id = ?) ORDER BY rowid LIMIT 1
+    """,
+)
+"""The cells of the same agent before and after a cell, which is given twice."""

@@ -296,6 +296,11 @@ class Run:
         query = "SELECT id, agent, repeat FROM cells WHERE trial = (SELECT trial FROM cells WHERE id = ?) LIMIT ?"
         return list(self._rows(query, tuple[str, str, int], (cell, most)))
 
+    def cells_beside(self, cell: str) -> tuple[str | None, str | None]:
+        """Return the cells of the same agent that were entered before and after a cell."""
+        before, after = (self._rows(query, tuple[str], (cell, cell)) for query in queries.CELLS_BESIDE)
+        return next((found for (found,) in before), None), next((found for (found,) in after), None)
+
     def steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[Step]:
         """Yield recorded steps from a number on. From 0 on each has its truth, else once the truth changes."""
         return fill_truth(_from(first, self._chunks(cell, attempt, first), read_chunk))

@@ -10,12 +10,16 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import msgspec
 
 from openfield.capabilities import HasFigures
+from openfield.domain import Domain
 from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord
+from openfield.journal.rules import DomainRules
+from openfield.metrics.curricula.tasks import CurriculumResults
 from openfield.metrics.scenario import Key, Scenario, group_cells
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
@@ -148,17 +152,34 @@ def _draw_body(
             for group in agents
         }
         charts = draw_curves(played, detail.faint, detail.single) if detail.charts else ""
-        if detail.figures:
-            domain = domains.get(scenario.domain)
-            own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
-            charts += draw_openset(played, baseline) + own
-        tasks = [one for one in summary.curricula if one.scenario == scenario and not one.control]
-        charts += draw_curricula(tasks, played, cells, detail.faint if detail.figures else 0)
+        charts += draw_samples(played, domains.get(scenario.domain), baseline) if detail.figures else ""
+        charts += draw_curricula(
+            list_curricula(summary, scenario), played, cells, detail.faint if detail.figures else 0
+        )
         results = draw_results(summary.numbers, agents)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
         below = draw_results(summary.numbers, controls, "Controls", words.CONTROLS)
         heading = _draw_heading(scenario, groups, domains)
         yield f'<section id="{name_section(number)}">{heading}{charts}{results}{rivals}{below}</section>'
+
+
+def draw_samples(
+    played: Mapping[str, Sequence[CellRecord]], domain: Domain[Any] | DomainRules | None, baseline: str | None = None
+) -> str:
+    """Draw the figures of samples, and those of the domain.
+
+    Args:
+        played: The scored cells of each agent in a scenario.
+        domain: Its domain, if it is at hand.
+        baseline: The agent that others are compared with, if one was named.
+    """
+    own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
+    return draw_openset(played, baseline) + own
+
+
+def list_curricula(summary: Summary, scenario: Scenario) -> list[CurriculumResults]:
+    """Return the tasks of the agents in a scenario that play a curriculum; controls are left out."""
+    return [one for one in summary.curricula if one.scenario == scenario and not one.control]
 
 
 def _say_omissions(scenarios: int, detail: Detail) -> str:

@@ -60,6 +60,18 @@ def agent_address(run: str, agent: str) -> str:
     return f"/runs/{run}/agents/{escape_name(agent)}"
 
 
+def number_address(run: str, agent: str, number: str, scenario: str) -> str:
+    """Return the address of a number of an agent, trial by trial.
+
+    Args:
+        run: The key of the run.
+        agent: The agent.
+        number: The name of the number.
+        scenario: What the scenario is called on the page.
+    """
+    return f"{agent_address(run, agent)}?{urlencode({'number': number})}#{scenario}-trials"
+
+
 def novelty_address(run: str, domain: str, novelty: Sequence[str]) -> str:
     """Return the address of a novelty in a run.
 
@@ -74,6 +86,17 @@ def novelty_address(run: str, domain: str, novelty: Sequence[str]) -> str:
 def objectives_address(run: str) -> str:
     """Return the address of the objectives of a run."""
     return f"/runs/{run}/objectives"
+
+
+def figures_address(run: str) -> str:
+    """Return the address of further figures of a run, such as those of samples and of curricula."""
+    return f"/runs/{run}/figures"
+
+
+def trials_address(run: str, **wanted: str) -> str:
+    """Return the address of the trials of a run, or of those that fit: `agent`, `scenario`, `outcome`, `search`."""
+    given = {name: value for name, value in wanted.items() if value}
+    return f"/runs/{run}/trials{f'?{urlencode(given)}' if given else ''}"
 
 
 def trial_address(run: str, cell: str) -> str:

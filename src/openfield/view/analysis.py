@@ -17,14 +17,17 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from openfield.capabilities import HasFigures
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.journal.reader import CellRecord
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
+from openfield.metrics.openset.cells import read_answers
 from openfield.metrics.performance import mean, performances, pick_after, split_periods
 from openfield.metrics.scenario import Scenario, group_cells, scenario_of
 from openfield.metrics.summary import AgentResults, Failure, Summary, count_outcomes
 from openfield.report.chart import Curve, average, pick_evenly, trace_all
+from openfield.report.page import list_curricula
 from openfield.report.words import (
     count_failed,
     describe_novelty,
@@ -36,7 +39,8 @@ from openfield.report.words import (
     title_domain,
 )
 from openfield.result import Result
-from openfield.view.addresses import name_novelty
+from openfield.view.addresses import compare_address, name_novelty, number_address, trial_address
+from openfield.view.findings import say_findings
 from openfield.view.library import Library, Signature
 
 T = TypeVar("T")
@@ -52,10 +56,15 @@ MAX_SINGLES = 24
 """How many single trials of an agent are drawn."""
 
 
+Homes = Mapping[str, tuple[str, str]]
+"""Agent -> the key of the run in which it played, and what it is called there."""
+
+
 class SingleCurve(msgspec.Struct, frozen=True):
     """A trial that an agent played, episode by episode."""
 
     cell: str
+    address: str
     points: Curve
 
 
@@ -83,6 +92,8 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     change: str
     """What changes, in words."""
     terms: list[str]
+    findings: list[str]
+    """What came of it, in sentences."""
     groups: list[AgentResults]
     """The agents, the best first."""
     controls: list[AgentResults]
@@ -93,6 +104,12 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     """How the comparisons are read."""
     numbers: list[Number]
     """The numbers that are defined, in the words of this scenario."""
+    sources: dict[str, dict[str, str]]
+    """Agent -> number -> the address of the trials that it was made of."""
+    has_figures: bool
+    """Whether there are further figures: of samples, of the domain or of a curriculum."""
+    compared: list[str]
+    """For each comparison, the address where it is told trial by trial."""
 
     @property
     def headline(self) -> list[Number]:
@@ -110,6 +127,7 @@ class TrialScore(msgspec.Struct, frozen=True):
     """What came of one trial that an agent played."""
 
     cell: str
+    address: str
     agent: str
     trial: str
     repeat: int
@@ -125,6 +143,12 @@ class TrialScore(msgspec.Struct, frozen=True):
     """Episodes from the onset to the first detection."""
     alarms: int
     """Detections in the test before the onset."""
+    changed_in: int | None
+    """The episode in which the world changed, counted from 0 within the trial, training included."""
+    noticed_in: int | None
+    """The episode with the first detection from then on."""
+    alarmed_in: int | None
+    """The episode with the first false alarm."""
     before: float | None
     after: float | None
     """Mean performances in the test."""
@@ -150,18 +174,18 @@ class Analysis(msgspec.Struct, frozen=True):
     """How numbers are read."""
 
 
-def analyse(result: Result) -> Analysis:
-    """Compute the numbers and curves of a result."""
+def analyse(result: Result, homes: Homes) -> Analysis:
+    """Compute the numbers and curves of a result whose agents played where `homes` says."""
     cells = result.counted()
     summary = result.summary()
     members = group_cells(cells)
     outcomes = {agent: count_outcomes(c for c in cells if c.agent == agent) for agent in _list_agents(cells)}
     return Analysis(
-        scenarios=list(_analyse_scenarios(summary, members, result)),
+        scenarios=list(_analyse_scenarios(summary, members, result, homes)),
         outcomes=outcomes,
         failures=summary.failures,
         failed=count_failed({name: count for name, count in summary.outcomes.items() if name != "unfinished"}),
-        trials=[_score(cell) for cell in cells],
+        trials=[_score(cell, homes) for cell in cells],
         episodes=sum(len(cell.episodes) for cell in result.cells),
         turns=sum(cell.steps for cell in result.cells),
         cautions=result.cautions,
@@ -180,27 +204,49 @@ def _list_agents(cells: Iterable[CellRecord]) -> list[str]:
 
 
 def _analyse_scenarios(
-    summary: Summary, members: Mapping[tuple[Scenario, str], Sequence[CellRecord]], result: Result
+    summary: Summary, members: Mapping[tuple[Scenario, str], Sequence[CellRecord]], result: Result, homes: Homes
 ) -> Iterator[ScenarioAnalysis]:
     for scenario, found in groupby(summary.groups, key=lambda group: group.scenario):
         groups = sorted(found, key=_rank)
         shown = [number for number in summary.numbers if any(number.name in group.estimates for group in groups)]
         comparisons, note = pick_comparisons(summary.comparisons, groups)
-        traced = [trace_agent(group.agent, members[scenario, group.agent]) for group in groups]
+        traced = [trace_agent(group.agent, members[scenario, group.agent], homes[group.agent][0]) for group in groups]
+        name = name_scenario(scenario)
         yield ScenarioAnalysis(
-            id=name_scenario(scenario),
+            id=name,
             novelty=name_novelty(scenario.domain, scenario.novelty),
             scenario=scenario,
             title=title_domain(scenario, result.domains),
             change=describe_novelty(scenario, result.domains),
             terms=[text for text in (describe_terms(scenario), describe_onset(groups)) if text],
+            findings=say_findings([group for group in groups if not group.control], comparisons),
             groups=[group for group in groups if not group.control],
             controls=[group for group in groups if group.control],
             curves=[each for each in traced if each is not None],
             comparisons=comparisons,
             note=note,
             numbers=[_rename(number, scenario) for number in shown],
+            sources={
+                group.agent: {number.name: number_address(*homes[group.agent], number.name, name) for number in shown}
+                for group in groups
+            },
+            has_figures=_has_figures(summary, scenario, [members[scenario, group.agent] for group in groups], result),
+            compared=[_locate_comparison(one, homes, name) for one in comparisons],
         )
+
+
+def _has_figures(summary: Summary, scenario: Scenario, members: Iterable[Sequence[CellRecord]], result: Result) -> bool:
+    """Return whether the page of figures has something about a scenario."""
+    if list_curricula(summary, scenario) or isinstance(result.domains.get(scenario.domain), HasFigures):
+        return True
+    scored = (next((cell for cell in cells if cell.is_scored and cell.episodes), None) for cells in members)
+    return any(cell is not None and read_answers(cell) is not None for cell in scored)
+
+
+def _locate_comparison(one: Comparison, homes: Homes, scenario: str) -> str:
+    """Return where a comparison is told trial by trial."""
+    runs = dict.fromkeys(run for run, _ in homes.values())
+    return f"{compare_address(runs, (one.first, one.second))}#{scenario}"
 
 
 def _rank(group: AgentResults) -> tuple[bool, float, str]:
@@ -215,24 +261,33 @@ def _rename(number: Number, scenario: Scenario) -> Number:
     return number if title == number.title else msgspec.structs.replace(number, title=title, note=note)
 
 
-def trace_agent(agent: str, cells: Sequence[CellRecord]) -> AgentCurves | None:
-    """Return the curves of the cells of an agent in a scenario; trials that do not change are left out if some do."""
+def trace_agent(agent: str, cells: Sequence[CellRecord], run: str) -> AgentCurves | None:
+    """Return the curves of an agent in a scenario; trials that do not change are left out if some do.
+
+    Args:
+        agent: The agent.
+        cells: Its cells in the scenario.
+        run: The key of the run that they are in.
+    """
     played = [cell for cell in cells if cell.episodes]
     changed = [cell for cell in played if any(episode.novel for episode in cell.episodes)]
     chosen = changed or played
     if not chosen:
         return None
     curves = trace_all(chosen)
-    singles = [SingleCurve(cell.id, curve) for cell, curve in zip(chosen, curves, strict=True)]
+    singles = [
+        SingleCurve(cell.id, trial_address(run, cell.id), curve) for cell, curve in zip(chosen, curves, strict=True)
+    ]
     control = all(cell.control for cell in chosen)
     return AgentCurves(agent, control, len(chosen), average(curves), pick_evenly(singles, MAX_SINGLES), bool(changed))
 
 
-def _score(cell: CellRecord) -> TrialScore:
+def _score(cell: CellRecord, homes: Homes) -> TrialScore:
     periods = split_periods(cell)
     noticed = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
     return TrialScore(
         cell=cell.id,
+        address=trial_address(homes[cell.agent][0], cell.id),
         agent=cell.agent,
         trial=cell.trial.id,
         repeat=cell.repeat,
@@ -245,6 +300,9 @@ def _score(cell: CellRecord) -> TrialScore:
         onset=len(periods.before) if periods.after else None,
         noticed=noticed,
         alarms=sum(episode.detected for episode in periods.before),
+        changed_in=periods.after[0].number if periods.after else None,
+        noticed_in=None if noticed is None else periods.after[noticed].number,
+        alarmed_in=next((episode.number for episode in periods.before if episode.detected), None),
         before=mean(performances(periods.before)),
         after=mean(performances(pick_after(cell))) if periods.after else None,
         unchanged=cell.trial.is_unchanged_twin,
@@ -267,7 +325,7 @@ class _Job(Generic[T]):
 class BackgroundWork(Generic[T]):
     """Something that is computed from whole runs, by one thread for each, and kept until the file changes."""
 
-    def __init__(self, library: Library, work: Callable[[Result], T]) -> None:
+    def __init__(self, library: Library, work: Callable[[str, Result], T]) -> None:
         self._library, self._do = library, work
         self._jobs: OrderedDict[str, _Job[T]] = OrderedDict()
         self._lock = threading.Lock()
@@ -311,7 +369,7 @@ class BackgroundWork(Generic[T]):
     def _work(self, key: str, job: _Job[T], signature: Signature) -> None:
         began = time.monotonic()
         try:
-            job.found = self._do(self._library.result(key))
+            job.found = self._do(key, self._library.result(key))
         except OpenfieldError as error:
             job.found = error
         except Exception as error:  # a file can hold anything; without an answer its pages would wait for ever
@@ -323,11 +381,15 @@ class BackgroundWork(Generic[T]):
         job.done.set()
 
 
+def _analyse_run(key: str, result: Result) -> Analysis:
+    return analyse(result, {cell.agent: (key, cell.agent) for cell in result.cells})
+
+
 class Analyses(BackgroundWork[Analysis]):
     """Analyses of the runs of a library, and the numbers of single trials."""
 
     def __init__(self, library: Library) -> None:
-        super().__init__(library, analyse)
+        super().__init__(library, _analyse_run)
         self._values: dict[str, tuple[Signature, dict[str, dict[str, float | None]]]] = {}
 
     def values(self, key: str) -> dict[str, dict[str, float | None]]:

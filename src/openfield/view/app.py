@@ -37,7 +37,6 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from openfield.errors import describe_error
-from openfield.result import Result
 from openfield.view import live
 from openfield.view.access import Access, AccessGuard
 from openfield.view.addresses import TWIN
@@ -46,7 +45,7 @@ from openfield.view.frames import FramePool
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 from openfield.view.page import render
-from openfield.view.pages import agent, compare, novelty, objectives, pictures, run, runs, trial, turn
+from openfield.view.pages import agent, compare, figures, novelty, objectives, pictures, run, runs, trial, trials, turn
 from openfield.view.trials import TrialReader
 
 LOG = logging.getLogger("openfield.view")
@@ -56,6 +55,8 @@ PAGES: Sequence[BaseRoute] = (
     *agent.ROUTES,
     *novelty.ROUTES,
     *objectives.ROUTES,
+    *figures.ROUTES,
+    *trials.ROUTES,
     *pictures.ROUTES,
     *turn.ROUTES,
     *trial.ROUTES,
@@ -83,7 +84,8 @@ def make_app(
     )
     app.state.is_closing = lambda: False
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
-    app.state.objectives = BackgroundWork(library, Result.objectives)
+    app.state.objectives = BackgroundWork(library, lambda _, result: result.objectives())
+    app.state.figures = BackgroundWork(library, figures.draw_all_figures)
     app.state.trials, app.state.frames = TrialReader(library), FramePool()
     return app
 

@@ -16,12 +16,16 @@ from markupsafe import Markup, escape
 from openfield.metrics.stats import Bounds, Estimate, two_sided
 from openfield.report import stages
 from openfield.report.chart import Curve, Frame, Point, draw_line, pick_evenly
-from openfield.view.analysis import AgentCurves
+from openfield.view.analysis import AgentCurves, SingleCurve
 
 MAX_OVERLAID = 6
 """How many agents one drawing shows; their lines differ in so many ways."""
 MAX_FAINT = 12
 """How many single trials of an agent stand behind the means of several agents."""
+MAX_UNCROWDED = 3
+"""Of more agents single trials are seen only while one of them is pointed at."""
+MIN_BEFORE, MAX_BEFORE = 40, 3
+"""Episodes before the onset that are drawn in any case, and how many times those after it at most."""
 MAX_MARGIN = 210
 """The most room for names beside the lines, in units of the drawing."""
 MAX_NAME = 24
@@ -44,7 +48,7 @@ def draw_overlay(curves: Sequence[AgentCurves], label: str) -> Markup:
     if told:
         lower = _draw_panel(frames[1], shown, "belief", onset, ticks=True)
         body += f'<g transform="translate(0 {frames[0].height})">{lower}</g>'
-    return _wrap(body, frames[0], height, label, shown)
+    return _wrap(body, frames[0], height, label, shown, "crowded" if len(shown) > MAX_UNCROWDED else "")
 
 
 def draw_agent(curves: AgentCurves, bounds: tuple[int, int] | None = None, label: str = "") -> Markup:
@@ -57,10 +61,9 @@ def draw_agent(curves: AgentCurves, bounds: tuple[int, int] | None = None, label
     """
     first, last = bounds or _range([curves])
     frame = Frame(first, last, 420, 200, 30, 14, 22, 22)
-    faint = "".join(_draw_single(frame, each.cell, each.points) for each in curves.singles)
-    lines = draw_line("b", frame, _values(curves.mean, "belief")) + draw_line(
-        "p", frame, _values(curves.mean, "performance")
-    )
+    faint = "".join(_draw_single(frame, each) for each in curves.singles)
+    mean = _cut(curves.mean, frame)
+    lines = draw_line("b", frame, _values(mean, "belief")) + draw_line("p", frame, _values(mean, "performance"))
     body = _draw_ground(frame, curves.onset, True) + faint + lines
     return _wrap(body, frame, frame.height, label or curves.agent, [curves])
 
@@ -91,15 +94,33 @@ def draw_estimate(estimate: Estimate, bounds: Bounds | None, kind: str = "p") ->
     )
 
 
-def draw_differences(values: Iterable[float], estimate: Estimate) -> Markup:
-    """Draw paired differences as dots from -1 to 1, with their mean and its interval below."""
+def draw_spark(curve: Curve) -> Markup:
+    """Draw a trial as a small line of performance and one of belief, with the onset where there is one."""
+    if not curve:
+        return Markup("")
+    frame = Frame(curve[0].at, curve[-1].at, 120, 26, 2, 2, 3, 3)
+    onset = any(point.at < 0 for point in curve) and curve[-1].at >= 0 and not all(p.training for p in curve)
+    line = f'<path class="o" d="M{frame.x(0)} 0V26"/>' if onset else ""
+    body = line + draw_line("b", frame, _values(curve, "belief")) + draw_line("p", frame, _values(curve, "performance"))
+    return Markup(f'<svg class="spark" viewBox="0 0 120 26" aria-hidden="true">{body}</svg>')  # noqa: S704 - only numbers
+
+
+def draw_differences(values: Iterable[tuple[float, str, str]], estimate: Estimate) -> Markup:
+    """Draw paired differences as dots from -1 to 1, with their mean and its interval below.
+
+    Args:
+        values: Each difference with the name of its trial and the address where it is seen.
+        estimate: Their mean.
+    """
     dots = sorted(values)
     heights: dict[int, int] = {}
     marks = []
-    for value in dots:
+    for value, trial, address in dots:
         x = round(_spread(value))
         level = heights[x // 5] = heights.get(x // 5, -1) + 1
-        marks.append(f'<circle class="dot" cx="{x}" cy="{max(6, 40 - 5 * level)}" r="2.6"/>')
+        title = escape(f"trial {trial[:8]}: {value:+.2f}")
+        dot = f'<circle class="dot" cx="{x}" cy="{max(6, 40 - 5 * level)}" r="2.6"><title>{title}</title></circle>'
+        marks.append(f'<a href="{escape(address)}" tabindex="-1" aria-label="{title}">{dot}</a>')
     body = '<path class="axis" d="M10 46H310"/><path class="zero" d="M160 2V62"/>' + "".join(marks)
     if estimate.mean is not None:
         middle = round(_spread(estimate.mean), 1)
@@ -109,14 +130,22 @@ def draw_differences(values: Iterable[float], estimate: Estimate) -> Markup:
         body += f'<circle class="middle" cx="{middle}" cy="55" r="3.5"/>'
     ends = '<text x="10" y="60" class="t">−1</text><text x="310" y="60" class="t e">+1</text>'
     text = f"{len(dots)} paired differences"
-    return Markup(  # noqa: S704 - only numbers
-        f'<svg class="differences" viewBox="0 0 320 64" role="img"><title>{text}</title>{body}{ends}</svg>'
+    return Markup(  # noqa: S704 - names were escaped where they were put in
+        f'<svg class="differences" viewBox="0 0 320 64" role="group" aria-label="{text}">{body}{ends}</svg>'
     )
 
 
 def draw_objectives(record: Mapping[str, Any]) -> Markup:
     """Draw the objectives of runs as the report page does, which escapes everything that comes from outside."""
     return Markup(stages.draw_objectives(record))  # noqa: S704
+
+
+def draw_figures(drawing: str) -> Markup:
+    """Take over figures that the report draws, which escapes everything that comes from outside.
+
+    The content security policy allows no style inside a page; `static/figures.js` puts it in.
+    """
+    return Markup(drawing.replace(' style="', ' data-style="'))  # noqa: S704
 
 
 def draw_key(kind: str) -> Markup:
@@ -127,19 +156,20 @@ def draw_key(kind: str) -> Markup:
 
 
 def _range(curves: Sequence[AgentCurves]) -> tuple[int, int]:
+    """Return the episodes that are drawn; where those before the onset are many times more, only the last of them."""
     ats = [point.at for each in curves for point in each.mean] or [0]
-    return min(ats), max(ats)
+    first, last = min(ats), max(ats)
+    onset = any(each.onset for each in curves) and last >= 0
+    return (max(first, -max(MIN_BEFORE, MAX_BEFORE * last)) if onset else first), last
 
 
 def _draw_panel(frame: Frame, shown: Sequence[AgentCurves], what: str, onset: bool, ticks: bool) -> str:
     """Draw one quantity of all agents, each line with its name at the end."""
     kind, lines, ends = what[0], "", []
     for slot, each in enumerate(shown):
-        faint = ""
-        if what == "performance" and len(shown) <= 3:
-            chosen = pick_evenly(each.singles, MAX_FAINT)
-            faint = "".join(_draw_single(frame, single.cell, single.points) for single in chosen)
-        values = _values(each.mean, what)
+        chosen = pick_evenly(each.singles, MAX_FAINT) if what == "performance" else []
+        faint = "".join(_draw_single(frame, single) for single in chosen)
+        values = _values(_cut(each.mean, frame), what)
         known = [(at, value) for at, value in values if value is not None]
         if known:
             ends.append((frame.y(known[-1][1]), slot, each.agent))
@@ -211,18 +241,31 @@ def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str]], kind: str) -
     return drawn
 
 
-def _draw_single(frame: Frame, cell: str, curve: Curve) -> str:
-    inside = [point for point in curve if frame.first <= point.at <= frame.last]
-    return draw_line("f", frame, _values(inside, "performance")).replace(
-        "<path", f'<path data-cell="{escape(cell)}"', 1
+def _draw_single(frame: Frame, single: SingleCurve) -> str:
+    """Draw a trial as a faint line that leads to it; a wide line that is not seen makes it easy to point at.
+
+    The Tab key passes it by: there are many, and the arrow keys walk through them (`static/charts.js`).
+    """
+    line = draw_line("f", frame, _values(_cut(single.points, frame), "performance"))
+    if not line:
+        return ""
+    wide = line.replace('class="f"', 'class="hit"', 1)
+    title = f"trial {single.cell[:8]}"
+    return (
+        f'<a class="single" href="{escape(single.address)}" tabindex="-1" aria-label="{escape(title)}">{wide}{line}</a>'
     )
+
+
+def _cut(curve: Curve, frame: Frame) -> Curve:
+    """Return the part of a curve that is inside a frame."""
+    return tuple(point for point in curve if frame.first <= point.at <= frame.last)
 
 
 def _values(curve: Iterable[Point], what: str) -> list[tuple[float, float | None]]:
     return [(point.at, getattr(point, what)) for point in curve]
 
 
-def _wrap(body: str, frame: Frame, height: int, label: str, shown: Sequence[AgentCurves]) -> Markup:
+def _wrap(body: str, frame: Frame, height: int, label: str, shown: Sequence[AgentCurves], kind: str = "") -> Markup:
     """Return a drawing with its name and its values."""
     values = {
         "left": frame.x(frame.first),
@@ -233,15 +276,15 @@ def _wrap(body: str, frame: Frame, height: int, label: str, shown: Sequence[Agen
         "agents": [
             {
                 "name": each.agent,
-                "points": [[p.at, _short(p.performance), _short(p.belief)] for p in each.mean],
+                "points": [[p.at, _short(p.performance), _short(p.belief)] for p in _cut(each.mean, frame)],
             }
             for each in shown
         ],
     }
     data = escape(msgspec.json.encode(values).decode())
     return Markup(  # noqa: S704 - names were escaped where they were put in
-        f'<svg class="curves" viewBox="0 0 {frame.width} {height}" role="img" tabindex="0" data-curves="{data}">'
-        f"<title>{escape(label)}</title>{body}</svg>"
+        f'<svg class="curves {kind}" viewBox="0 0 {frame.width} {height}" role="group" tabindex="0" '
+        f'aria-label="{escape(label)}" data-curves="{data}">{body}</svg>'
     )
 
 

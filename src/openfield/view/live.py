@@ -18,7 +18,7 @@ from starlette.routing import Route
 from openfield.errors import OpenfieldError
 from openfield.view.analysis import BackgroundWork
 from openfield.view.library import Library, Signature, sign_file
-from openfield.view.page import analyses_of, library_of, objectives_of
+from openfield.view.page import analyses_of, figures_of, library_of, objectives_of
 
 Work = Sequence[BackgroundWork[Any]]
 LOOK_SECONDS = 1.0
@@ -32,7 +32,7 @@ CALM_LOOKS = 15
 async def send_events(request: Request) -> Response:
     """Answer with a stream of events that lasts until the browser leaves."""
     is_closing: Callable[[], bool] = request.app.state.is_closing
-    work = (analyses_of(request), objectives_of(request))
+    work = (analyses_of(request), objectives_of(request), figures_of(request))
     stream = _watch(library_of(request), work, request.query_params.getlist("run"), is_closing)
     return StreamingResponse(stream, media_type="text/event-stream")
 

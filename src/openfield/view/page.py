@@ -30,9 +30,11 @@ DRAWINGS = (
     "draw_agent",
     "draw_differences",
     "draw_estimate",
+    "draw_figures",
     "draw_key",
     "draw_objectives",
     "draw_overlay",
+    "draw_spark",
     "share_range",
 )
 STATUS = {UnknownName: 404, InvalidInput: 400, JournalError: 422}
@@ -73,6 +75,12 @@ def analyses_of(request: Request) -> Analyses:
 def objectives_of(request: Request) -> BackgroundWork[dict[str, Any]]:
     """Return the objectives of runs in the application that got a request."""
     found: BackgroundWork[dict[str, Any]] = request.app.state.objectives
+    return found
+
+
+def figures_of(request: Request) -> BackgroundWork[list[Any]]:
+    """Return the further figures of runs in the application that got a request."""
+    found: BackgroundWork[list[Any]] = request.app.state.figures
     return found
 
 

@@ -24,6 +24,7 @@ from openfield.trial import Phase, Trial
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
     from openfield.agents.turn_writer import TurnWriter
+    from openfield.capabilities import Film
     from openfield.domains.ond.world import TestWorld
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -131,6 +132,12 @@ class OndDomain(Domain[OndSettings]):
         from openfield.domains.ond.agents.human import OndHuman
 
         return OndHuman
+
+    def film(self, trial: Trial) -> Film:
+        """Return a film of the batches, with the classes that the agent named."""
+        from openfield.domains.ond.film import film_world
+
+        return film_world(self.world(trial))
 
     def play_page(self, trial: Trial) -> PlayPage:
         """Let a person label pictures in a browser."""

@@ -7,12 +7,14 @@ from starlette.requests import Request
 
 from openfield.errors import UnknownName
 from openfield.metrics.metric import Number
+from openfield.report.chart import Curve
 from openfield.view.addresses import read_name
 from openfield.view.analysis import ScenarioAnalysis, TrialScore
 from openfield.view.library import RunEntry
 from openfield.view.page import analyses_of, library_of, page
+from openfield.view.pages.trials import sort_trials, trace_trials
 
-MAX_TRIALS = 500
+MAX_TRIALS = 200
 """How many trials of a scenario a page lists."""
 
 
@@ -26,6 +28,8 @@ class AgentScenario(msgspec.Struct, frozen=True):
     values: dict[str, float | None]
     """Its values, by cell."""
     trials: list[TrialScore]
+    curves: dict[str, Curve]
+    """Cell -> its episodes."""
     left_out: int
     """How many trials are not listed."""
 
@@ -53,20 +57,15 @@ def read_agent(request: Request) -> AgentPage:
     for each in analysis.scenarios:
         trials = [trial for trial in analysis.trials if trial.scenario == each.id and trial.agent == agent]
         if trials:
-            numbers = [number for number in each.numbers if not number.pooled]
-            number = next((number for number in numbers if number.name == wanted), None)
+            number = next((number for number in each.numbers if number.name == wanted), None)
             found = {trial.cell: values.get(trial.cell, {}).get(number.name) for trial in trials} if number else {}
-            shown = sorted(trials, key=_urgency)[:MAX_TRIALS]
-            scenarios.append(AgentScenario(_only(each, agent), number, found, shown, len(trials) - len(shown)))
+            shown = sort_trials(trials, "")[:MAX_TRIALS]
+            curves, left_out = trace_trials(request, key, shown), len(trials) - len(shown)
+            scenarios.append(AgentScenario(_only(each, agent), number, found, shown, curves, left_out))
     with library.open(key) as run:
         source = run.agents.get(agent)
     control = any(trial.control for trial in analysis.trials if trial.agent == agent)
     return AgentPage(entry, agent, source, control, scenarios)
-
-
-def _urgency(trial: TrialScore) -> tuple[bool, bool, str]:
-    """Put trials in order: what failed first, then those that change."""
-    return trial.outcome in ("done", "truncated", "playing", "waiting"), trial.unchanged, trial.trial
 
 
 def _only(scenario: ScenarioAnalysis, agent: str) -> ScenarioAnalysis:
@@ -77,6 +76,12 @@ def _only(scenario: ScenarioAnalysis, agent: str) -> ScenarioAnalysis:
         controls=[],
         curves=[curve for curve in scenario.curves if curve.agent == agent],
         comparisons=[one for one in scenario.comparisons if agent in (one.first, one.second)],
+        compared=[
+            place
+            for one, place in zip(scenario.comparisons, scenario.compared, strict=True)
+            if agent in (one.first, one.second)
+        ],
+        sources={agent: scenario.sources[agent]},
     )
 
 

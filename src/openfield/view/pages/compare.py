@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -16,7 +17,7 @@ from openfield.metrics.scenario import group_cells
 from openfield.metrics.summary import score_trials
 from openfield.report.words import describe_basis, describe_provenance, say_corrected
 from openfield.result import Result
-from openfield.view.addresses import agent_address
+from openfield.view.addresses import agent_address, trial_address
 from openfield.view.analysis import Analysis, ScenarioAnalysis, analyse
 from openfield.view.library import Library, RunEntry, Signature
 from openfield.view.page import library_of, page
@@ -41,6 +42,14 @@ class TrialDifference(msgspec.Struct, frozen=True):
 
     trial: str
     difference: float
+    first: float
+    second: float
+    """Their performances, over all repeats."""
+    first_address: str
+    second_address: str
+    """Where each of them played it; the first repeat."""
+    both_address: str
+    """Where both are seen side by side, if they are in one run."""
 
 
 class PairedComparison(msgspec.Struct, frozen=True):
@@ -50,6 +59,11 @@ class PairedComparison(msgspec.Struct, frozen=True):
     basis: str
     p: str
     differences: list[TrialDifference]
+
+    @property
+    def dots(self) -> list[tuple[float, str, str]]:
+        """Each difference with its trial and where it is seen, for a drawing."""
+        return [(each.difference, each.trial, each.both_address or each.first_address) for each in self.differences]
 
 
 class CompareScenario(msgspec.Struct, frozen=True):
@@ -90,6 +104,8 @@ class _Joined(msgspec.Struct, frozen=True):
     analysis: Analysis
     cells: dict[str, list[CellRecord]]
     """Scenario and agent -> cells."""
+    homes: dict[str, tuple[str, str]]
+    """Label -> run and agent."""
 
 
 def read_comparison(request: Request) -> ComparePage:
@@ -161,19 +177,28 @@ def _analyse(results: Mapping[str, Result], agents: Sequence[ComparedAgent]) -> 
         joined.cells += [
             msgspec.structs.replace(cell, agent=labels[cell.agent]) for cell in result.cells if cell.agent in labels
         ]
-    analysis = analyse(joined)
+    homes = {each.label: (each.run, each.agent) for each in agents}
+    analysis = analyse(joined, homes)
     names = {(each.scenario, group.agent): each.id for each in analysis.scenarios for group in each.groups}
     cells = {
         f"{names[scenario, agent]} {agent}": found
         for (scenario, agent), found in group_cells(joined.counted()).items()
         if (scenario, agent) in names
     }
-    return _Joined(joined, analysis, cells)
+    return _Joined(joined, analysis, cells, homes)
 
 
 def _pair(one: Comparison, joined: _Joined, scenario: str) -> PairedComparison:
-    first, second = (score_trials(joined.cells.get(f"{scenario} {agent}", ())) for agent in (one.first, one.second))
-    differences = [TrialDifference(trial, first[trial] - second[trial]) for trial in sorted(first) if trial in second]
+    cells = [joined.cells.get(f"{scenario} {agent}", []) for agent in (one.first, one.second)]
+    first, second = map(score_trials, cells)
+    homes = [{cell.trial.id: (joined.homes[cell.agent][0], cell.id) for cell in reversed(found)} for found in cells]
+    differences = []
+    for trial in sorted(first.keys() & second.keys(), key=lambda trial: (first[trial] - second[trial], trial)):
+        (run, cell), (other_run, other) = (home[trial] for home in homes)
+        both = f"{trial_address(run, cell)}?{urlencode({'with': other})}" if run == other_run else ""
+        places = trial_address(run, cell), trial_address(other_run, other), both
+        gap = first[trial] - second[trial]
+        differences.append(TrialDifference(trial, gap, first[trial], second[trial], *places))
     return PairedComparison(one, describe_basis(one), say_corrected(one), differences)
 
 

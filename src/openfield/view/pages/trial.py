@@ -52,8 +52,13 @@ class TrialHead(msgspec.Struct, frozen=True, kw_only=True):
     """The first episode from the onset on in which the agent said that the world has changed."""
     alarms: int
     """Test episodes before the onset, or all of them, in which it said so."""
+    alarmed: int | None
+    """The first of them."""
     draws: bool | None
     peers: Sequence[SameTrial]
+    before: str | None
+    after: str | None
+    """The cells of the same agent before and after this one."""
 
 
 class EpisodeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,8 +188,11 @@ def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
         onset=trial.onset,
         detected=next((each.number for each in after if each.detected), None),
         alarms=sum(each.detected for each in before),
+        alarmed=next((each.number for each in before if each.detected), None),
         draws=trial.draws,
         peers=trial.peers,
+        before=trial.beside[0],
+        after=trial.beside[1],
     )
 
 

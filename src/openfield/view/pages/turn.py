@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
+from openfield.journal.reader import RESUMABLE
 from openfield.view.page import is_twin, library_of, page
 from openfield.view.pages.trial import TRIAL, TrialHead, describe_trial, find_sides, read_number
 from openfield.view.trials.timeline import LOW_HEIGHT, Timeline, draw_timeline
@@ -38,6 +39,11 @@ class TurnPage(msgspec.Struct, frozen=True, kw_only=True):
     sides: list[TurnSide]
     """The agent, and another one beside it if one was asked for: in the same episode, as far into it."""
     title: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one of them is still being played, so that turns are added."""
+        return any(side.head.outcome in RESUMABLE for side in self.sides)
 
     @property
     def for_script(self) -> dict[str, Any]:

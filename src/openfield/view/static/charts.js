@@ -41,11 +41,17 @@ function show(svg, at, x, y) {
     }
   }
   tip.replaceChildren(title, table);
+  const single = svg.querySelector(".single:hover");
+  if (single) tip.append(`${single.getAttribute("aria-label")}: click to open it`);
+  place(x, y);
+  mark(svg, where);
+}
+
+function place(x, y) {
   tip.hidden = false;
   const wide = tip.offsetWidth, high = tip.offsetHeight;
   tip.style.left = `${Math.max(8, Math.min(innerWidth - wide - 8, x + 14 + wide > innerWidth ? x - wide - 14 : x + 14))}px`;
   tip.style.top = `${Math.max(8, Math.min(innerHeight - high - 8, y + 14))}px`;
-  mark(svg, where);
 }
 
 function scale(svg) {
@@ -74,12 +80,32 @@ function mark(svg, at) {
 function hide(svg) {
   tip.hidden = true;
   svg?.querySelector(".cursor")?.remove();
+  svg?.querySelector(".single.at")?.classList.remove("at");
 }
 
-function raise(place, agent) {
-  const box = place.closest(".scenario") ?? document;
-  for (const each of box.querySelectorAll(".curves [data-agent]"))
+function raise(from, agent) {
+  const box = from.closest(".scenario") ?? document;
+  for (const each of box.querySelectorAll(".curves [data-agent]")) {
     each.classList.toggle("faded", agent !== null && each.dataset.agent !== agent);
+    each.classList.toggle("raised", each.dataset.agent === agent);
+  }
+}
+
+/** Walk through the single trials of a drawing: the one that is chosen is opened with Enter. */
+function walk(svg, by) {
+  const singles = [...svg.querySelectorAll(".single")].filter((each) => each.checkVisibility());
+  const now = singles.findIndex((each) => each.classList.contains("at"));
+  if (!singles.length) return;
+  singles[now]?.classList.remove("at");
+  const chosen = singles[(now + by + singles.length + (now < 0 && by < 0 ? 1 : 0)) % singles.length];
+  chosen.classList.add("at");
+  const box = svg.getBoundingClientRect();
+  say(`${chosen.getAttribute("aria-label")}, Enter opens it`, box.left + box.width / 3, box.top);
+}
+
+function say(text, x, y) {
+  tip.textContent = text;
+  place(x, y);
 }
 
 document.addEventListener("pointermove", (event) => {
@@ -108,8 +134,14 @@ document.addEventListener("focusout", (event) => {
 });
 document.addEventListener("keydown", (event) => {
   const svg = event.target.closest?.(".curves");
+  if (!svg) return;
+  const along = { ArrowUp: -1, ArrowDown: 1 }[event.key], chosen = svg.querySelector(".single.at");
+  if (along || (event.key === "Enter" && chosen)) {
+    event.preventDefault();
+    return along ? walk(svg, along) : location.assign(chosen.getAttribute("href"));
+  }
   const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (!svg || !by) return;
+  if (!by) return;
   event.preventDefault();
   const { agents, first, last } = JSON.parse(svg.dataset.curves);
   const ats = [...new Set(agents.flatMap(({ points }) => points.map(([at]) => at)))].sort((a, b) => a - b);
@@ -123,6 +155,7 @@ document.addEventListener("click", (event) => {
   const wanted = event.target.closest?.("button[data-layout]");
   if (wanted) layout(wanted.dataset.layout);
 });
+keys({ "↑ ↓": ["single trials of the curves in focus; Enter opens one", () => {}] });
 keys({ o: ["agents overlaid or side by side", () => layout(root.dataset.layout === "side" ? "overlaid" : "side")] });
 layout(localStorage.getItem("openfield-layout") ?? "overlaid");
 addEventListener("openfield:fresh", () => layout(root.dataset.layout));

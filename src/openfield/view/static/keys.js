@@ -40,10 +40,10 @@ const NAMES = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: 
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+  const typing = event.target.closest?.("input:not([type=range], [type=checkbox]), textarea, select, [contenteditable]");
   if (typing && event.key !== "Escape") return;
   const found = known.get(event.key);
-  if (!found || (event.key === " " && event.target.closest?.("button, a, summary"))) return;
+  if (!found || (event.key === " " && event.target.closest?.("button, a, summary, [type=checkbox]"))) return;
   if (document.getElementById("keys")?.open && event.key !== "?") return;
   event.preventDefault();
   found[1](event);

@@ -41,7 +41,7 @@ export async function refresh() {
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   morph(document.getElementById("main"), fresh.getElementById("main"));
   document.title = fresh.title;
-  dispatchEvent(new CustomEvent("openfield:fresh"));
+  dispatchEvent(new CustomEvent("openfield:fresh", { detail: fresh }));
 }
 
 function say(text) {

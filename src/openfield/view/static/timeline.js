@@ -97,3 +97,9 @@ export function addTruth(current) {
   addEventListener("openfield:fresh", showTruth);
   showTruth();
 }
+
+/** Add keys that lead to the trials of the same agent before and after. */
+export function addWalk() {
+  const go = (name) => () => document.querySelector(`[data-walk="${name}"]`)?.click();
+  keys({ n: ["next trial of this agent", go("after")], p: ["trial before of this agent", go("before")] });
+}

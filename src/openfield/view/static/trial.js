@@ -1,6 +1,6 @@
 // The page of a trial: its timeline, another agent beside it, and a search in its turns.
 import { keys } from "./keys.js";
-import { addTruth, attach } from "./timeline.js";
+import { addTruth, addWalk, attach } from "./timeline.js";
 
 const trial = document.getElementById("trial");
 const base = trial.dataset.base;
@@ -73,5 +73,6 @@ function mark(kind, text) {
 
 keys({
   Enter: ["watch from the start", () => document.querySelector("a.button.main")?.click()],
-  "/": ["find turns", () => form.elements.text.focus()],
+  "/": ["find turns", () => form.elements.action.focus()],
 });
+addWalk();

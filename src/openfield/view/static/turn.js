@@ -1,12 +1,14 @@
 // The turn viewer: one agent, or two in step, through the turns of an episode and on to the next.
 import { FrameStream, Screen } from "./frames.js";
 import { keys } from "./keys.js";
+import { morph } from "./live.js";
 import { Panels } from "./panels.js";
 import { addTruth, attach, moveCursor } from "./timeline.js";
 
 const BATCH = 64; // turns that are fetched at once
 const KEPT = 1024; // turns that are kept
 const PLAIN = 250; // milliseconds of a turn without pictures
+const PATIENCE = 5000; // milliseconds after which the pictures of an episode that goes on are made anew, at the earliest
 const data = JSON.parse(document.getElementById("data").textContent);
 const viewer = document.getElementById("viewer");
 
@@ -38,7 +40,7 @@ class Side {
       this.panels.set(turn, (each) => this.turns.get(each));
       this.shown = turn;
     }
-    const where = `turn ${number - this.first} of ${this.count} · ${this.head.domain}`;
+    const where = `turn ${number - this.first} of ${this.count} · ${this.head.domain}${this.head.outcome === null ? " · being played" : ""}`;
     if (this.where.textContent !== where) this.where.textContent = where;
     this.fetch(number);
     this.picture(into === null || offset + 1 >= this.count ? number : number + 1, into ?? Infinity);
@@ -84,7 +86,31 @@ class Side {
       this.stream?.close();
       this.stream = new FrameStream(`${this.base}/episodes/${Math.min(given.turn.episode, episode)}/frames`, this.changed);
     }
+    this.drawn = performance.now();
     moveCursor(this.figure, given.turn.episode);
+  }
+  /** Take what is new of an episode that goes on. */
+  renew(given, trace, figure) {
+    this.head = given.head;
+    morph(this.figure, figure);
+    for (const [number, turn] of this.turns) if (turn.reply === null) this.turns.delete(number);
+    const grown = given.turns > this.count, batch = Math.floor(this.number(Infinity) / BATCH) * BATCH;
+    for (const from of this.pending) if (from >= batch) this.pending.delete(from);
+    this.count = given.turns;
+    this.trace = trace;
+    this.shown = null;
+    if (grown) this.film(given.turn.episode);
+    moveCursor(this.figure, given.turn.episode);
+  }
+  /** Have the pictures made anew; the old ones are shown until there are as many. */
+  film(episode) {
+    const old = this.stream, now = performance.now();
+    if (!old?.over || now < this.drawn + PATIENCE) return;
+    this.drawn = now;
+    const coming = new FrameStream(`${this.base}/episodes/${episode}/frames`, () => {
+      if (this.stream === old && (coming.over || coming.frames.length > old.frames.length)) this.stream = coming;
+      this.changed();
+    });
   }
 }
 
@@ -97,7 +123,8 @@ const speed = viewer.querySelector(".speed select");
 const state = { episode: data.sides[0].turn.episode, offset: data.sides[0].turn.number - data.sides[0].first, into: null, playing: false, last: 0, spent: 0, loading: false };
 const beside = data.sides.length > 1 ? `?with=${encodeURIComponent(data.sides[1].head.cell)}` : "";
 const longest = () => Math.max(...sides.map((side) => side.count), 1);
-const episodes = () => Math.max(sides[0].head.episodes, state.episode + 1);
+const unfinished = ({ first, count, head }) => head.turns > first + count; // of the episode that is shown there are more
+const episodes = () => Math.max(sides[0].head.episodes + (unfinished(sides[0]) ? 1 : 0), state.episode + 1);
 
 let asked = 0;
 /** Go to an episode, at its start or at its end. */
@@ -118,6 +145,21 @@ async function enter(episode, offset = 0) {
   draw();
 }
 
+/** Show what is new of a trial that goes on. A reader at its last turn stays at the last turn. */
+async function renew(fresh) {
+  const answer = await fetch(`${sides[0].base}/episodes/${state.episode}.json${beside}`).then((each) => each.json()).catch(() => ({ error: "gone" }));
+  if (answer.error || state.loading || answer.sides[0].first !== sides[0].first) return;
+  const last = state.offset >= longest() - 1 && !state.playing;
+  const figures = fresh.querySelectorAll(".timeline");
+  sides.forEach((side, index) => side.renew(answer.sides[index], answer.traces[index], figures[index]));
+  attach(pick);
+  if (last && sides[0].head.turns > sides[0].first + sides[0].count) return void enter(sides[0].head.episodes, -1);
+  if (last) state.offset = longest() - 1;
+  drawTrace();
+  draw();
+}
+
+const pick = (number) => { pause(); enter(number); };
 let drawing = false;
 /** Draw soon; several wishes become one drawing. */
 function draw() {
@@ -216,7 +258,7 @@ function tick(now) {
       state.into = null;
       if (state.offset + 1 >= longest()) {
         state.spent = 0;
-        if (state.episode + 1 >= sides[0].head.episodes) pause();
+        if (state.episode + 1 >= episodes()) pause();
         else enter(state.episode + 1);
         break;
       }
@@ -236,7 +278,7 @@ function drawTrace() {
   if (!width) return;
   traceCanvas.width = Math.round(width * ratio);
   traceCanvas.height = Math.round(height * ratio);
-  const context = traceCanvas.getContext("2d");
+  const context = traceCanvas.getContext("2d", { willReadFrequently: true });
   context.scale(ratio, ratio);
   const inset = 8, span = width - 2 * inset, last = Math.max(longest() - 1, 1);
   const x = (index) => inset + (span * index) / last, y = (value) => 3 + (1 - Math.min(Math.max(value, 0), 1)) * (height - 6);
@@ -267,7 +309,7 @@ function drawTrace() {
 
 function drawMark() {
   if (!ground) return;
-  const context = traceCanvas.getContext("2d"), ratio = devicePixelRatio || 1;
+  const context = traceCanvas.getContext("2d", { willReadFrequently: true }), ratio = devicePixelRatio || 1;
   context.putImageData(ground, 0, 0);
   const x = 8 + ((traceCanvas.clientWidth - 16) * state.offset) / Math.max(longest() - 1, 1);
   context.fillStyle = colour("--mark") || "#888";
@@ -279,7 +321,47 @@ function faster(by) {
   speed.selectedIndex = Math.min(Math.max(speed.selectedIndex + by, 0), SPEEDS.length - 1);
 }
 
+// Find the next turn that fits, from the one that is shown on, and then from the start.
+const form = document.getElementById("search"), answered = form.querySelector("[role=status]");
+const findButton = viewer.querySelector('[data-do="find"]');
+
+function openSearch(open = form.hidden) {
+  form.hidden = !open;
+  findButton.setAttribute("aria-expanded", String(open));
+  open ? form.elements.action.focus() : findButton.focus();
+}
+
+async function find() {
+  const wanted = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  if (!wanted.size) return;
+  pause();
+  const here = sides[0].number(state.offset);
+  for (let from = here + 1, wrapped = false; ;) {
+    wanted.set("from", from);
+    const part = await fetch(`${sides[0].base}/search.json?${wanted}`).then((each) => each.json()).catch(() => ({ error: "The server does not answer." }));
+    if (part.error) return void (answered.textContent = part.error);
+    const found = part.found[0];
+    if (found) {
+      answered.textContent = `turn ${found.number}${found.number <= here ? ", from the start again" : ""}`;
+      return goTo(found.episode, found.number);
+    }
+    if (part.next === null && wrapped) return void (answered.textContent = "No turn fits.");
+    wrapped ||= part.next === null;
+    from = part.next ?? 0;
+  }
+}
+
+async function goTo(episode, number) {
+  if (episode !== state.episode) await enter(episode);
+  state.offset = number - sides[0].first;
+  draw();
+}
+
+form.addEventListener("submit", (event) => { event.preventDefault(); find(); });
+form.addEventListener("keydown", (event) => { if (event.key === "Escape") openSearch(false); });
+
 const DO = {
+  find: () => openSearch(),
   "episode-back": () => enter(state.offset > 0 ? state.episode : state.episode - 1),
   back: () => step(-1),
   play,
@@ -299,9 +381,11 @@ keys({
   "+": ["faster", () => faster(1)],
   "-": ["slower", () => faster(-1)],
   f: ["this episode as a film", () => viewer.querySelector(".film")?.click()],
+  "/": ["find turns", () => openSearch(true)],
   u: ["the trial", () => location.assign(sides[0].base + beside)],
 });
-attach((number) => { pause(); enter(number); });
+attach(pick);
+addEventListener("openfield:fresh", (event) => renew(event.detail));
 addTruth(() => state.episode);
 new ResizeObserver(() => { drawTrace(); drawMark(); }).observe(traceCanvas);
 new MutationObserver(() => { drawTrace(); drawMark(); }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });

@@ -53,6 +53,8 @@ class PlayedTrial:
         """The first turn of each episode; the last number is that of an episode that is not over, if there is one."""
         peers = run.cells_of_trial(cell.id, MAX_PEERS + 1)
         self.peers: Sequence[SameTrial] = [SameTrial(*each) for each in peers if each[0] != cell.id][:MAX_PEERS]
+        self.beside: tuple[str | None, str | None] = run.cells_beside(cell.id)
+        """The cells of the same agent before and after it."""
         self.draws: bool | None = self._find_pictures(run)
         """Whether there are pictures of its turns; None if only its domain knows, which is not at hand."""
 

@@ -1,0 +1,71 @@
+"""What came of a scenario in one or two sentences, for readers who have not seen such numbers before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from openfield.metrics.comparison import Comparison
+from openfield.metrics.stats import Estimate
+from openfield.metrics.summary import AgentResults
+from openfield.view.wording import say_count, say_number
+
+MAX_CHANCE = 0.05
+"""The p-value, corrected, below which a difference is called clear."""
+
+
+def say_findings(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> list[str]:
+    """Return who did best and who noticed the change, in sentences.
+
+    Args:
+        groups: The agents that are no controls, the best first.
+        comparisons: Those of the scenario.
+    """
+    return [text for text in (_say_best(groups, comparisons), _say_noticed(groups)) if text]
+
+
+def _say_best(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
+    if not groups:
+        return ""
+    best = groups[0]
+    before, after = (best.estimates.get(name) for name in ("before", "after"))
+    if after is not None and after.mean is not None:
+        text = (
+            f"{best.agent} {'does best' if len(groups) > 1 else 'performs'} once the world has changed: {_say(after)}"
+        )
+        text += f", and {_say(before)} before." if before is not None and before.mean is not None else "."
+    elif before is not None and before.mean is not None:
+        text = f"{best.agent} {'does best' if len(groups) > 1 else 'performs'}: {_say(before)}."
+    else:
+        return ""
+    return f"{text}{_say_lead(groups, comparisons)}"
+
+
+def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
+    """Return whether the best agent is clearly better than the next one."""
+    if len(groups) < 2:
+        return ""
+    pair = {groups[0].agent, groups[1].agent}
+    found = next((one for one in comparisons if {one.first, one.second} == pair and one.p_holm is not None), None)
+    if found is None or found.p_holm is None:
+        return ""
+    return f" That is {'clearly' if found.p_holm < MAX_CHANCE else 'not clearly'} better than {groups[1].agent}."
+
+
+def _say_noticed(groups: Sequence[AgentResults]) -> str:
+    """Return who noticed the change most often."""
+    found = ((group.estimates.get("correct"), group) for group in groups)
+    known = [(each.mean, each.n, group) for each, group in found if each is not None and each.mean is not None]
+    if not known:
+        return ""
+    share, trials, first = max(known, key=lambda each: each[0])
+    if share == 0:
+        return f"{'No agent' if len(groups) > 1 else first.agent + ' never'} noticed the change without a false alarm."
+    delay = first.estimates.get("delay")
+    after = f", {say_number(delay.mean, 1)} episodes after the onset" if delay is not None and delay.mean else ""
+    often = f"in {share * trials:.0f} of {say_count(trials, 'trial')}"
+    return f"{first.agent} noticed the change {often} without a false alarm{after}."
+
+
+def _say(found: Estimate) -> str:
+    interval = f" ({say_number(found.low)} – {say_number(found.high)})" if found.low is not None else ""
+    return f"{say_number(found.mean)}{interval}"
