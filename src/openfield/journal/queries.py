@@ -46,14 +46,14 @@ STATUSES = """
     FROM (SELECT cell AS id, max(number) AS number, outcome FROM attempts GROUP BY cell)
 """
 """With a maximum, SQLite gives the other columns of the row that has it."""
-CELLS_BESIDE = (
-    """
-    SELECT id FROM cells WHERE agent = (SELECT agent FROM cells WHERE id = ?)
-      AND rowid < (SELECT rowid FROM cells WHERE id = ?) ORDER BY rowid DESC LIMIT 1
-    """,
-    """
-    SELECT id FROM cells WHERE agent = (SELECT agent FROM cells WHERE id = ?)
-      AND rowid > (SELECT rowid FROM cells WHERE id = ?) ORDER BY rowid LIMIT 1
-    """,
+CELLS_BESIDE = """
+    SELECT
+      (SELECT id FROM cells WHERE agent = own.agent AND rowid < own.rowid ORDER BY rowid DESC LIMIT 1),
+      (SELECT id FROM cells WHERE agent = own.agent AND rowid > own.rowid ORDER BY rowid LIMIT 1)
+    FROM cells AS own WHERE id = ?
+"""
+CELLS_OF_TRIAL = "SELECT id, agent, repeat FROM cells WHERE trial = (SELECT trial FROM cells WHERE id = ?) LIMIT ?"
+NEAR_CELLS = (
+    "SELECT id FROM cells WHERE id < ? ORDER BY id DESC LIMIT 2",
+    "SELECT id FROM cells WHERE id >= ? ORDER BY id LIMIT 2",
 )
-"""The cells of the same agent before and after a cell, which is given twice."""

@@ -266,8 +266,7 @@ class Run:
 
     def totals(self) -> tuple[int, int]:
         """Return how many episodes are finished in all attempts, and how many turns they have."""
-        (row,) = self._rows("SELECT count(*), coalesce(sum(turns), 0) FROM episodes", tuple[int, int])
-        return row[0], row[1]
+        return next(self._rows("SELECT count(*), coalesce(sum(turns), 0) FROM episodes", tuple[int, int]))
 
     def count_episodes(self) -> dict[tuple[str, int], int]:
         """Return how many finished episodes every attempt has, by cell and attempt."""
@@ -282,24 +281,20 @@ class Run:
             raise InvalidInput(f"Several cells begin with '{wanted}': {', '.join(found)}. Give more of its id.")
         if len(found) != 1:
             raise UnknownName("cell", wanted, self._near_cells(wanted), label="The nearest in this run")
-        (record,) = self.cells(only=found[0])
-        return record
+        return self.cells(only=found[0])[0]
 
     def _near_cells(self, wanted: str) -> list[str]:
         """Return the ids before and after one that is not there; a run may have a million others."""
-        below = self._rows("SELECT id FROM cells WHERE id < ? ORDER BY id DESC LIMIT 2", tuple[str], (wanted,))
-        above = self._rows("SELECT id FROM cells WHERE id >= ? ORDER BY id LIMIT 2", tuple[str], (wanted,))
-        return [cell for (cell,) in (*below, *above)]
+        nearest = (self._rows(query, tuple[str], (wanted,)) for query in queries.NEAR_CELLS)
+        return [cell for rows in nearest for (cell,) in rows]
 
     def cells_of_trial(self, cell: str, most: int) -> list[tuple[str, str, int]]:
         """Return the cells of the trial that a cell plays, itself included: id, agent and repeat, at most so many."""
-        query = "SELECT id, agent, repeat FROM cells WHERE trial = (SELECT trial FROM cells WHERE id = ?) LIMIT ?"
-        return list(self._rows(query, tuple[str, str, int], (cell, most)))
+        return list(self._rows(queries.CELLS_OF_TRIAL, tuple[str, str, int], (cell, most)))
 
     def cells_beside(self, cell: str) -> tuple[str | None, str | None]:
         """Return the cells of the same agent that were entered before and after a cell."""
-        before, after = (self._rows(query, tuple[str], (cell, cell)) for query in queries.CELLS_BESIDE)
-        return next((found for (found,) in before), None), next((found for (found,) in after), None)
+        return next(self._rows(queries.CELLS_BESIDE, tuple[str | None, str | None], (cell,)), (None, None))
 
     def steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[Step]:
         """Yield recorded steps from a number on. From 0 on each has its truth, else once the truth changes."""
