@@ -57,3 +57,5 @@ NEAR_CELLS = (
     "SELECT id FROM cells WHERE id < ? ORDER BY id DESC LIMIT 2",
     "SELECT id FROM cells WHERE id >= ? ORDER BY id LIMIT 2",
 )
+EPISODE_COUNTS = "SELECT cell, attempt, count(*) FROM episodes GROUP BY cell, attempt"
+HELD_CELL = "SELECT id FROM cells WHERE holder IS NOT NULL AND held_until > ? LIMIT 1"

@@ -256,8 +256,7 @@ class Run:
 
     def is_held(self, now: float) -> bool:
         """Return whether a process says that it plays a cell at this moment, in seconds since 1970."""
-        query = "SELECT id FROM cells WHERE holder IS NOT NULL AND held_until > ? LIMIT 1"
-        return any(True for _ in self._rows(query, tuple[str], (now,)))
+        return any(True for _ in self._rows(queries.HELD_CELL, tuple[str], (now,)))
 
     def progress(self) -> dict[str, AgentProgress]:
         """Return how far every agent is, in the order in which they were entered."""
@@ -266,12 +265,13 @@ class Run:
 
     def totals(self) -> tuple[int, int]:
         """Return how many episodes are finished in all attempts, and how many turns they have."""
-        return next(self._rows("SELECT count(*), coalesce(sum(turns), 0) FROM episodes", tuple[int, int]))
+        (row,) = self._rows("SELECT count(*), coalesce(sum(turns), 0) FROM episodes", tuple[int, int])
+        return row[0], row[1]
 
     def count_episodes(self) -> dict[tuple[str, int], int]:
         """Return how many finished episodes every attempt has, by cell and attempt."""
-        query = "SELECT cell, attempt, count(*) FROM episodes GROUP BY cell, attempt"
-        return {(cell, attempt): count for cell, attempt, count in self._rows(query, tuple[str, int, int], (), 4096)}
+        rows = self._rows(queries.EPISODE_COUNTS, tuple[str, int, int], (), 4096)
+        return {(cell, attempt): count for cell, attempt, count in rows}
 
     def cell(self, wanted: str) -> CellRecord:
         """Return the cell with this id, or the only one whose id begins with it."""
