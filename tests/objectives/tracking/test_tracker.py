@@ -89,6 +89,10 @@ def test_measures_come_with_null_and_excess():
     assert 0 <= found.empowerment.null < found.empowerment.value
     assert tracker.measure(last=500, draws=0).transitions == 500
     assert tracker.measure(draws=0).empowerment.null is None
+    with pytest.raises(InvalidInput, match="The number of draws is -1"):
+        tracker.measure(draws=-1)
+    with pytest.raises(InvalidInput, match="is said to have 2"):
+        tracker.measure(num_obs=2)
 
 
 def test_an_episode_given_up_leaves_no_transition():
@@ -143,6 +147,7 @@ def test_vectors_count_every_environment_alone(mode):
     together = sorted(row for one in shadow for row in named_rows(one.table()))
     assert spread(named_rows(vector.table())) == spread(together)
     assert vector.life.transitions == len(seen)
+    assert vector.life.episodes == sum(one.life.episodes for one in shadow)
     vector.close()
 
 
@@ -203,7 +208,7 @@ def test_a_sampled_life_says_so_in_its_file(run, tmp_path):
         (lambda: Tracker(LineEnv(), codes=3), "must be a function"),
         (lambda: Tracker(FlickerEnv(3), levels=0), "must be positive"),
         (lambda: Tracker(FlickerEnv(3), thresholds=np.zeros((4, 4, 3))), "do not fit"),
-        (lambda: Tracker(LineEnv(), every=0), "every is 0"),
+        (lambda: Tracker(LineEnv(), every=0), "setting every is 0"),
         (lambda: Tracker(LineEnv()).save("nowhere/x.parquet"), "does not exist"),
         (lambda: Tracker(LineEnv()).save("x.csv"), "must end in"),
     ],

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+from openfield.errors import InvalidInput
 from openfield.objectives.evaluation import evaluate
+from openfield.objectives.frames.encode import whole
 from openfield.objectives.measures.entropy import log_ratio
 from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
 from openfield.objectives.measures.permutations import DRAWS
@@ -60,12 +62,16 @@ def measure_life(
         draws: How many times actions are shuffled for the null of empowerment; 0 leaves it out.
 
     Raises:
-        InvalidInput: There are no transitions, or fewer were held than are asked for.
+        InvalidInput: There are no transitions, fewer were held than are asked for, or `num_obs` is less than was seen.
     """
+    if whole(draws, "number of draws") < 0:
+        raise InvalidInput(f"The number of draws is {draws}; it must not be negative.")
     table = life.table(last)
     _, total = life.rows(last)
     known = max(round((0 if table.book is None else len(table.book.indices)) / life.sample), table.num_inputs)
     found = evaluate(table, num_obs=known if num_obs is None else num_obs)
+    if found.faults:
+        raise InvalidInput(found.faults[0])
     values = {name: value for name, value in found.values.items() if value is not None}
     if life.bits:
         values = _estimate(table, values, total, life.sample)

@@ -22,8 +22,10 @@ class ScalarLog:
             every: Transitions between two logs.
             draws: How many times actions are shuffled for the null of empowerment.
         """
-        if whole(every, "every") < 1:
-            raise InvalidInput(f"every is {every}; it must be positive.")
+        if whole(every, "setting every") < 1:
+            raise InvalidInput(f"The setting every is {every}; it must be positive.")
+        if whole(draws, "setting draws") < 0:
+            raise InvalidInput(f"The setting draws is {draws}; it must not be negative.")
         self._life, self._every, self._draws = life, every, draws
         self._whole = 0.0
         self.due = every

@@ -198,8 +198,8 @@ class VectorTracker(_Tracked, VectorWrapper):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Reset the environments, or those of `reset_mask` in the options, and begin their episodes."""
+        mask = (options or {}).get("reset_mask")  # before the environment takes it out
         found = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # takes a list as well
-        mask = (options or {}).get("reset_mask")
         for slot, observation in enumerate(iterate(self.env.observation_space, found[0])):
             if mask is None or mask[slot]:
                 self.life.begin(observation, slot)
