@@ -40,6 +40,7 @@ NO_TIMES = (
     "Solved: share of trials. The tasks share the steps of a trial, so a late task has what the others left: "
     "times cannot be compared, and there is no transfer (--design gradual plays for that)."
 )
+RETAINED = " Retention: accuracy in the task's first instance of the retest, relative to its last one before."
 
 
 def draw_curricula(
@@ -81,7 +82,7 @@ def draw_tasks(results: CurriculumResults) -> str:
     if results.transfer is not None:
         cells = (_draw_cell(results.transfer if name == "transfer" else None, None) for name in columns)
         rows.append(f"<th scope=row>all tasks</th>{''.join(cells)}")
-    reading = READING.format(budget) if budget else NO_TIMES
+    reading = (READING.format(budget) if budget else NO_TIMES) + (RETAINED if "retention" in columns else "")
     reading += f" Version of the agent: {results.versions}." if results.versions else ""
     head = draw_head(["Task", *(name.capitalize() for name in columns)])
     return f"<h3>Tasks: {escape(results.agent)}</h3><p>{escape(reading)}</p>{draw_table(head, rows, 'wide tasks')}"

@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.ood import samples as samples_module
 from openfield.metrics.ood.catalogue import DETECTORS, choose_detectors
+from openfield.metrics.ood.feature_detectors import pick_largest
 from openfield.metrics.ood.logit_detectors import fit_weibull
 from openfield.metrics.ood.samples import Head, SampleSet
 
@@ -98,6 +99,8 @@ def test_knn_is_the_distance_to_the_kth_neighbour(data, k: int) -> None:
     nearest = NearestNeighbors(n_neighbors=min(k, 200)).fit(unit(data["train"].features))
     wanted = -nearest.kneighbors(unit(data["features"]))[0][:, -1]
     np.testing.assert_allclose(score(data, f"knn(k={k})"), wanted, atol=1e-6)
+    table = np.random.default_rng(k).integers(0, 2000, (3, 200 * k + 400)).astype(np.float32)  # also equal values
+    np.testing.assert_array_equal(pick_largest(table, k), np.sort(table, axis=1)[:, -k])
 
 
 @pytest.mark.parametrize("dimension", [None, 3])

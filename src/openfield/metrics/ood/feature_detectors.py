@@ -16,6 +16,8 @@ from openfield.metrics.ood.samples import PART, Floats, Head, SampleSet
 
 MAX_QUANTILE = 1 << 26
 """Values of which a percentile is taken: 0.5 GB. Of more, evenly spaced samples are used."""
+BLOCK = 64
+"""Values of a block in the search for the k-th largest."""
 
 
 def fit_mahalanobis(train: SampleSet) -> ScoreSamples:
@@ -54,8 +56,7 @@ def fit_knn(train: SampleSet, k: int = 50) -> ScoreSamples:
         rows = normalise_rows(features).astype(np.float32)
         found = np.empty(len(rows))
         for at in range(0, len(rows), size := max(4 * PART // len(known), 1)):
-            likeness = rows[at : at + size] @ known.T
-            found[at : at + size] = np.partition(likeness, -nth, axis=1)[:, -nth]
+            found[at : at + size] = pick_largest(rows[at : at + size] @ known.T, nth)
         return np.asarray(-np.sqrt(np.maximum(2 - 2 * found, 0)))
 
     return score
@@ -130,6 +131,22 @@ def fit_ash(_: SampleSet, head: Head, percentile: float = 90.0, variant: Literal
         return energy(head(shaped))
 
     return score
+
+
+def pick_largest(table: NDArray[Any], k: int) -> NDArray[Any]:
+    """Return the k-th largest value of every row.
+
+    It lies in one of the k blocks of a row whose largest values are largest, so that only these are searched: a third
+    of the time in rows of 100,000.
+    """
+    rows, width = table.shape
+    count = width // BLOCK
+    if count > 2 * k:
+        blocks = table[:, : count * BLOCK].reshape(rows, count, BLOCK)
+        chosen = np.argpartition(blocks.max(axis=2), -k, axis=1)[:, -k:, None]
+        nearest = np.take_along_axis(blocks, chosen, axis=1).reshape(rows, -1)
+        table = np.concatenate([nearest, table[:, count * BLOCK :]], axis=1)
+    return np.asarray(np.partition(table, -k, axis=1)[:, -k])
 
 
 def normalise_rows(features: NDArray[Any]) -> NDArray[Any]:
