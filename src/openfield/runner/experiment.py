@@ -76,6 +76,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A file with the root seed, for several sealed runs."""
     trials_of: str | None = None
     """A run file whose trials are played again."""
+    trust: bool = False
+    """Whether code that this run file names may run although this user did not sign it."""
     redlight: bool = False
     workers: Annotated[int, msgspec.Meta(ge=0)] = 2
     executor: str = PROCESSES
@@ -128,7 +130,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         domain = find_domain(self.domain)
         self._check_source()
         if self.trials_of is not None:
-            return limit(read_trials(Path(self.trials_of), domain.name), self.limits), {"trials of": self.trials_of}
+            found = read_trials(Path(self.trials_of), domain.name, self.trust)
+            return limit(found, self.limits), {"trials of": self.trials_of}
         secret = None if self.secret is None else Path(self.secret)
         seed, facts = seal(self.path, secret) if self.sealed or secret else (self.seed or 0, {})
         made: list[Trial] = []

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
+from openfield.journal.trust import admit_code
+from openfield.registry import list_trial_code
 from openfield.trial import Trial
 
 SEED_BITS = 128
@@ -34,10 +36,20 @@ def seal(run: Path, secret: Path | None) -> tuple[int, dict[str, str]]:
     return seed, {SEED_FACT: f"{seed:032x}"}
 
 
-def read_trials(run: Path, domain: str) -> list[Trial]:
-    """Return the trials of a run file, to be played again by other agents."""
+def read_trials(run: Path, domain: str, trust: bool = False) -> list[Trial]:
+    """Return the trials of a run file, to be played again by other agents.
+
+    Args:
+        run: The run file.
+        domain: The domain of the trials.
+        trust: Let code run that they name even if this user did not sign it.
+
+    Raises:
+        InvalidInput: There are none, or they name code that may not run.
+    """
     with Run(run) as file:
         found = [trial for trial in file.trials() if trial.domain == domain]
+        admit_code(file, list_trial_code(found), trust)
     if not found:
         raise InvalidInput(f"{run} has no trials of {domain}.")
     return found

@@ -105,6 +105,8 @@ class TrialOptions:
     """A file with the root seed, for several sealed runs; it is made if it is missing."""
     trials_of: Annotated[str | None, Parameter(group=MORE, metavar="RUN")] = None
     """Play the trials of another run again."""
+    trust: Trust = False
+    """Play code that this run names even if you did not sign it."""
 
     def make(
         self, domain: str, changes: CommandChanges, run: Path, usual: int, **limits: Any
@@ -156,6 +158,8 @@ class ExperimentOptions:
     """A file with the root seed, for several sealed runs; it is made if it is missing."""
     trials_of: Annotated[str | None, Parameter(group=MORE, metavar="RUN")] = None
     """Play the trials of another run again."""
+    trust: Annotated[bool | None, Parameter(group=MORE)] = None
+    """Play code that this run names even if you did not sign it."""
     repeats: Annotated[Whole | None, Parameter(group=MORE)] = None
     """How often each agent plays each trial [1]."""
     reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None

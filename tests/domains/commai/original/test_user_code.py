@@ -17,7 +17,7 @@ from openfield.domains.commai.agents.original_learners import (
 )
 from openfield.domains.commai.curriculum import open_scheduler
 from openfield.domains.commai.original.core.events import TaskFailed
-from openfield.domains.commai.original.hosting import HostedEnvironment
+from openfield.domains.commai.original.hosting import ForeignScheduler, HostedEnvironment
 from openfield.domains.commai.original.imports import user_folder
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
@@ -300,6 +300,10 @@ def test_a_run_plays_user_code_in_workers_and_says_what_fails(capsys, folder, mo
     assert run_command(["verify", "runs/commai.sqlite", "--replay"]) == 2
     assert "names code that you did not sign" in (told := capsys.readouterr().err)
     assert "my_tasks:MovingTask, my_worlds:GridWorld" in told
+    again = ["run", "commai", "-l", "walkers.Walker", "--trials-of", "runs/commai.sqlite", "--workers", "0"]
+    assert run_command([*again, "-o", "again.sqlite"]) == 2
+    assert "names code that you did not sign" in capsys.readouterr().err
+    assert run_command([*again, "-o", "again.sqlite", "--trust"]) == 0
     table = json.loads(json.dumps(CONFIGURATION))
     table["tasks"]["walk"] = {"type": "my_tasks.Broken"}
     (folder / "config.json").write_text(json.dumps(table))
@@ -338,6 +342,13 @@ def test_an_error_of_a_condition_names_class_method_and_event():
     del environment._core._current_world.state.steps
     with pytest.raises(TaskFailed, match=r"MovingTask\.on_walked, at StateChanged: AttributeError"):
         scheduler.tasks[0].hosted.state.x = 1
+
+    class Fussy:
+        def step(self, reward):
+            raise ValueError("not this one")
+
+    with pytest.raises(TaskFailed, match=r"Fussy\.step: ValueError: not this one"):
+        ForeignScheduler(Fussy()).record(1)
 
 
 # Learners of the original

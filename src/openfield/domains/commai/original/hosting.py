@@ -79,18 +79,23 @@ class ForeignScheduler(Scheduler):
     def next_task(self, rng: random.Random) -> Task | None:
         """Return the task that the scheduler chooses; None if it has none, or ends the process as the original's do."""
         try:
-            chosen = self.foreign.get_next_task()
+            chosen = self._ask("get_next_task")
         except SystemExit:
             return None
-        except Exception as error:
-            raise TaskFailed(f"{type(self.foreign).__name__}.get_next_task: {describe_error(error)}") from error
         return None if chosen is None else self._host(chosen)
 
     def record(self, result: int) -> None:
         """Tell the scheduler a verdict; the ancestor's have another name for it."""
-        tell = getattr(self.foreign, "reward", None) or getattr(self.foreign, "step", None)
-        if tell is not None:
-            tell(result)
+        for name in ("reward", "step"):
+            if hasattr(self.foreign, name):
+                self._ask(name, result)
+                return
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        try:
+            return getattr(self.foreign, name)(*args)
+        except Exception as error:
+            raise TaskFailed(f"{type(self.foreign).__name__}.{name}: {describe_error(error)}") from error
 
     def _host(self, task: Any) -> Task:
         if isinstance(task, Task):
@@ -250,8 +255,7 @@ class _Core(core.Environment):
         return self._host.settings
 
     def _choose_task(self) -> original.Task | None:
-        if self.event_manager.before is not None:
-            self.event_manager.before()
+        self._prepare()
         return self._host.choose()
 
     def _retire(self, task: original.Task) -> None:
@@ -259,6 +263,7 @@ class _Core(core.Environment):
         self._host.note_end(self._last_result)
 
     def _report(self, result: Any) -> None:
+        self._prepare()
         self._host.scheduler.record(result)
 
 

@@ -27,6 +27,7 @@ MODULES = {
     "core.task": f"{_HERE}.core.task",
     "core.events": f"{_HERE}.core.events",
     "core.obs.observer": f"{_HERE}.core.observer",
+    "core.aux.observer": f"{_HERE}.core.observer",  # its name in CommAI-env
     "core.serializer": f"{_HERE}.core.serializer",
     "core.channels": f"{_HERE}.core.channels",
     "core.byte_channels": f"{_HERE}.core.channels",

@@ -229,31 +229,32 @@ class Environment:
         self._added = []
         if self._result is not None:
             self._last_result = self._result
-            self._guard(self._report, self._result)
+            self._report(self._result)
             self._result = None
 
     def _report(self, result: Any) -> None:
         """Tell the scheduler a verdict; the ancestor's schedulers have another name for it."""
-        scheduler = self._task_scheduler
-        (scheduler.reward if hasattr(scheduler, "reward") else scheduler.step)(result)
+        self._ask_scheduler("reward" if hasattr(self._task_scheduler, "reward") else "step", result)
 
     def _choose_task(self) -> Task | None:
         try:
-            return self._guard(self._task_scheduler.get_next_task)  # type: ignore[no-any-return]
+            return self._ask_scheduler("get_next_task")  # type: ignore[no-any-return]
         except SystemExit:  # the original's way to say that all is learned
             return None
 
-    def _guard(self, function: Any, *args: Any) -> Any:
-        """Call a function of the scheduler."""
+    def _ask_scheduler(self, name: str, *args: Any) -> Any:
+        """Call a method of the scheduler, which may be a user's."""
+        self._prepare()
         try:
-            if self.event_manager.before is not None:
-                self.event_manager.before()
-            return function(*args)
-        except TaskFailed:
-            raise
+            return getattr(self._task_scheduler, name)(*args)
         except Exception as error:
-            name = f"{type(self._task_scheduler).__name__}.{getattr(function, '__name__', 'get_next_task')}"
-            raise TaskFailed(f"{name}: {describe_error(error)}") from error
+            kind = type(self._task_scheduler).__name__
+            raise TaskFailed(f"{kind}.{name}: {describe_error(error)}") from error
+
+    def _prepare(self) -> None:
+        """Do what must be done before code of a user runs."""
+        if self.event_manager.before is not None:
+            self.event_manager.before()
 
     def _enter_world(self, world: World | None) -> None:
         if world is self._current_world:
