@@ -6,6 +6,7 @@ Commands are run in a folder of their own. The source is read, not imported: `{p
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tempfile
@@ -68,7 +69,7 @@ def _render_source() -> Iterator[str]:
     for title, patterns in AREAS.items():
         yield f"### {title}\n"
         for path in sorted({path for pattern in patterns for path in SOURCE.glob(pattern)}):
-            found = list(dict.fromkeys(find_messages(ast.parse(path.read_text(encoding="utf-8")), kinds)))
+            found = list(dict.fromkeys(find_messages(_parse(path), kinds)))
             if found:
                 yield f"`{path.relative_to(SOURCE)}`\n"
                 yield from (f"- {_escape(message)}" for message in found)
@@ -80,7 +81,7 @@ def find_kinds() -> set[str]:
     bases = {
         node.name: {_name(base) for base in node.bases}
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_parse(path))
         if isinstance(node, ast.ClassDef)
     }
     kinds = {"OpenfieldError"}
@@ -91,8 +92,13 @@ def find_kinds() -> set[str]:
 
 def find_raised() -> set[str]:
     """Return the names of the error classes that the source makes errors of."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")]
+    trees = [_parse(path) for path in SOURCE.rglob("*.py")]
     return {_name(node.func) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)} & find_kinds()
+
+
+@functools.cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def find_messages(tree: ast.AST, kinds: set[str]) -> Iterator[str]:

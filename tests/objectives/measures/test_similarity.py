@@ -132,7 +132,7 @@ def bucketed_tables(draw, actions=1):
 
 
 @pytest.mark.parametrize("form", ["pkl", "parquet"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
 @given(
     first=bucketed_tables(), second=bucketed_tables(), compat=st.booleans(), inputs=st.sampled_from(["sources", "all"])
 )
@@ -150,7 +150,7 @@ def test_large_tables_give_the_same_bit_for_bit(tmp_path, form, first, second, c
 
 
 @pytest.mark.parametrize("form", ["pkl", "parquet"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
 @given(first=bucketed_tables(actions=3), second=bucketed_tables(actions=3))
 def test_conditionals_of_large_tables_are_the_same(tmp_path, form, first, second):
     paths = [tmp_path / "first.pkl", tmp_path / "second.pkl"]
