@@ -78,26 +78,23 @@ class Result:
         """
         self.paths = [Path(path) for path in paths]
         self.baseline = baseline
-        self.cells: list[CellRecord] = []
         self.facts: dict[str, str] = {}
-        self.provenance: list[Provenance] = []
-        """How the cells were made, command by command."""
         self.domains: dict[str, Domain[Any] | DomainRules] = {}
         """The domains of the trials: those at hand, and what the run files say of the others."""
-        known: dict[str, CellRecord] = {}
+        known, agents = dict[str, CellRecord](), dict[str, str | None]()
         self._homes: dict[str, int] = {}  # which of the files the record of a cell is taken from
         for number, path in enumerate(self.paths):
             with Run(path) as run:
                 cells, domains = read_cells(run)
-                told = read_provenance(run.facts, path)
-                for cell in mark_versions(name_people(cells, run.facts), latest_versions(told), run.agents):
+                for cell in name_people(cells, run.facts):
                     taken = choose_record(known[cell.id], cell, path) if cell.id in known else cell
                     known[cell.id] = taken
                     self._homes[cell.id] = number if taken is cell else self._homes[cell.id]
                 self.facts |= run.facts
-                self.provenance += told
+                agents |= run.agents
                 self.domains = domains | self.domains
-        self.cells = list(known.values())
+        self.provenance: list[Provenance] = read_provenance(self.facts, ", ".join(map(str, self.paths)))
+        self.cells: list[CellRecord] = list(mark_versions(known.values(), latest_versions(self.provenance), agents))
 
     @cached_property
     def usage(self) -> dict[str, Usage]:

@@ -24,6 +24,7 @@ from openfield.journal.writer import Journal
 from openfield.result import Result, check_verdicts
 from openfield.rollout import CUT_OFF
 from openfield.runner.plan import make_plan
+from openfield.runner.provenance import find_false_players
 from openfield.trial import with_limits
 from support.places import ROOT
 from support.players import Fickle, Learner
@@ -46,6 +47,7 @@ LEASES = {("cells", "holder"), ("cells", "held_until")}
 
 EPISODE = ("phase", "novel", "turns", "performance", "belief", "ended", "detail")
 PROVEN = {
+    "facts": ("value",),
     "trials": ("id", "content"),
     "cells": ("id", "agent", "trial", "repeat"),
     "agents": ("name",),
@@ -53,7 +55,7 @@ PROVEN = {
     "episodes": ("cell", "attempt", "number", *EPISODE),
     "chunks": ("cell", "attempt", "first", "count", "crc", "data", "chain"),
     "states": ("cell", "attempt"),
-    "players": ("cell", "attempt"),
+    "players": ("cell", "attempt", "fingerprint"),
     "verdicts": ("cell", "attempt", "number", "detected"),
     "sources": ("digest", "text"),
 }
@@ -98,7 +100,7 @@ def forged(finished: Path, path: Path) -> Path:
 
 def find_faults(path: Path) -> list[str]:
     with Run(path) as run:
-        return run.verify() or list(check_verdicts(run))
+        return run.verify() or [*check_verdicts(run), *find_false_players(run)]
 
 
 def fingerprint(path: Path) -> str:

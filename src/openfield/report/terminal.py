@@ -36,7 +36,7 @@ TASK_COLUMNS = ("solved", "steps", "alone", "transfer", "retention")
 HEADLINES = ("concordance", "correct", "alarmed", "after")
 """The numbers of controls that a terminal has room for."""
 
-FIRST = ("after", "before", "correct", "alarmed", "concordance")
+FIRST = ("after", "concordance", "before", "correct", "alarmed")
 """The numbers that come first where there is no room for all."""
 
 LINES = r", (?=p|\d+ trial)| (?=[\[(])"

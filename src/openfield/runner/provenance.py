@@ -24,9 +24,10 @@ from openfield.capabilities import NeedsExtra
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.installation import list_extras
-from openfield.journal.reader import CellRecord
+from openfield.journal.reader import CellRecord, Run
 from openfield.journal.schema import SourceText
 from openfield.journal.versions import Code, CodeVersion, find_versions, identify_file, identify_object, identify_source
+from openfield.registry import is_control
 
 FACT = "command "
 """How the keys of these facts begin; the moment follows."""
@@ -151,9 +152,10 @@ class RunOrigin:
 
 
 def read_provenance(facts: Mapping[str, str], path: str | Path) -> list[Provenance]:
-    """Return what commands said about a run, in the order they were given."""
+    """Return what commands said about a run, in the order they were given, also in files that were merged."""
+    said = sorted((key, text) for key, text in facts.items() if key.startswith(FACT))
     try:
-        return [msgspec.json.decode(text, type=Provenance) for key, text in facts.items() if key.startswith(FACT)]
+        return [msgspec.json.decode(text, type=Provenance) for _, text in said]
     except msgspec.DecodeError as error:
         raise DamagedRun(f"{path} is damaged: a record of how it was made cannot be read: {error}.") from None
 
@@ -182,6 +184,28 @@ def mark_versions(
         else:
             mark = "" if known is None or known.fingerprint == cell.player else "earlier"
         yield msgspec.structs.replace(cell, version=mark) if mark else cell
+
+
+def find_false_players(run: Run) -> Iterator[str]:
+    """Yield the attempts that an agent played which no recorded command had, and agents that became controls."""
+    try:
+        told, sources = read_provenance(run.facts, run.path), run.agents
+    except DamagedRun as error:
+        yield str(error)
+        return
+    for (_, name), version in latest_versions(told).items():
+        if is_control(sources.get(name)) != is_control(version.parts.get("name")):
+            yield f"Whether the agent '{name}' is a control is not what the command said that played it."
+    known = {
+        (domain, name, version.fingerprint)
+        for each in told
+        for domain, agents in each.agents.items()
+        for name, version in agents.items()
+    }
+    places = {cell.id: (cell.trial.domain, cell.agent) for cell in run.cells(with_episodes=False)} if told else {}
+    for (cell, attempt), player in run.players().items() if told else ():
+        if (*places[cell], player) not in known:
+            yield f"Cell {cell}, attempt {attempt}: no recorded command had the agent that played it, {player}."
 
 
 def read_revision(folder: Path) -> tuple[str, bool]:

@@ -90,7 +90,7 @@ def test_a_metric_of_ones_own_is_given_as_a_file(openfield: Any, run: Path, tmp_
     (tmp_path / "mine.py").write_text(MEASURE.format(value="sum(novel) / len(novel)"))
     assert "Turns of novel episodes" in openfield("report", run, "--metric", "mine.py:LENGTH").out
     assert openfield("export", run, "--metric", "mine.py:LENGTH", "-o", "x.csv").out == "10 cells in x.csv\n"
-    assert (tmp_path / "x.csv").read_text().splitlines()[0].endswith(",red_light,agent_version,novel_turns")
+    assert (tmp_path / "x.csv").read_text().splitlines()[0].endswith(",agent_version,failures,novel_turns")
     assert "Which metric of mine.py? Write mine.py:NAME." in openfield("report", run, "--metric", "mine.py").err
     assert "'mine.py:length' is a function, not a Metric." in openfield("report", run, "--metric", "mine.py:length").err
 

@@ -67,10 +67,11 @@ def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
     from openfield.journal.rules import find_false_rules
     from openfield.journal.verification import find_false_turns
     from openfield.result import check_verdicts
+    from openfield.runner.provenance import find_false_players
 
     with Run(path) as run:
         faults = run.verify()
-        faults += [] if faults else check_verdicts(run)
+        faults += [] if faults else [*check_verdicts(run), *find_false_players(run)]
         if replay and not faults:
             domains = admit_domains(run, trust)
             for trial in run.trials():
