@@ -5,6 +5,7 @@ Part of the conformance kit. `world.py` judges it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from openfield.agents.random import RandomAgent
 from openfield.capabilities import list_oracles
 from openfield.core import Ask, Spec, Turn
 from openfield.domain import Domain, spec_of
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, OpenfieldError
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.runner.deadline import Deadline
@@ -118,12 +119,15 @@ class Evidence:
         self.domain, self.trials, self.agents, self.worker = domain, trials, agents, worker
         self._source = domain_source(domain.name) or domain.name
         self._played: dict[tuple[str, int], Played] = {}
+        self._planned = deque([*trials, *map(without_novelty, trials)])  # what is played next, by the first agent
+        self._ahead: tuple[str, int] | None = None  # what the worker plays while this process does something else
+        self._rehearsed: dict[tuple[str, int], Rehearsal | OpenfieldError] = {}
 
     def play(self, trial: Trial, agent: int = 0) -> Played:
         """Return a trial as one of the agents played it. Each is played once."""
         key = trial.id, agent
         if key not in self._played:
-            rehearsal = self.worker.call(Rehearsal, rehearse, self._source, trial, self.agents[agent])
+            rehearsal = self._rehearse(trial, agent)
             with global_random(1):
                 watched, error = replay(self.domain, trial, rehearsal.transcript.steps)
             self._played[key] = Played(self.domain, trial, rehearsal, watched, str(error or ""))
@@ -152,6 +156,7 @@ class Evidence:
         The world may be unusable in that process afterwards.
         """
         steps = msgspec.msgpack.encode(self.play_whole(trial).rehearsal.transcript.steps)
+        self._settle()
         return self.worker.call(str, rehearse_mutated, self._source, trial, steps)
 
     def play_all(self) -> Iterator[Played]:
@@ -159,6 +164,31 @@ class Evidence:
         for trial in self.trials:
             yield self.play(trial)
             yield self.play(without_novelty(trial))
+
+    def _rehearse(self, trial: Trial, agent: int) -> Rehearsal:
+        """Return how a trial was played in the worker, which then begins with the next one."""
+        self._settle()
+        rehearsal = self._rehearsed.pop((trial.id, agent), None)
+        if isinstance(rehearsal, OpenfieldError):
+            raise rehearsal
+        if rehearsal is None:
+            rehearsal = self.worker.call(Rehearsal, rehearse, self._source, trial, self.agents[agent])
+        known = {*self._played, (trial.id, agent)}
+        while self._planned and (self._planned[0].id, 0) in known:
+            self._planned.popleft()
+        if self._planned and not self.worker.inline:
+            self._ahead = self._planned[0].id, 0
+            self.worker.ask(rehearse, self._source, self._planned[0], self.agents[0])
+        return rehearsal
+
+    def _settle(self) -> None:
+        """Take what the worker has played ahead, or how that failed, until a check asks for it."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            try:
+                self._rehearsed[ahead] = self.worker.answer(Rehearsal)
+            except OpenfieldError as error:
+                self._rehearsed[ahead] = error
 
 
 def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:

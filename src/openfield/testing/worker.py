@@ -54,9 +54,17 @@ class Worker:
         """
         if self.inline:
             return function(*values)
+        self.ask(function, *values)
+        return self.answer(kind)
+
+    def ask(self, function: Callable[..., Any], *values: Any) -> None:
+        """Let the process call a function while this one does something else. `answer` returns the result."""
         if self._process is None:
             self._start()
         self._connection.send((function, values))
+
+    def answer(self, kind: type[T]) -> T:
+        """Return the result of the earliest question that is not answered yet; errors are those of `call`."""
         message = self._receive(self._patience)
         failure, result = msgspec.msgpack.decode(message, type=tuple[str, msgspec.Raw])
         if failure:
