@@ -286,9 +286,11 @@ def _keep_large(value: Any) -> Any:
 
 
 def _refuse_large(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
+    if not isinstance(value, np.ndarray):
+        return _write_out(value)
+    if value.size > SMALL_ARRAY:
         raise LargeArray
-    return _write_out(value)
+    return value.tolist()
 
 
 ENCODER = msgspec.msgpack.Encoder(enc_hook=_digest_large)

@@ -108,7 +108,11 @@ def to_action(space: GymSpace, declared: Space, value: Any) -> Any:
     Raises:
         AgentProtocol: The action space does not hold it.
     """
-    if _is_ready(space, declared, value):
+    if type(value) is int and isinstance(declared, Discrete):  # most actions are, and most steps are short
+        ready = 0 <= value - declared.start < declared.n
+    else:
+        ready = _is_array_of(space, value)
+    if ready:
         return value
     plain = _bare(value)
     if not declared.contains(plain):
@@ -116,10 +120,8 @@ def to_action(space: GymSpace, declared: Space, value: Any) -> Any:
     return _convert(space, plain)
 
 
-def _is_ready(space: GymSpace, declared: Space, value: Any) -> bool:
-    """Return whether a value is an action already: the usual forms of the usual spaces, to save time."""
-    if type(value) is int and isinstance(declared, Discrete):
-        return 0 <= value - declared.start < declared.n
+def _is_array_of(space: GymSpace, value: Any) -> bool:
+    """Return whether a value is an array of a box already, in type and shape too."""
     if not isinstance(value, np.ndarray) or not isinstance(space, gym_spaces.Box):
         return False
     fits = value.dtype == space.dtype and value.shape == space.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -78,7 +79,7 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
     @property
     def has_effects(self) -> bool:
         """Whether anything lies between the environment and the agent."""
-        return any(getattr(self, name) != default for name, default in _EFFECTS.items())
+        return bool(_read_effects(self) != _NO_EFFECTS)
 
     def __post_init__(self) -> None:
         """Refuse a scale without a length, and wrappers that are not named as classes.
@@ -97,11 +98,10 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
 
 _SURROUNDINGS = {"make", "attributes", "derived", "suite", "instead", "wrappers", "novel_wrappers"}
 _LIMITS = {"scale", "max_steps", "time_limit", "reuse", "allow_drift", "training", "before", "after"}
-_EFFECTS = {
-    field.name: field.default
-    for field in msgspec.structs.fields(GymSettings)
-    if field.name not in _SURROUNDINGS | _LIMITS
-}
+_EFFECTS = [each for each in msgspec.structs.fields(GymSettings) if each.name not in _SURROUNDINGS | _LIMITS]
+_NO_EFFECTS = tuple(each.default for each in _EFFECTS)
+_read_effects = attrgetter(*(each.name for each in _EFFECTS))
+"""Returns the settings of all effects. Every episode asks for them, and some last ten steps only."""
 
 
 def environment_key(settings: GymSettings) -> bytes:
