@@ -64,9 +64,9 @@ def test_pages_of_a_trial_fit_and_can_be_read_by_all(
 ) -> None:
     other = place(recorded, SCRIPT).rpartition("/")[2]
     shown = visit(server, color_scheme=scheme, viewport=size)
-    for path in ("", f"?with={other}", "/turns/3", f"/turns/3?with={other}", "/search?text=left"):
+    for path in ("", f"?with={other}", "/turns/3", f"/turns/3?with={other}", "/search?text=left", "/turns?from=2"):
         page = shown.go(place(recorded) + path)
-        if "/turns" in path:
+        if "/turns/" in path:
             page.locator(".screen:not(.empty)").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         if "?with" not in path:

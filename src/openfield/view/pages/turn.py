@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from openfield.journal.reader import RESUMABLE
 from openfield.view.page import is_twin, library_of, page
 from openfield.view.pages.trial import TRIAL, TrialHead, describe_trial, find_sides, read_number
 from openfield.view.trials.timeline import LOW_HEIGHT, Timeline, draw_timeline
+from openfield.view.trials.transcript import TranscriptEntry, write_transcript
 from openfield.view.trials.trial import PlayedTrial
 from openfield.view.trials.turn import ShownTurn, TracePoint, read_turns, trace_episode
 
@@ -58,12 +60,25 @@ class EpisodePage(TurnPage, frozen=True, kw_only=True):
     """For each agent and turn: what was earned, the belief, the performance, and milliseconds."""
 
 
-class TurnList(msgspec.Struct, frozen=True):
-    """Some turns that follow each other."""
+class TurnList(msgspec.Struct, frozen=True, kw_only=True):
+    """Some turns that follow each other: the transcript of a trial, part by part."""
 
+    run: str
+    run_name: str
+    cell: str
+    trial: str
+    agent: str
     turns: list[ShownTurn]
+    start: int
+    next: int | None
+    """The first turn of the next part."""
     count: int
     """The number of all turns."""
+
+    @property
+    def entries(self) -> Iterator[TranscriptEntry]:
+        """The turns as text."""
+        return write_transcript(self.turns)
 
 
 def read_turn(request: Request) -> TurnPage:
@@ -73,7 +88,7 @@ def read_turn(request: Request) -> TurnPage:
     episode = trial.episode_of(number)
     offset = number - trial.turns_of(episode).start
     sides = [_read_side(request, trial, episode, offset), *(_read_side(request, o, episode, offset) for o in others)]
-    return TurnPage(sides=sides, title=f"turn {number}")
+    return TurnPage(sides=sides, title=f"episode {episode}, turn {offset}")
 
 
 def read_episode(request: Request) -> EpisodePage:
@@ -83,7 +98,7 @@ def read_episode(request: Request) -> EpisodePage:
     sides = [_read_side(request, each, episode, 0) for each in trials]
     with library_of(request).open(request.path_params["run"]) as run:
         traces = [trace_episode(run, each, _clamp(each, episode)) for each in trials]
-    return EpisodePage(sides=sides, title=f"episode {episode}", traces=traces)
+    return EpisodePage(sides=sides, title=f"episode {episode}, turn 0", traces=traces)
 
 
 def read_list(request: Request) -> TurnList:
@@ -100,7 +115,18 @@ def read_list(request: Request) -> TurnList:
                 break
             turns += more
             size += len(msgspec.json.encode(more))
-    return TurnList(turns, trial.turns)
+    following = first + len(turns)
+    return TurnList(
+        run=request.path_params["run"],
+        run_name=trial.path.stem,
+        cell=trial.cell.id,
+        trial=trial.cell.trial.id,
+        agent=trial.cell.agent,
+        turns=turns,
+        start=first,
+        next=following if turns and following < trial.turns else None,
+        count=trial.turns,
+    )
 
 
 def _read_side(request: Request, trial: PlayedTrial, episode: int, offset: int) -> TurnSide:

@@ -64,7 +64,8 @@ export function guess(number) {
   showTruth();
 }
 
-function showTruth() {
+/** Say whether the truth is hidden, and how good a guess was. */
+export function showTruth() {
   for (const button of document.querySelectorAll(".truth-button")) {
     button.textContent = isHidden() ? "Show the truth" : "Hide the truth";
     button.setAttribute("aria-pressed", String(isHidden()));

@@ -52,7 +52,7 @@ class Side {
     const text = this.stream.message || (waiting ? "Playing it again …" : this.stream.over && !this.stream.frames.length ? "This episode has no picture." : "");
     if (this.note.textContent !== text) this.note.textContent = text;
     this.box.classList.toggle("empty", !this.stream.frames.length);
-    this.box.classList.toggle("none", this.stream.over && !this.stream.frames.length);
+    this.box.classList.toggle("none", !this.stream.frames.length && (this.stream.over || !this.head.draws));
   }
   fetch(number) {
     for (const at of [number, number + BATCH / 2, Math.max(number - BATCH, 0)]) {
@@ -145,16 +145,16 @@ async function enter(episode, offset = 0) {
   draw();
 }
 
-/** Show what is new of a trial that goes on. A reader at its last turn stays at the last turn. */
+/** Show what is new of a trial that goes on. A reader at the last turn that has a reply stays at the last one. */
 async function renew(fresh) {
   const answer = await fetch(`${sides[0].base}/episodes/${state.episode}.json${beside}`).then((each) => each.json()).catch(() => ({ error: "gone" }));
   if (answer.error || state.loading || answer.sides[0].first !== sides[0].first) return;
-  const last = state.offset >= longest() - 1 && !state.playing;
+  const last = state.offset >= longest() - 2 && !state.playing;
   const figures = fresh.querySelectorAll(".timeline");
   sides.forEach((side, index) => side.renew(answer.sides[index], answer.traces[index], figures[index]));
   attach(pick);
   if (last && sides[0].head.turns > sides[0].first + sides[0].count) return void enter(sides[0].head.episodes, -1);
-  if (last) state.offset = longest() - 1;
+  if (last) state.offset = Math.max(longest() - (sides[0].head.outcome === null ? 2 : 1), 0);
   drawTrace();
   draw();
 }
@@ -187,6 +187,7 @@ function note() {
     document.getElementById("title").textContent = document.getElementById("crumb").textContent = title;
     document.title = `${sides[0].head.agent}, ${title} – openfield`;
     for (const link of document.querySelectorAll('.tools a[href*=".json"]')) link.href = `${path}.json${beside}`;
+    viewer.querySelector(".read").href = `${sides[0].base}/turns?from=${number}`;
     const film = viewer.querySelector(".film");
     if (film) film.hidden = sides[0].stream?.over && !sides[0].stream.frames.length;
     if (film) film.href = `${sides[0].base}/episodes/${state.episode}/film.webp`;
@@ -382,6 +383,7 @@ keys({
   "-": ["slower", () => faster(-1)],
   f: ["this episode as a film", () => viewer.querySelector(".film")?.click()],
   "/": ["find turns", () => openSearch(true)],
+  l: ["the transcript, from here on", () => viewer.querySelector(".read").click()],
   u: ["the trial", () => location.assign(sides[0].base + beside)],
 });
 attach(pick);

@@ -1,0 +1,32 @@
+"""Transcripts: what each turn adds to a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openfield.view.trials.transcript import write_transcript
+from openfield.view.trials.turn import ShownReply, ShownTurn
+
+
+def test_a_transcript_tells_what_is_new() -> None:
+    told = [{"role": "user", "content": "where?"}, {"role": "assistant", "content": "left"}]
+    first = make_turn(0, {"transcript": told, "tokens_in": 1200, "tokens_out": 3, "rest": "kept"})
+    later = make_turn(1, {"transcript": [*told, {"role": "user", "content": "where?"}, told[1]]})
+    entries = list(write_transcript([first, later, make_turn(2, "no conversation")]))
+    assert [[(each.role, each.text) for each in entry.messages] for entry in entries] == [
+        [("user", "where?"), ("assistant", "left")],
+        [("user", "where?"), ("assistant", "left")],
+        [],
+    ]
+    assert [entry.note for entry in entries] == ['{"rest":"kept"}', "", "no conversation"]
+    assert [entry.tokens for entry in entries] == ["1,200 tokens in, 3 out", "", ""]
+    assert [entry.starts for entry in entries] == [True, False, False]
+
+
+def make_turn(number: int, note: Any) -> ShownTurn:
+    """Return a turn whose reply has a note."""
+    reply = ShownReply(action="left", belief=None, note=note, milliseconds=1.0)
+    flags: dict[str, Any] = {"first": False, "last": None, "red_light": None, "feedback": None, "truth": None}
+    return ShownTurn(
+        number=number, episode=0, ask="act", phase="test", observation=1, reward=0.0, reply=reply, earned=0.0, **flags
+    )
