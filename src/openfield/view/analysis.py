@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Generic, TypeVar
 
@@ -318,6 +319,8 @@ class _Job(Generic[T]):
         self.signature: Signature | None = None
         self.found: T | OpenfieldError | None = None
         self.busy = False
+        self.waits = False
+        """Whether it will be begun anew after a rest."""
         self.rest_until = 0.0
         self.version = 0
 
@@ -359,12 +362,26 @@ class BackgroundWork(Generic[T]):
             self._jobs.move_to_end(key)
             while len(self._jobs) > MAX_KEPT:
                 self._jobs.popitem(last=False)
-            soon = not forced and time.monotonic() < job.rest_until
-            if not job.busy and job.signature != signature and not soon:
+            rest = 0.0 if forced else job.rest_until - time.monotonic()
+            if not job.busy and job.signature != signature and (rest <= 0 or not self._is_live(key)):
                 job.busy = True
                 job.done.clear()
                 threading.Thread(target=self._work, args=(key, job, signature), daemon=True).start()
+            elif rest > 0 and job.signature != signature and not job.waits:
+                job.waits = True  # its last change may be the one that came too soon
+                timer = threading.Timer(rest, self._begin_later, (key, job))
+                timer.daemon = True
+                timer.start()
         return job
+
+    def _begin_later(self, key: str, job: _Job[T]) -> None:
+        job.waits = False
+        with suppress(OpenfieldError):  # the file may be gone
+            self._begin(key, forced=False)
+
+    def _is_live(self, key: str) -> bool:
+        """Return whether a process plays the run, which work on it would slow down."""
+        return self._library.entry(key).summary.is_live
 
     def _work(self, key: str, job: _Job[T], signature: Signature) -> None:
         began = time.monotonic()
