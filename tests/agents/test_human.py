@@ -41,11 +41,12 @@ def test_what_is_typed_is_answered(typed: str, actions: of.Discrete | None, repl
 
 
 def test_what_makes_no_sense_is_asked_again_with_help() -> None:
-    agent, shown = person("up\n?\n1\n", of.Discrete(2))
+    agent, shown = person("up\n? 7\n?\n1\n", of.Discrete(2))
     agent(Turn(observation={"cue": 1}))
     assert "'up' is not an action here. Type an action;" in shown.getvalue()
     assert "A belief is a number from 0 to 1." in shown.getvalue()
-    assert shown.getvalue().count("0 .. 1: ") == 3
+    assert shown.getvalue().count("0 .. 1: ") == 4
+    assert shown.getvalue().count("Type an action;") == 3  # at the start, with the mistake, and for ?
 
 
 def test_every_kind_of_turn_is_shown() -> None:

@@ -83,6 +83,9 @@ class LineHuman:
         text = line.strip()
         if not line or text == "QUIT":
             raise Cancelled("The player left.")
+        if text == "?":
+            self._say(self.help)
+            return None
         if text.startswith("?") or prompt.startswith(BELIEF_QUESTION):
             return self._belief(text.lstrip("? "))
         if prompt.startswith("Ready"):

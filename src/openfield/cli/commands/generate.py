@@ -65,4 +65,5 @@ def generate(
         return
     with replacing(output) as draft:
         draft.write_text(text, encoding="utf-8")
-    print(f"{text.count('<trial ')} trials in {output}")
+    count = text.count("<trial ")
+    print(f"{count} trial{'' if count == 1 else 's'} in {output}")

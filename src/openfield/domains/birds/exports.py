@@ -85,12 +85,18 @@ def write_measures(run: Path, output: Path, cell: str | None = None) -> str:
 
 def _played(trials: list[list[Episode]]) -> list[Any]:
     """Return the levels and attempts of a trial, and the pass rate over attempts: means over trials."""
+    played = [levels for found in trials if (levels := _levels_of(found))]
     levels: list[float] = [
         len({(episode.detail.get("set"), episode.detail["level"], episode.detail["index"]) for episode in found})
-        for found in trials
+        for found in played
     ]
     rates = [rate for found in trials if (rate := mean(performances(found))) is not None]
-    return [mean(levels), mean([len(found) for found in trials]), mean(rates)]
+    return [mean(levels), mean([len(found) for found in played]), mean(rates)]
+
+
+def _levels_of(episodes: Iterable[Episode]) -> list[Episode]:
+    """Return the episodes that are levels; a published rate that was imported is an episode without one."""
+    return [episode for episode in episodes if episode.detail and "level" in episode.detail]
 
 
 def write_detectors(run: Path, output: Path, cell: str | None = None) -> str:
@@ -135,8 +141,7 @@ def _number_trials(trials: Iterable[Trial]) -> dict[str, int]:
 
 
 def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:
-    played = (episode for episode in cell.episodes if episode.detail)
-    for number, episode in enumerate(played):
+    for number, episode in enumerate(_levels_of(cell.episodes)):
         detail = episode.detail
         (birds, birds_at_start), (pigs, pigs_at_start) = detail["birds"], detail["pigs"]
         counts = [birds, pigs, birds_at_start, pigs_at_start]

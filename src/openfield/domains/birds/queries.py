@@ -72,6 +72,7 @@ LEVEL_QUERIES: dict[str, tuple[Callable[[LevelInPlay], Any], Any]] = {
     "frames": (lambda level: level.frames, []),
     "ground truth": (lambda level: level.ground_truth(not level.settings.dev), _NO_TRUTH),  # exact for developers only
     "noisy ground truth": (lambda level: level.ground_truth(True), _NO_TRUTH),
+    "batch": (lambda level: [level.ground_truth(level.settings.noisy_batch)], []),
     "screenshot": (lambda level: level.picture(), _NO_PICTURE),
     "picture": (lambda level: level.picture(), _NO_PICTURE),
     "initial screenshot": (lambda level: level.picture(initial=True), _NO_PICTURE),

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.agents.human import BirdsHuman
+from openfield.domains.birds.agents.human import BirdsHuman, announce
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
 
@@ -17,9 +17,23 @@ def test_a_person_is_told_distances_and_shoots_by_angle():
     human = BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n100 0.5\n\n\n-90 1 2\n0.2\n"), shown)
     assert drive(Rollout(DOMAIN.world(TRIAL)), human) == "done"
     said = shown.getvalue()
-    assert "bird red +0.0 " in said
-    assert "pig +" in said
-    assert said.count("-- episode terminated --") == 2
+    assert "A test set begins: 2 levels in order, attempts: 1 each.\n" in said
+    assert "2 of 2 levels can be played.\n" in said
+    assert "Level 1 (test). Score 0.\n  pig: " in said
+    assert "  bird red:     0.0 right, 0.0 up.\n" in said
+    assert "You lost level 2. Score 0.\n" in said
+    assert said.count("  The last bird flew until it was ") == 2
+    assert "{" not in said  # words, no data
+
+
+def test_a_person_may_choose_levels_and_is_told_of_limits():
+    facts = {"begins": "training set", "levels": 3, "seconds": 90, "interactions": 8, "attempts": 0, "selection": True}
+    assert announce(facts) == (
+        "A training set begins: 3 levels in any order, attempts: as many as you like, "
+        "at most 90 seconds and 8 shots and loads."
+    )
+    menu = {"begins": "level", "level": 1, "available": [1, 3], "scores": [0] * 3, "selection": True}
+    assert announce(menu) == "2 of 3 levels can be played. 'load N' chooses one: 1, 3."
 
 
 @pytest.mark.parametrize(
@@ -45,5 +59,6 @@ def test_what_is_typed_becomes_an_action_or_is_none(typed, action):
 def test_mistakes_are_told_how_to_shoot():
     shown = io.StringIO()
     with pytest.raises(Cancelled):
-        drive(Rollout(DOMAIN.world(TRIAL)), BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\nup\n"), shown))
+        drive(Rollout(DOMAIN.world(TRIAL)), BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n?\nup\n"), shown))
     assert "'up' is not an action here." in shown.getvalue()
+    assert shown.getvalue().count("A shot is an angle") == 3  # at the start, for ?, and with the mistake

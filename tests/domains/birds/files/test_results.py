@@ -1,5 +1,6 @@
 """Results of the original game and published tables stand beside runs of our own."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -98,6 +99,18 @@ def test_published_tables_are_read_by_their_columns(tmp_path):
     assert found["anna"].episodes[0].performance == 1.0
     assert (found["Human"].episodes[0].performance, found["Human"].trial.settings) == (0.96, {"scenario": "single"})
     assert found["human"].episodes[0].performance == 0.75
+    run, measures, logs = tmp_path / "all.sqlite", tmp_path / "measures.csv", tmp_path / "logs"
+    assert run_command(["import", "birds", str(tmp_path), "-o", str(run)]) == 0
+    assert run_command(["export", str(run), "--format", "measures", "-o", str(measures)]) == 0
+    rows = {row["agent"]: row for row in csv.DictReader(measures.read_text().splitlines())}
+    assert {name: (row["levels"], row["pass rate"]) for name, row in rows.items()} == {
+        "anna": ("1.0", "1.0"),
+        "ben": ("1.0", "0.0"),
+        "Human": ("", "0.96"),  # a rate over an unknown number of levels
+        "human": ("", "0.75"),
+    }
+    assert run_command(["export", str(run), "--format", "logs", "-o", str(logs)]) == 0
+    assert len((logs / "anna" / "EvaluationData.csv").read_text().splitlines()) == 2
 
 
 def test_imported_and_played_trials_stand_in_one_table(logs, tmp_path, capsys):

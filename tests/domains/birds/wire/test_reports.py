@@ -20,7 +20,7 @@ def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(t
         go_to(agent, LOST)
         assert agent.report(0.8, 0.2) == 1
         assert agent.describe("I was wrong") == 1
-        assert (agent.byte(34), agent.shoot(*AWAY), agent.watch(5, 1)) == (0, 0, [])
+        assert (agent.byte(34), agent.shoot(*AWAY), len(agent.watch(5, 1))) == (0, 0, 1)
         assert (agent.byte(52), agent.byte(51, "I", 1), agent.ready()[2]) == (0, 0, 3), "refused, or nothing new"
         assert agent.report(0.3, 0.7) == 1
         assert agent.state() == LOST

@@ -165,10 +165,11 @@ class Conversation:
         return protocol.set_facts((yield "set"))
 
     def watch(self, every: int, frames: int) -> Answering:
-        """Answer 70: let time pass and return some ground truths."""
+        """Answer 70: let time pass and return some ground truths; outside a level one of the last level, as it is."""
+        count = max(0, min(frames, MAX_FRAMES))
         if self.turn.ask is not Ask.ACT:
-            return protocol.ground_truths([])
-        action = Watch(max(1, every), max(0, min(frames, MAX_FRAMES)))
+            return protocol.ground_truths((yield "batch")[:count])
+        action = Watch(max(1, every), count)
         done: CommandResult = yield WireCommand(msgspec.to_builtins(action))
         return protocol.ground_truths(done.frames)
 

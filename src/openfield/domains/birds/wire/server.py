@@ -33,7 +33,9 @@ STATE = 12
 OBSERVER_CODES = (1, 11, 61, 62, 63, 64)
 MIN_SECRET_TEAM, MAX_TEAM = 100_000, 2**32 - 1
 """A secret team number must not be easy to guess."""
-QUERIES_OF_THE_LAST_LEVEL = ("score", "ground truth", "noisy ground truth", "screenshot", "initial screenshot")
+QUERIES_OF_THE_LAST_LEVEL = (
+    *("score", "ground truth", "noisy ground truth", "batch", "screenshot", "initial screenshot"),
+)
 """Queries that are answered from the trial before until the agent has acted in the next one."""
 NO_NAME = "remote"
 """The name that `serve` gives to agents by default."""
