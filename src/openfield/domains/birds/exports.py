@@ -85,13 +85,13 @@ def write_measures(run: Path, output: Path, cell: str | None = None) -> str:
 
 def _played(trials: list[list[Episode]]) -> list[Any]:
     """Return the levels and attempts of a trial, and the pass rate over attempts: means over trials."""
-    played = [levels for found in trials if (levels := _levels_of(found))]
+    played = [attempts for found in trials if (attempts := _levels_of(found))]
     levels: list[float] = [
-        len({(episode.detail.get("set"), episode.detail["level"], episode.detail["index"]) for episode in found})
-        for found in played
+        len({(episode.detail.get("set"), episode.detail["level"], episode.detail["index"]) for episode in attempts})
+        for attempts in played
     ]
     rates = [rate for found in trials if (rate := mean(performances(found))) is not None]
-    return [mean(levels), mean([len(found) for found in played]), mean(rates)]
+    return [mean(levels), mean([len(attempts) for attempts in played]), mean(rates)]
 
 
 def _levels_of(episodes: Iterable[Episode]) -> list[Episode]:
