@@ -61,4 +61,4 @@ def test_mistakes_are_told_how_to_shoot():
     with pytest.raises(Cancelled):
         drive(Rollout(DOMAIN.world(TRIAL)), BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n?\nup\n"), shown))
     assert "'up' is not an action here." in shown.getvalue()
-    assert shown.getvalue().count("A shot is an angle") == 3  # at the start, for ?, and with the mistake
+    assert shown.getvalue().count("Type the angle of a shot") == 3  # at the start, for ?, and with the mistake

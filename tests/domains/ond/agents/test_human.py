@@ -29,12 +29,13 @@ def play(typed: str) -> tuple[str, Rollout, list[object]]:
 
 
 def test_a_person_types_one_label_for_each_sample() -> None:
-    said, _, replies = play("1\n7\n2\n? 0.8\n0\n\n\n3 4, 5\nyes\n0.9\n2\n9\n\n")
+    said, _, replies = play("?\n1\n7\n2\n? 0.8\n0\n\n\n3 4, 5\nyes\n0.9\n2\n9\n\n")
     scores = [reply.action.p for reply in replies if hasattr(reply.action, "p")]
     assert [np.argmax(batch, axis=1).tolist() for batch in scores] == [[1, 2, 0], [3, 4, 5]]
     assert [reply.belief.novel for reply in replies if hasattr(reply.action, "p")] == [0.8, 0.9]
     assert len(re.findall(r"class 1 +class 2", said)) == 1
     assert "Sample 3 of 3:" in said
+    assert said.count("Type one label for each sample") == 2  # at the start, and for ?
     assert "Class 1 to 6, or 0 for unknown: " in said
     assert "Type a number from 0 to 6" in said  # there is no class 7
     assert "Sample 2 has class" in said  # which was bought

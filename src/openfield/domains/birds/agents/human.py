@@ -16,13 +16,18 @@ from openfield.domains.birds.agents.observed_level import ObservedLevel, Observe
 from openfield.errors import AgentProtocol
 
 TASK = "Destroy all pigs of each level with the birds you have."
-HELP = (
-    "A shot is an angle in degrees above the ground, the pull of the sling (0 to 1), and the seconds until the bird "
-    "uses its power: 42, or 42 0.8, or 42 1 1.5. Distances are in units from the bird on the sling; a whole pull at 45 "
-    "degrees carries a bird about 21 units far.\n"
-    "Between levels Enter goes on, and 'load 3' loads level 3. '? 0.7' says how sure you are that the world has "
-    "changed. ? shows this, QUIT stops (and can be resumed)."
-)
+HELP = """\
+Type the angle of a shot in degrees above the ground: 42. Behind it you may type
+the pull of the sling, 0 to 1, and the seconds until the bird uses its power:
+42 0.8, or 42 1 1.5. Distances are in units from the bird on the sling. A whole
+pull at 45 degrees carries a bird about 21 units far.
+
+  Enter     goes on between levels
+  load 3    loads level 3, between levels
+  ? 0.7     says how sure you are that the world has changed
+  ?         shows this
+  QUIT      stops; the same command goes on
+"""
 ENDINGS = {"won": "You won level {}.", "lost": "You lost level {}.", "playing": "You left level {}."}
 MAX_LISTED = 20
 """Numbers of levels that are listed."""

@@ -29,6 +29,7 @@ Several labels in one line are taken for several samples.
 
   classes   shows the known classes again
   ? 0.7     says how sure you are that the world has changed
+  ?         shows this
   QUIT      stops; the same command goes on with the batch
 """
 
@@ -124,7 +125,9 @@ class OndHuman:
             text = line.strip()
             if not line or text == "QUIT":
                 raise Cancelled("The player left.")
-            if text == "classes":
+            if text == "?":
+                self._say(HELP)
+            elif text == "classes":
                 self._say(self._classes or "This test shows no pictures of its classes.")
             elif not text.startswith("?"):
                 return text
