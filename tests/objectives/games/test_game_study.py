@@ -278,6 +278,7 @@ def test_mistakes_in_the_file_are_one_line(old, new, said, plan, run, tmp_path):
 
 def test_options_that_do_not_fit(plan, run, tmp_path):
     assert "--compat is for tables" in run("study", plan, "--compat")[2]
+    assert "cannot be written" in run("study", plan, "--quick", "-o", plan, "--workers", 0)[2]
     assert "--quick is for a study of live games" in run("study", tmp_path, "--quick")[2]
     plan.write_text(STUDY.replace("[quick]\nsteps = 40\nseeds = 2\n", ""))
     assert "no [quick]" in run("study", plan, "--quick")[2]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from openfield.errors import InvalidInput
 from openfield.metrics.stats import t_quantile
 from openfield.objectives.evaluation import NAMES, evaluate
 from openfield.objectives.frames.encode import encode_frames, index_words
@@ -64,11 +65,15 @@ def run_games(
         draws: Of bootstrap and permutations of correlations.
 
     Raises:
-        InvalidInput: An environment cannot be made.
+        InvalidInput: An environment cannot be made, or nothing can be written to the folder.
     """
     for game in plan.games:
         make_env(game).close()
     people = {game.name: read_person(game, base) for game in plan.games if game.human}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{folder}: cannot be written ({error.strerror or error}).") from None
     tasks = list_lives(plan, sizes, folder)
     problems = {task.path: problem for task, problem in _play_missing(tasks, workers, progress)}
     rows: list[StudyRow] = []

@@ -155,7 +155,7 @@ class PredictionError:
 
     def __init__(self, actions: int) -> None:
         self._model = np.zeros((actions, COARSE * COARSE, 2 * COARSE * COARSE + 1))
-        self._scale = RunningScale(1)
+        self._mean = RunningMean()
 
     def pay(self, state: Array, action: int, following: Array) -> float:
         """Predict, pay the error, and correct the model."""
@@ -163,7 +163,7 @@ class PredictionError:
         given = np.concatenate((now, coarse(state, moved=True), _ONE))
         error = coarse(following) - now - self._model[action] @ given
         self._model[action] += np.outer(RATE / float(given @ given) * error, given)
-        return self._scale.share(float(error @ error))
+        return self._mean.add(float(error @ error))
 
 
 class RandomFeatures:
@@ -175,7 +175,7 @@ class RandomFeatures:
         self._target = random.normal(0, size**-0.5, (TARGETS, size))
         self._known = random.normal(0, size**-0.5, (FEATURES, size))
         self._model = np.zeros((TARGETS, size + FEATURES + 1))
-        self._scale = RunningScale(1)
+        self._mean = RunningMean()
 
     def pay(self, state: Array, action: int, following: Array) -> float:
         """Predict, pay the error, and correct the model."""
@@ -183,7 +183,7 @@ class RandomFeatures:
         given = np.concatenate((now, np.tanh(self._known @ now), _ONE))
         error = np.tanh(2 * self._target @ now) - self._model @ given
         self._model += np.outer(RATE / float(given @ given) * error, given)
-        return self._scale.share(float(error @ error))
+        return self._mean.add(float(error @ error))
 
 
 class RunningScale:
@@ -201,12 +201,18 @@ class RunningScale:
         deviation = np.sqrt(self._square / self._count) + 1.0
         return np.minimum(np.maximum((values - self._mean) / deviation, -LIMIT), LIMIT)
 
-    def share(self, value: float) -> float:
-        """Take a bonus into account and return it as a share of the mean bonus so far."""
+
+class RunningMean:
+    """The mean of bonuses so far, by which new ones are normalised."""
+
+    def __init__(self) -> None:
+        self._mean, self._count = 0.0, 0
+
+    def add(self, value: float) -> float:
+        """Take a bonus into account and return it as a share of the mean so far."""
         self._count += 1
         self._mean += (value - self._mean) / self._count
-        mean = float(self._mean[0])
-        return min(LIMIT, value / mean) if mean > 0 else 0.0
+        return min(LIMIT, value / self._mean) if self._mean > 0 else 0.0
 
 
 def coarse(state: Array, *, moved: bool = False) -> Array:

@@ -133,7 +133,7 @@ def make_env(game: StudyGame) -> Any:
             warnings.simplefilter("ignore")
             module, colon, name = game.environment.partition(":")
             if colon:
-                importlib.import_module(module)
+                _import_games(module)
             env = gymnasium.make(name if colon else module, disable_env_checker=True, **game.make)
     except ImportError as error:
         if game.extra:
@@ -149,6 +149,13 @@ def make_env(game: StudyGame) -> Any:
         env.close()
         raise
     return env
+
+
+def _import_games(module: str) -> None:
+    """Import a module that registers games. The emulator of Atari would greet in every process."""
+    found = importlib.import_module(module)
+    if module == "ale_py":
+        found.ALEInterface.setLoggerMode(found.LoggerMode.Error)
 
 
 def _check_spaces(game: StudyGame, env: Any) -> None:
