@@ -331,10 +331,7 @@ def draw_lives(title: str, rows: Sequence[StudyRow], name: str) -> str:
     for number, place in enumerate(environments):
         mine = [row for row in rows if row.environment == place]
         start = left + number * (width + gap)
-        limits = [limit for row in mine for limit in row.intervals.get(name, ())]
-        across = _fit(
-            [*limits, *(life[name] for row in mine for life in row.lives if name in life)], start, start + width
-        )
+        across = _fit(_shown_range(mine, name), start, start + width)
         parts.append(_text(start + width / 2, 12, place, "middle"))
         parts += [_text(across.at(mark), 40 + line * most, f"{mark:.3g}", "middle") for mark in across.marks()[::2]]
         for at, row in enumerate(mine):
@@ -343,11 +340,20 @@ def draw_lives(title: str, rows: Sequence[StudyRow], name: str) -> str:
     return _svg(title, left + len(environments) * (width + gap), 50 + line * most, parts)
 
 
+def _shown_range(rows: Sequence[StudyRow], name: str) -> list[float]:
+    """Return the ends of a panel: all lives, and of intervals as much as is half as wide again on each side."""
+    lives = [life[name] for row in rows for life in row.lives if name in life]
+    low, high = min(lives, default=0.0), max(lives, default=1.0)
+    room = (high - low) / 2
+    limits = [limit for row in rows for limit in row.intervals.get(name, ())]
+    return [*lives, *(min(max(limit, low - room), high + room) for limit in limits)]
+
+
 def _lives_of(row: StudyRow, name: str, across: _Scale, y: float) -> list[str]:
     parts = [_line((across.start, y), (across.stop, y), 0.12)]
     if name in row.intervals:
-        low, high = row.intervals[name]
-        parts.append(_line((across.at(low), y), (across.at(high), y), 0.9))
+        low, high = (min(max(across.at(limit), across.start), across.stop) for limit in row.intervals[name])
+        parts.append(_line((low, y), (high, y), 0.9))
     for life in row.lives:
         if name in life:
             parts.append(
