@@ -294,7 +294,8 @@ def draw_panel(random: np.random.Generator, beliefs: Beliefs, changed: int, unch
     table = beliefs(random, onsets[:, None] <= np.arange(EPISODES)).astype(np.float64)
     present = np.ones(table.shape, dtype=bool)
     seeds = np.append(np.arange(changed), np.arange(unchanged))
-    return Panel(table, onsets, present, present, seeds, np.arange(changed + unchanged))
+    trials = np.arange(changed + unchanged)
+    return Panel(table, onsets, present, present, seeds, trials, trials)
 
 
 def cover_concordance(beliefs: Beliefs, changed: int, samples: int) -> float:

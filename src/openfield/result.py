@@ -95,6 +95,13 @@ class Result:
                 self.domains = domains | self.domains
         self.provenance: list[Provenance] = read_provenance(self.facts, ", ".join(map(str, self.paths)))
         self.cells: list[CellRecord] = list(mark_versions(known.values(), latest_versions(self.provenance), agents))
+        if len({self._homes[cell.id] for cell in self.cells if cell.person}) > 1:  # every study has a p01
+            self.cells = [
+                msgspec.structs.replace(cell, person=f"{self.paths[self._homes[cell.id]].stem} {cell.person}")
+                if cell.person
+                else cell
+                for cell in self.cells
+            ]
 
     @cached_property
     def usage(self) -> dict[str, Usage]:
@@ -250,10 +257,11 @@ class Result:
     def objectives(self) -> dict[str, Any]:
         """Return the objectives without reward of all agents, in training, before the onset and after it.
 
-        A run whose steps cannot be counted is named with the reason, and the others are computed.
+        A run whose steps cannot be counted is named with the reason, and the others are computed. If people played in
+        one of the runs, the similarity to them is among the objectives.
         """
         from openfield.objectives.runs.evaluate import evaluate_runs
-        from openfield.objectives.runs.recordings import read_run
+        from openfield.objectives.runs.recordings import read_run, read_study
         from openfield.report.objectives import runs_record
 
         runs, entries = [], []
@@ -263,7 +271,8 @@ class Result:
                 entries.append({"run": str(path), "episodes": runs[-1].episodes})
             except OpenfieldError as error:
                 entries.append({"run": str(path), "error": str(error)})
-        return runs_record(entries, None, "nats", evaluate_runs(runs))
+        human = read_study(self.paths)
+        return runs_record(entries, None if human is None else human.path, "nats", evaluate_runs(runs, human=human))
 
     @property
     def _is_over(self) -> bool:

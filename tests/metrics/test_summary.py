@@ -252,3 +252,43 @@ def test_controls_are_neither_a_baseline_nor_compared_with_one() -> None:
     assert groups["aaron"] == {}
     against = [metric.among(cells, "aaron") for metric in BUILT_IN if metric.relate]
     assert all(not group.estimates for group in summarise(cells, against).groups)
+
+
+def play_people(scores: dict[str, dict[int, float]], agent: str = "human") -> list[CellRecord]:
+    """Return cells of people: person -> seed of a trial -> performance after the onset."""
+    return [
+        make_cell([], [0.9], [after], agent=agent, trial=make_trial(seed), repeat=number, id=f"{agent}{seed}{name}")
+        for number, (name, own) in enumerate(scores.items())
+        for seed, after in own.items()
+    ]
+
+
+def name_persons(cells: list[CellRecord]) -> list[CellRecord]:
+    return [replace(cell, person=f"p{cell.repeat}") for cell in cells]
+
+
+def test_people_are_one_agent_whose_numbers_are_over_persons() -> None:
+    scores = {f"p{number}": {0: number / 10, 1: (number + 2) / 10} for number in range(6)}
+    means = [(number + 1) / 10 for number in range(6)]
+    rival = play("ada", [0.5, 0.1, 0.3])
+    summary = summarise([*name_persons(play_people(scores)), *rival], BUILT_IN)
+    ada, human = summary.groups
+    assert (human.people, human.trials, ada.people) == (6, 2, 0)
+    assert human.estimates["after"] == replace(estimate_mean(means), people=True)
+    assert human.estimates["concordance"].n in (0, 6)
+    (one,) = summary.comparisons
+    assert (one.first, one.second, one.paired) == ("ada", "human", True)
+    assert str(one.difference) == str(estimate_mean([0.3 - mean for mean in means], (-1.0, 1.0)))
+    assert one.improvement.n == 6
+    assert one.p is not None
+    assert "2 people" in str(replace(human.estimates["after"], n=2, low=None))
+
+
+def test_two_groups_of_people_are_compared_person_with_person() -> None:
+    novices = name_persons(play_people({f"p{n}": {0: n / 10} for n in range(5)}, "novices"))
+    experts = name_persons(play_people({f"p{n}": {1: (n + 4) / 10} for n in range(6)}, "experts"))
+    (one,) = summarise([*novices, *experts], BUILT_IN).comparisons
+    assert not one.paired
+    assert one.p == permute_labels([n / 10 for n in range(4, 10)], [n / 10 for n in range(5)])
+    assert one.difference.mean == pytest.approx(0.65 - 0.2)
+    assert one.improvement.people

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
+import msgspec
 import pytest
 from axe_core_python.sync_playwright import Axe
 
+import openfield as of
+from openfield.journal.people import person_fact
+from openfield.journal.writer import Journal
 from openfield.view import ViewServer
 from openfield.view.addresses import (
     agent_address,
@@ -20,9 +24,11 @@ from openfield.view.addresses import (
     novelty_address,
     objectives_address,
     run_address,
+    trial_address,
     trials_address,
 )
-from support.browsers import NARROW, WIDE
+from support.browsers import NARROW, WIDE, open_viewer
+from support.places import MAZE
 from view.conftest import Visits
 
 if TYPE_CHECKING:
@@ -69,6 +75,28 @@ def test_pages_show_themselves_without_errors(visit: Visits, runs: Path, scheme:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         if size is WIDE:
             assert find_complaints(page, scheme == "dark") == [], path
+
+
+def test_single_persons_are_a_click_away(tmp_path: Path) -> None:
+    path = tmp_path / "people.sqlite"
+    trials = of.trials(MAZE, count=2, training=0, before=1, after=1, unchanged=0, patience=5)
+    of.run(agents={"human": "random"}, trials=trials, journal=path, repeats=2, workers=0)
+    said = msgspec.json.encode({"at": 1.0, "value": {"games": "<b>often</b>"}}).decode()
+    names = {person_fact("human", number): f"p0{number + 1}" for number in range(2)}
+    with Journal(path) as journal:
+        journal.enter([], {}, {**names, f"{person_fact('human', 1)} answers": said})
+    address = agent_address(name_run(path), "human")
+    with open_viewer(path) as server, httpx.Client(base_url=server.origin, follow_redirects=True) as client:
+        everyone = client.get(server.address(address))
+        assert "2 people" in everyone.text
+        assert f'{address}?person=p02">p02</a>' in everyone.text
+        one = client.get(f"{address}?person=p02")
+        assert "&lt;b&gt;often&lt;/b&gt;" in one.text
+        told = client.get(f"{address}.json?person=p02").json()
+        assert {trial["person"] for each in told["scenarios"] for trial in each["trials"]} == {"p02"}
+        cell = told["scenarios"][0]["trials"][0]["cell"]
+        assert f'{address}?person=p02">p02</a>' in client.get(trial_address(name_run(path), cell)).text
+        assert client.get(f"{address}?person=p03").status_code == 404
 
 
 def test_all_links_lead_somewhere(viewer: ViewServer) -> None:

@@ -72,7 +72,7 @@ def evaluate(
         inputs: Which inputs the entropy counts: those acted on, or both ends of every transition [sources].
         intervals: Add 95 % intervals to the values of tables, where they hold. Runs always have them.
         null: Compute the permutation null of empowerment also for tables of more than 1,000,000 transitions.
-        human: A run in which a person played, for the human similarity.
+        human: A run in which people played, for the human similarity [the one of the runs in which they did].
         human_agent: The name of the person in that run; needed if several agents are in it.
         thresholds: A table made by `frames`, whose thresholds discretise the pictures of runs [their own].
         pictures: Count pictures of the world, drawn anew, instead of what agents were shown.
@@ -350,22 +350,26 @@ def _record_runs(
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the JSON object of runs; a file that cannot be used is reported in its entry."""
+    from msgspec.structs import replace
+
     from openfield.objectives.formats.convert import read_thresholds
     from openfield.objectives.runs.evaluate import evaluate_runs
     from openfield.objectives.runs.observations import SIZE
-    from openfield.objectives.runs.recordings import Reading, read_human
+    from openfield.objectives.runs.recordings import Reading, read_human, read_study
     from openfield.report.objectives import runs_record
 
     if human_agent and not human:
         raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
     bins = None if thresholds is None else read_thresholds(thresholds)
     size = SIZE if bins is None else len(bins)
-    person = None
+    reading = Reading(size=size, pictures=pictures, trust=trust)
     if human is not None:
-        person = read_human(human, Reading(agent=human_agent, size=size, pictures=pictures, trust=trust))
-    runs, entries = _read_all(paths, Reading(size=size, pictures=pictures, trust=trust))
+        person: Recording | None = read_human(human, replace(reading, agent=human_agent))
+    else:
+        person = read_study(paths, reading)
+    runs, entries = _read_all(paths, reading)
     found = evaluate_runs(runs, human=person, thresholds=bins, **options)
-    return runs_record(entries, human, options["unit"], found)
+    return runs_record(entries, None if person is None else person.path, options["unit"], found)
 
 
 def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording], list[dict[str, Any]]]:

@@ -20,6 +20,31 @@ def person_fact(agent: str, number: int) -> str:
     return f"{PERSON}{agent} {number}"
 
 
+def list_people(run: Run) -> list[str]:
+    """Return the agents of a run that are people."""
+    return [agent for agent in run.agents if any(key.startswith(f"{PERSON}{agent} ") for key in run.facts)]
+
+
+def read_answers(run: Run, agent: str, person: str) -> dict[str, str]:
+    """Return what a person answered to the questions of a study, by the name of the question; empty if nothing.
+
+    Args:
+        run: The run file.
+        agent: What all people are called together.
+        person: What the record calls the person.
+    """
+    start = f"{PERSON}{agent} "
+    key = next((key for key, name in run.facts.items() if name == person and key.startswith(start)), "")
+    try:
+        return msgspec.json.decode(run.facts[f"{key} answers"], type=_Answers).value
+    except (LookupError, msgspec.DecodeError):
+        return {}
+
+
+class _Answers(msgspec.Struct):
+    value: dict[str, str]
+
+
 def name_people(cells: Iterable[CellRecord], facts: Mapping[str, str]) -> Iterator[CellRecord]:
     """Yield cells, those of people with the name of the person."""
     for cell in cells:

@@ -1,13 +1,15 @@
 """Comparisons of the agents of one scenario, two by two, by their test performance.
 
 Scores of trials -> comparisons, for `summary`. Intervals are for one pair alone; p-values are corrected for the number
-of pairs in the scenario.
+of pairs in the scenario. People are compared with an agent person by person, each in the trials they played.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,12 +23,27 @@ from openfield.metrics.stats import (
     estimate_improvement,
     estimate_mean,
     estimate_paired_improvement,
+    mark_people,
     share_wins,
     without_interval,
 )
 
 Scores = Mapping[str, float]
 """Trial id -> performance."""
+APART = "no interval: different people"
+
+
+class AgentScores(NamedTuple):
+    """The performance of an agent in each trial of a scenario."""
+
+    trials: Scores
+    people: Mapping[str, Scores]
+    """The same for each person; empty if the agent is no people."""
+
+    @property
+    def units(self) -> list[float]:
+        """The performance of each person, or in each trial."""
+        return [_mean(own.values()) for own in self.people.values()] if self.people else list(self.trials.values())
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -36,7 +53,7 @@ class Comparison(msgspec.Struct, frozen=True):
     first: str
     second: str
     paired: bool
-    """Whether the trials are compared one by one, because both agents played them."""
+    """Whether the trials are compared one by one, because both agents played them; people one by one."""
     difference: Estimate
     """The first's performance minus the second's, over shared trials; its interval is for this pair alone."""
     improvement: Estimate
@@ -51,7 +68,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """Which cells of the two the latest known version of an agent did not play, in words; empty if it played all."""
 
 
-def compare_agents(scores: Mapping[Key, Scores], intervals: Intervals = "usual") -> Iterator[Comparison]:
+def compare_agents(scores: Mapping[Key, AgentScores], intervals: Intervals = "usual") -> Iterator[Comparison]:
     """Compare all agents of each scenario two by two; the p-values of a scenario are one family."""
     for _, members in itertools.groupby(scores, key=lambda key: key[0]):
         yield from _correct([_compare(one, two, scores, intervals) for one, two in itertools.combinations(members, 2)])
@@ -66,19 +83,40 @@ def _correct(comparisons: Sequence[Comparison]) -> list[Comparison]:
     ]
 
 
-def _compare(one: Key, two: Key, scores: Mapping[Key, Scores], intervals: Intervals) -> Comparison:
+def pair_scores(ours: AgentScores, theirs: AgentScores) -> list[tuple[float, float]]:
+    """Return the performances of two agents in each trial that both played.
+
+    If one of them is people, there is a pair for each person: the mean over the trials that the person and the agent
+    played. Two groups of people have no pairs.
+    """
+    if theirs.people:
+        return [] if ours.people else [(one, two) for two, one in pair_scores(theirs, ours)]
+    units = ours.people.values() if ours.people else [{trial: score} for trial, score in ours.trials.items()]
+    shared = [{trial: score for trial, score in unit.items() if trial in theirs.trials} for unit in units]
+    return [(_mean(unit.values()), _mean(theirs.trials[trial] for trial in unit)) for unit in shared if unit]
+
+
+def _compare(one: Key, two: Key, scores: Mapping[Key, AgentScores], intervals: Intervals) -> Comparison:
     """Compare two agents over the trials they share, or all trials with all if only that is enough for an interval."""
     ours, theirs = scores[one], scores[two]
-    shared = [trial for trial in ours if trial in theirs]
-    first, second = [ours[trial] for trial in shared], [theirs[trial] for trial in shared]
-    gaps = [a - b for a, b in zip(first, second, strict=True)]
-    fewer, safe = min(len(ours), len(theirs)), intervals == "conservative"
+    pairs, all_ours, all_theirs = pair_scores(ours, theirs), ours.units, theirs.units
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    gaps = [a - b for a, b in pairs]
+    fewer, safe = min(len(all_ours), len(all_theirs)), intervals == "conservative"
+    people = bool(ours.people or theirs.people)
     difference = bound_mean(gaps, (-1.0, 1.0)) if safe else estimate_mean(gaps, (-1.0, 1.0))
-    if len(shared) >= MIN_TRIALS or (shared and fewer < MIN_TRIALS):
-        p = flip_signs(gaps) if len(shared) >= MIN_TRIALS else None
+    if len(pairs) >= MIN_TRIALS or (pairs and fewer < MIN_TRIALS):
+        p = flip_signs(gaps) if len(pairs) >= MIN_TRIALS else None
         wins = bound_mean(share_wins(first, second), (0.0, 1.0)) if safe else estimate_paired_improvement(first, second)
-        return Comparison(*one, two[1], True, difference, wins, p)
-    all_ours, all_theirs = list(ours.values()), list(theirs.values())
+        return Comparison(*one, two[1], True, mark_people(difference, people), mark_people(wins, people), p)
+    if ours.people and theirs.people and fewer:
+        difference = Estimate(_mean(all_ours) - _mean(all_theirs), None, None, fewer, APART)
     wins = estimate_improvement(all_ours, all_theirs)
     p = permute_labels(all_ours, all_theirs) if fewer >= MIN_TRIALS else None
-    return Comparison(*one, two[1], False, difference, without_interval(wins) if safe else wins, p)
+    wins = without_interval(wins) if safe else wins
+    return Comparison(*one, two[1], False, mark_people(difference, people), mark_people(wins, people), p)
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return math.fsum(known) / len(known)

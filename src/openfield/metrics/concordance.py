@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.journal.reader import CellRecord, StatedBeliefs
+from openfield.metrics.scenario import unit_of
 from openfield.metrics.significance import arrange, share_as_extreme
 from openfield.metrics.stats import FEW, MIN_TRIALS, Estimate, score_limits
 
@@ -51,6 +52,8 @@ class Panel(NamedTuple):
     """Present and not failed."""
     seeds: Indices
     trials: Indices
+    units: Indices
+    """The trials, or the people who played them."""
 
     @property
     def positions(self) -> int:
@@ -62,8 +65,9 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     """Estimate the concordance of the cells of an agent in a scenario; None if no two trials can be compared.
 
     The interval is Newcombe's for a probability that one value exceeds another, with the mean numbers of changed and
-    unchanged trials over all pairs. The p-value is one-sided: onsets, "never" included, are rearranged among the
-    trials, and beliefs stay.
+    unchanged trials over all pairs, or of people who played them. The p-value is one-sided: onsets, "never" included,
+    are rearranged among the trials, and beliefs stay. People too are rearranged with their trial: two who played the
+    same one met the same world.
     """
     panel = make_panel(cells)
     if panel is None:
@@ -76,7 +80,7 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     if not pairs[0]:
         return None
     shares = np.divide(wins, pairs, out=np.full(len(pairs), 0.5), where=pairs > 0)
-    chance, n, p = float(shares[0]), len(labels), share_as_extreme(shares, float(shares[0]), 1.0)
+    chance, n, p = float(shares[0]), int(panel.units.max()) + 1, share_as_extreme(shares, float(shares[0]), 1.0)
     if n < MIN_TRIALS:
         return Estimate(chance, None, None, n, FEW, p)
     return Estimate(chance, *score_limits(chance, *mean_numbers(panel)), n, p=p)
@@ -97,7 +101,8 @@ def make_panel(cells: Sequence[CellRecord]) -> Panel | None:
     onsets = np.array([length if course.onset is None else course.onset for _, course in known])
     seeds = np.unique([str(cell.trial.seed) for cell, _ in known], return_inverse=True)[1]
     trials = np.unique([cell.trial.id for cell, _ in known], return_inverse=True)[1]
-    return Panel(beliefs, onsets, present, present & ~failed, seeds, trials)
+    units = np.unique([unit_of(cell) for cell, _ in known], return_inverse=True)[1]
+    return Panel(beliefs, onsets, present, present & ~failed, seeds, trials, units)
 
 
 def trace_beliefs(cell: CellRecord) -> Course:
@@ -211,10 +216,10 @@ def _count_changed(panel: Panel, counted: Flags, onsets: Indices) -> Floats:
 
 
 def mean_numbers(panel: Panel) -> tuple[float, float]:
-    """Return the numbers of changed and of unchanged trials at a position, its pairs as weights."""
+    """Return the numbers of changed and of unchanged trials at a position, its pairs as weights; or of people."""
     changed = panel.onsets[:, None] <= np.arange(panel.positions)
-    repeats = np.bincount(panel.trials)[panel.trials]
-    shares = panel.present / repeats[:, None]  # repeats of a trial are one trial
+    repeats = np.bincount(panel.units)[panel.units]
+    shares = panel.present / repeats[:, None]  # repeats of a trial are one trial, trials of a person one person
     apart = (panel.seeds[:, None] != panel.seeds).astype(float)
     pairs = (apart @ (panel.present & ~changed) * (panel.present & changed)).sum(axis=0)
     first, second = (shares * changed).sum(axis=0), (shares * ~changed).sum(axis=0)

@@ -16,6 +16,7 @@ import msgspec
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.metric import Period, built_in
+from openfield.metrics.scenario import unit_of
 from openfield.registry import known_domain
 from openfield.trial import Phase, Trial
 
@@ -63,7 +64,10 @@ def pick_after(cell: CellRecord) -> tuple[Episode, ...]:
 
 
 def measure_effects(cells: Sequence[CellRecord]) -> list[float]:
-    """Return how much worse each changed trial went than its unchanged twin of the same seed, in the same episodes."""
+    """Return how much worse each changed trial went than its unchanged twin of the same seed, in the same episodes.
+
+    Of people there is one value for each person who played both.
+    """
     twins = {(cell.trial.seed, cell.repeat): cell for cell in cells if cell.trial.is_unchanged_twin}
     found: dict[str, list[float]] = {}
     for cell in cells:
@@ -72,7 +76,7 @@ def measure_effects(cells: Sequence[CellRecord]) -> list[float]:
         normal = None if twin is None else mean(performances(pick_same(cell, twin)))
         if after is not None and normal is not None:
             failed = cell.counts or (twin is not None and twin.counts)
-            found.setdefault(cell.trial.id, []).append(WORST_CHANGE if failed else after - normal)
+            found.setdefault(unit_of(cell), []).append(WORST_CHANGE if failed else after - normal)
     return [math.fsum(values) / len(values) for values in found.values()]
 
 

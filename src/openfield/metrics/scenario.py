@@ -48,6 +48,11 @@ def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
     return {key: members[key] for key in sorted(members, key=lambda key: (key[0], is_control(members[key]), key[1]))}
 
 
+def unit_of(cell: CellRecord) -> str:
+    """Return what a cell is a part of that was drawn independently: the person who played it, or its trial."""
+    return cell.person or cell.trial.id
+
+
 def is_control(cells: Iterable[CellRecord]) -> bool:
     """Return whether the agent of these cells is a control."""
     return all(cell.control for cell in cells)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 MIN_TRIALS = 5
 """The fewest trials with an interval; below it the coverage was not measured."""
 FEW = f"fewer than {MIN_TRIALS} trials"
+FEW_PEOPLE = f"fewer than {MIN_TRIALS} people"
 NO_BOUND = "no conservative interval"
 """The notes of estimates without an interval."""
 MIN_WHOLE = 100
@@ -54,12 +55,14 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     high: float | None
     """The interval; None if there are fewer than five trials, or no valid one."""
     n: int
-    """The number of trials."""
+    """The number of trials, or of people."""
     note: str = ""
     p: float | None = None
     """The p-value, for a number that has one."""
     beyond: float | None = None
     """What the number exceeds, where only that is known."""
+    people: bool = False
+    """Whether it is over people instead of trials."""
 
     def __str__(self) -> str:
         """Return `0.62 [0.51, 0.72]`, or the value and why there is no interval."""
@@ -81,8 +84,14 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.low is not None and self.high is not None:
             return f" [{self._round(self.low)}, {self._round(self.high)}]"
         if self.n < MIN_TRIALS:
-            return f", {self.n} trial{'s' if self.n > 1 else ''}"
+            return f", {say_units(self.n, self.people)}"
         return f" ({self.note})" if self.note else ""
+
+
+def say_units(count: int, people: bool = False) -> str:
+    """Return a number of trials, or of people, in words."""
+    one, many = ("person", "people") if people else ("trial", "trials")
+    return f"{count} {one if count == 1 else many}"
 
 
 def say_p(p: float) -> str:
@@ -128,7 +137,7 @@ def estimate_count(values: Sequence[float]) -> Estimate:
     return Estimate(mean, mean / factor, max(mean * factor, _skewed_limits(sample)[1]), n)
 
 
-def estimate_ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Estimate:
+def estimate_ratio(above: Mapping[Any, float], below: Mapping[Any, float]) -> Estimate:
     """Estimate the mean of one sample divided by that of another, with Student's interval on its logarithm.
 
     Values with the same key, such as a seed, are a pair; the error is that of the pairs, by linearisation.
@@ -267,6 +276,13 @@ def share_below(values: Sequence[float], point: float) -> float:
         for index, near in enumerate(below):
             left = row[index] = (near * row[index] + far * left) / (near + far)
     return row[-1]
+
+
+def mark_people(found: Estimate, people: bool) -> Estimate:
+    """Return an estimate that says whether it is over people."""
+    if not people:
+        return found
+    return msgspec.structs.replace(found, people=True, note=FEW_PEOPLE if found.note == FEW else found.note)
 
 
 def _cut_below(found: Estimate, bound: float, least: float) -> Estimate:

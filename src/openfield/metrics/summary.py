@@ -14,13 +14,13 @@ import msgspec
 from openfield.capabilities import RemarksTrials
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
-from openfield.metrics.comparison import Comparison, compare_agents
+from openfield.metrics.comparison import AgentScores, Comparison, compare_agents
 from openfield.metrics.curricula.instances import assume_curriculum
 from openfield.metrics.curricula.tasks import CurriculumResults, summarise_tasks
 from openfield.metrics.failures import Policy, apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.performance import count_episodes, mean, performances, pick_after, split_periods
-from openfield.metrics.scenario import Key, Scenario, group_cells, is_control, say_versions, sort_cells
+from openfield.metrics.scenario import Key, Scenario, group_cells, is_control, say_versions, sort_cells, unit_of
 from openfield.metrics.stats import (
     Estimate,
     Intervals,
@@ -30,6 +30,7 @@ from openfield.metrics.stats import (
     estimate_iqm,
     estimate_mean,
     estimate_rate,
+    mark_people,
     without_interval,
 )
 from openfield.registry import known_domain
@@ -67,6 +68,8 @@ class AgentResults(msgspec.Struct, frozen=True):
     """Which cells were not played by the latest known version of the agent, in words; empty if there are none."""
     control: bool = False
     """Whether the agent is a control, which must fail and is in no comparison."""
+    people: int = 0
+    """How many people the agent is, whose numbers are over people; 0 if it is none."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -113,7 +116,7 @@ def summarise(
     known = apply_policy(cells, policy)
     metrics = [metric.among(known) for metric in metrics]
     members = group_cells(known)
-    rivals = {key: score_trials(played) for key, played in members.items() if not is_control(played)}
+    rivals = {key: score_agent(played) for key, played in members.items() if not is_control(played)}
     judged = [cell for cell in known if not cell.control]
     groups = tuple(_summarise_group(key, played, metrics, intervals) for key, played in members.items())
     return Summary(
@@ -149,11 +152,12 @@ def _summarise_group(
     beside = {name: other for name, other in others.items() if other != found.get(name)}
     trials = {cell.trial.id: cell.trial for cell in scored}
     unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
-    iqm = _estimate_iqm(list(score_trials(scored).values()), intervals)
+    people = len({cell.person for cell in scored if cell.person})
+    iqm = _estimate_iqm(score_agent(scored), intervals)
     countable = COUNTABLE if not scenario.red_light and is_countable(played) else ""
     note = "; ".join(filter(None, (countable, remark_people(played), remark_trials(played))))
     numbers = len(trials), unchanged, count_outcomes(played), found, beside, iqm
-    return AgentResults(agent, scenario, *numbers, note, say_versions(played), is_control(played))
+    return AgentResults(agent, scenario, *numbers, note, say_versions(played), is_control(played), people)
 
 
 def estimate_numbers(
@@ -165,12 +169,13 @@ def estimate_numbers(
     }
     for metric in metrics:
         values |= metric.pool(scored) if metric.pool and scored else {}
-    telling = counts_beliefs(scored)
-    return {
+    telling, people = counts_beliefs(scored), any(cell.person for cell in scored)
+    found = {
         n.name: SILENT if n.belief and not telling else _estimate(n, values[n.name], intervals, scored)
         for n in list_numbers(metrics)
         if n.name in values
     }
+    return {name: mark_people(estimate, people) for name, estimate in found.items()}
 
 
 def _estimate(
@@ -180,10 +185,10 @@ def _estimate(
     return found if isinstance(found, Estimate) else estimate(number, found, intervals, cells)
 
 
-def _estimate_iqm(scores: Sequence[float], intervals: Intervals) -> Estimate | None:
-    if len(scores) < MIN_IQM_TRIALS:
+def _estimate_iqm(scores: AgentScores, intervals: Intervals) -> Estimate | None:
+    if len(scores.units) < MIN_IQM_TRIALS:
         return None
-    found = estimate_iqm(scores)
+    found = mark_people(estimate_iqm(scores.units), bool(scores.people))
     return found if intervals == "usual" else without_interval(found)
 
 
@@ -266,8 +271,7 @@ def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Va
             measured = {name: value for metric in metrics for name, value in metric.take(cell).items()}
             for name, value in measured.items():
                 if value is not None:
-                    unit = cell.person or cell.trial.id  # what is drawn independently
-                    found.setdefault(name, {}).setdefault(unit, []).append(float(value))
+                    found.setdefault(name, {}).setdefault(unit_of(cell), []).append(float(value))
     return {name: _averages(trials) for name, trials in found.items()}
 
 
@@ -279,6 +283,17 @@ def score_trials(cells: Iterable[CellRecord]) -> dict[str, float]:
         if cell.is_scored and score is not None:
             scores.setdefault(cell.trial.id, []).append(score)
     return _averages(scores)
+
+
+def score_agent(cells: Iterable[CellRecord]) -> AgentScores:
+    """Return the performance of an agent in each scored trial, and that of each person if it is people."""
+    played = list(cells)
+    people: dict[str, list[CellRecord]] = {}
+    for cell in played:
+        if cell.person:
+            people.setdefault(cell.person, []).append(cell)
+    scored = {name: score_trials(own) for name, own in people.items()}
+    return AgentScores(score_trials(played), {name: scores for name, scores in scored.items() if scores})
 
 
 def estimate(

@@ -11,7 +11,7 @@ from html import escape
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
-from openfield.metrics.stats import Bounds, Estimate, two_sided
+from openfield.metrics.stats import Bounds, Estimate, say_units, two_sided
 from openfield.metrics.summary import AgentResults, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import (
@@ -163,7 +163,7 @@ def _draw_cell(
     if estimate is None:
         return '<td class="soft">–</td>'
     n = count_trials(estimate, number, group)
-    trials = "" if n is None else f"<small>in {n} trials</small>"
+    trials = "" if n is None else f"<small>in {say_units(n, estimate.people)}</small>"
     trials += "" if completed is None else f"<small>of completed trials {escape(str(completed))}</small>"
     return f"<td>{draw_estimate(estimate, two_sided(number.bounds) if number else (0.0, 1.0))}{trials}</td>"
 

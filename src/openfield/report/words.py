@@ -18,7 +18,7 @@ from openfield.journal.rules import DomainRules
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
-from openfield.metrics.stats import MIN_TRIALS, Estimate, say_p
+from openfield.metrics.stats import MIN_TRIALS, Estimate, say_p, say_units
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.runner.provenance import Provenance
 
@@ -112,12 +112,12 @@ def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
 
 
 def count_trials(estimate: Estimate, number: Number | None, group: AgentResults) -> int | None:
-    """Return the number of trials that must stand beside an estimate.
+    """Return the number of trials that must stand beside an estimate, or of people.
 
     It goes without saying if it is the number of all trials or of the changed ones, and not left to the agent.
     """
     told = estimate.n < MIN_TRIALS and estimate.low is None
-    usual = estimate.n in (group.trials, group.trials - group.unchanged)
+    usual = estimate.n in ((group.people,) if group.people else (group.trials, group.trials - group.unchanged))
     return None if estimate.mean is None or told or (usual and not (number and number.partial)) else estimate.n
 
 
@@ -130,16 +130,18 @@ def say_estimate(estimate: Estimate | None, number: Number, group: AgentResults)
 
 
 def say_trials(group: AgentResults) -> str:
-    """Return how many trials of a group change, and how many do not."""
+    """Return how many trials of a group change, how many do not, and how many people played them."""
     changed = group.trials - group.unchanged
-    return f"{changed} changed, {group.unchanged} unchanged" if group.unchanged else str(group.trials)
+    told = f"{changed} changed, {group.unchanged} unchanged" if group.unchanged else str(group.trials)
+    return f"{told}, {say_units(group.people, people=True)}" if group.people else told
 
 
 def describe_basis(comparison: Comparison) -> str:
     """Describe the trials a comparison rests on, and versions of agents that are not the latest."""
-    n = comparison.improvement.n
-    shared = f"{n} shared trial{'s' if n != 1 else ''}"
-    basis = "no trial of both" if n == 0 else shared if comparison.paired else f"all against all, {n} trials or more"
+    n, people = comparison.improvement.n, comparison.improvement.people
+    units = say_units(n, people)
+    shared = f"{units}, each in the trials they played" if people else units.replace(" ", " shared ")
+    basis = "no trial of both" if n == 0 else shared if comparison.paired else f"all against all, {units} or more"
     return "; ".join(filter(None, (basis, comparison.versions)))
 
 

@@ -132,6 +132,8 @@ class TrialScore(msgspec.Struct, frozen=True):
     agent: str
     trial: str
     repeat: int
+    person: str
+    """Who played it, if people did."""
     scenario: str
     outcome: str
     note: str
@@ -292,6 +294,7 @@ def _score(cell: CellRecord, homes: Homes) -> TrialScore:
         agent=cell.agent,
         trial=cell.trial.id,
         repeat=cell.repeat,
+        person=cell.person,
         scenario=name_scenario(scenario_of(cell)),
         outcome=cell.outcome or ("playing" if cell.attempt else "waiting"),
         note=cell.note,

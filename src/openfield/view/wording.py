@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from openfield.console import escape_controls
 from openfield.journal.reader import SCORED
-from openfield.metrics.stats import say_p
+from openfield.metrics.stats import say_p, say_units
 from openfield.metrics.summary import AgentResults
 from openfield.report.words import OUTCOMES, count_trials, describe_basis, say_corrected, shorten_note
 
@@ -68,7 +68,9 @@ def kind_of(outcome: str) -> str:
 
 
 def say_group(group: AgentResults) -> str:
-    """Return over how many trials the numbers of an agent are."""
+    """Return over how many trials, or people, the numbers of an agent are."""
+    if group.people:
+        return say_units(group.people, people=True)
     return say_count(group.trials - group.unchanged or group.trials, "trial")
 
 
@@ -111,4 +113,5 @@ FILTERS: dict[str, Any] = {
     "shorten": shorten_note,
     "span": say_seconds,
     "trials": say_group,
+    "units": say_units,
 }

@@ -218,3 +218,58 @@ def test_two_people_take_part_in_the_study_of_the_documentation(tmp_path: Path, 
     with run.with_suffix(".csv").open(newline="") as file:
         rows = [(row["person"], row["episode"], float(row["response_seconds"]) > 0) for row in csv.DictReader(file)]
     assert rows == [("p01", str(number), True) for number in range(5)] + [("p02", "0", True)]
+
+
+FRAGILE = """
+import ctypes, threading
+import maze
+
+class Fragile(maze.Maze):
+    name = "fragile"
+    def world(self, trial):
+        return FragileWorld(super().world(trial))
+
+class FragileWorld:
+    def __init__(self, world):
+        self._world = world
+    def step(self, reply):
+        if reply.action == "up":
+            ctypes.string_at(0)
+        if reply.action == "down":
+            threading.Event().wait()
+        return self._world.step(reply)
+    def __getattr__(self, name):
+        return getattr(self._world, name)
+
+domain = Fragile()
+"""
+
+
+def test_a_world_that_crashes_or_hangs_ends_its_process_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openfield.view.play.play_process.STEP_SECONDS", 3.0)
+    monkeypatch.syspath_prepend(str(Path(MAZE).parent))
+    (tmp_path / "fragile.py").write_text(FRAGILE)
+    fragile = of.find_domain(str(tmp_path / "fragile.py"))
+    trials = fragile.trials(count=1, unchanged=0, training=0, before=2, after=1, patience=4)
+    left, up, down = ({"do": "act", "act": number} for number in (0, 2, 3))
+    with (
+        open_study(tmp_path / "run.sqlite", fragile, trials, secrets=("first-link", "second-link")) as server,
+        open_socket(server) as socket,
+        open_socket(server, 1) as other,
+    ):
+        receive(other, "turn")
+        receive(socket, "turn")
+        for turn, act in enumerate((up, down), 1):
+            socket.send(json.dumps(left))
+            assert receive(socket, "turn")["turn"] == turn
+            socket.send(json.dumps(act))
+            assert receive(socket, "between")["title"] == "The game stopped."
+            socket.send('{"do": "go"}')
+            assert receive(socket, "turn")["turn"] == turn
+        other.send(json.dumps(left))
+        assert receive(other, "turn")["turn"] == 1
+    played = {cell.repeat: (cell.outcome, cell.attempt, steps) for cell, steps in read_played(tmp_path / "run.sqlite")}
+    assert {number: found[:2] for number, found in played.items()} == {0: ("cancelled", 1), 1: ("cancelled", 1)}
+    assert [step.reply.action for step in played[0][2] if step.reply] == ["left", "left"]

@@ -27,6 +27,7 @@ from openfield.metrics.curricula.instances import (
 )
 from openfield.metrics.metric import Pooled, built_in, undefined, worst_numbers
 from openfield.metrics.performance import mean
+from openfield.metrics.scenario import unit_of
 from openfield.metrics.stats import Estimate
 
 BLOCK = 100
@@ -133,17 +134,17 @@ def pool_gradual(cells: Sequence[CellRecord]) -> Pooled:
 
 
 def _estimate_median(known: Sequence[CellRecord]) -> Estimate | None:
-    """Estimate the median of the steps to solve, over the tasks of all trials; repeats of a trial are one trial."""
-    trials = [cell.trial.id for cell in known]
+    """Estimate the median of the steps to solve, over the tasks of all trials; repeats are one trial, or one person."""
+    units = [unit_of(cell) for cell in known]
     times = [
-        (steps, 1 / trials.count(cell.trial.id) / count_tasks(cell))
+        (steps, 1 / units.count(unit_of(cell)) / count_tasks(cell))
         for cell in known
         for steps in _list_times(cell, math.inf)
     ]
     budgets = {assume_curriculum(cell.trial).steps for cell in known}
     if not times or not all(budgets):
         return None
-    middle, n = _find_median(times), len(set(trials))
+    middle, n = _find_median(times), len(set(units))
     if middle <= max(budgets):
         return Estimate(float(middle), None, None, n, MEDIAN)
     return Estimate(None, None, None, n, beyond=float(max(budgets)))

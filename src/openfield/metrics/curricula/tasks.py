@@ -27,11 +27,14 @@ from openfield.metrics.stats import (
     estimate_mean,
     estimate_rate,
     estimate_ratio,
+    mark_people,
     without_interval,
 )
 
-Values = dict[int, float]
-"""Seed of a trial -> a value there; repeats of a trial are averaged."""
+Unit = int | str
+"""The seed of a trial, or the person who played it."""
+Values = dict[Unit, float]
+"""Unit -> a value there; repeats of a trial, and trials of a person, are averaged."""
 
 
 class TaskResults(msgspec.Struct, frozen=True):
@@ -68,7 +71,7 @@ class CurriculumResults(msgspec.Struct, frozen=True):
 class TaskCourse(NamedTuple):
     """What `summarise_tasks` takes from one cell."""
 
-    seed: int
+    unit: Unit
     plan: Curriculum
     failed: bool
     steps: dict[str, int | None]
@@ -100,8 +103,17 @@ def summarise_tasks(
     budget = _find_budget([*ordered, *alone])
     found = tuple(_summarise_task(task, ordered, _pick(alone, task), budget, intervals) for task in tasks)
     whole = _relate(tasks, ordered, alone, budget, intervals) if budget and alone else None
+    if any(cell.person for cell in scored):
+        found, whole = tuple(map(_mark_people, found)), whole and mark_people(whole, True)
     versions = say_versions([*scored, *scratch])
     return CurriculumResults(agent, scenario, budget, found, whole, versions, is_control(scored))
+
+
+def _mark_people(task: TaskResults) -> TaskResults:
+    """Return the results of a task whose numbers say that they are over people."""
+    found = msgspec.structs.asdict(task).items()
+    marked = {name: mark_people(value, True) for name, value in found if isinstance(value, Estimate)}
+    return msgspec.structs.replace(task, **marked)
 
 
 def pick_scratch(played: Sequence[CellRecord], cells: Iterable[CellRecord]) -> list[CellRecord]:
@@ -113,7 +125,7 @@ def pick_scratch(played: Sequence[CellRecord], cells: Iterable[CellRecord]) -> l
 def _trace(cell: CellRecord) -> TaskCourse:
     instances = {} if cell.counts else first_instances(cell)
     return TaskCourse(
-        cell.trial.seed,
+        cell.person or cell.trial.seed,
         assume_curriculum(cell.trial),
         bool(cell.counts),
         {task: steps_to_solve(found) for task, found in instances.items()},
@@ -161,9 +173,9 @@ def _times(courses: Sequence[TaskCourse], task: str, budget: int, failed: int | 
 
 
 def _add(values: Sequence[Values]) -> Values:
-    """Add the values of seeds that all of these have."""
+    """Add the values of units that all of these have."""
     return {
-        seed: math.fsum(each[seed] for each in values) for seed in values[0] if all(seed in each for each in values)
+        unit: math.fsum(each[unit] for each in values) for unit in values[0] if all(unit in each for each in values)
     }
 
 
@@ -172,12 +184,12 @@ def _retained(course: TaskCourse, task: str) -> float | None:
 
 
 def _average(courses: Iterable[TaskCourse], measure: Callable[[TaskCourse], float | None]) -> Values:
-    """Return a value for each seed; repeats are averaged, and cells without a value left out."""
-    found: dict[int, list[float]] = {}
+    """Return a value for each seed or person; repeats are averaged, and cells without a value left out."""
+    found: dict[Unit, list[float]] = {}
     for course in courses:
         if (value := measure(course)) is not None:
-            found.setdefault(course.seed, []).append(value)
-    return {seed: math.fsum(values) / len(values) for seed, values in found.items()}
+            found.setdefault(course.unit, []).append(value)
+    return {unit: math.fsum(values) / len(values) for unit, values in found.items()}
 
 
 def _estimate(values: Values, bounds: Range, intervals: Intervals, rate: bool = False) -> Estimate:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from openfield.capabilities import EncodesActions, EncodesObservations, make_fil
 from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain, make_world
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
+from openfield.journal.people import list_people
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
 from openfield.journal.rules import read_rules
 from openfield.journal.trust import admit_code, trusted_domain
@@ -114,7 +115,7 @@ def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
 
 
 def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
-    """Read the episodes of the human in a run. Name the agent if the run has several and none is called `human`.
+    """Read the episodes of the human in a run. Name the agent if the run has several and does not say who is one.
 
     People may stop early, so unfinished trials count as far as they were played.
 
@@ -123,11 +124,23 @@ def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
     """
     with Run(path) as run:
         names = list(run.agents)
-    if reading.agent is None and HUMAN in names:
-        reading = msgspec.structs.replace(reading, agent=HUMAN)
+        people = list_people(run) or [name for name in names if name == HUMAN]
+    if reading.agent is None and len(people) == 1:
+        reading = msgspec.structs.replace(reading, agent=people[0])
     if reading.agent is None and len(names) > 1:
         raise InvalidInput(f"{path}: which of {', '.join(names)} is the human? Say --human-agent NAME.")
     return read_run(path, msgspec.structs.replace(reading, outcomes=(*SCORED, *RESUMABLE)))
+
+
+def read_study(paths: Iterable[str | Path], reading: Reading = AS_SHOWN) -> Recording | None:
+    """Read the episodes of people in the only one of these runs that has some; None if none has, or several have."""
+    found = []
+    for path in paths:
+        with suppress(OpenfieldError), Run(path) as run:
+            found += [path] if list_people(run) else []
+    with suppress(OpenfieldError):
+        return read_human(found[0], reading) if len(found) == 1 else None
+    return None
 
 
 def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any, Any]]]]:

@@ -90,6 +90,8 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     p: float | None
     beyond: float | None
     """What the number exceeds, where only that is known."""
+    people: bool
+    """Whether `n` counts people; else it counts trials."""
     note: str
     agent_version: str
     """Which cells the latest known version of the agent did not play, in words; empty if it played all."""

@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 
 from openfield.errors import UnknownName
+from openfield.journal.people import read_answers
 from openfield.metrics.metric import Number
 from openfield.report.chart import Curve
 from openfield.view.addresses import read_name
@@ -34,6 +35,14 @@ class AgentScenario(msgspec.Struct, frozen=True):
     """How many trials are not listed."""
 
 
+class PersonRecord(msgspec.Struct, frozen=True):
+    """What is known of one person."""
+
+    name: str
+    answers: dict[str, str]
+    """What the person answered to the questions of the study, by the name of the question."""
+
+
 class AgentPage(msgspec.Struct, frozen=True):
     """What the page of an agent shows."""
 
@@ -42,10 +51,17 @@ class AgentPage(msgspec.Struct, frozen=True):
     source: str | None
     control: bool
     scenarios: list[AgentScenario]
+    people: list[str]
+    """The people that the agent is; none if it is no people."""
+    person: PersonRecord | None
+    """The person whose trials are listed; None lists all trials."""
 
 
 def read_agent(request: Request) -> AgentPage:
-    """Return what the page of an agent shows; `number` in the query chooses the number shown trial by trial."""
+    """Return what the page of an agent shows.
+
+    In the query `number` chooses the number shown trial by trial, and `person` one of the people that the agent is.
+    """
     library, key = library_of(request), request.path_params["run"]
     agent, wanted = read_name(request.path_params["agent"]), request.query_params.get("number", "")
     entry = library.entry(key)
@@ -54,8 +70,12 @@ def read_agent(request: Request) -> AgentPage:
         raise UnknownName("agent", agent, analysis.outcomes if analysis else (), label="In this run")
     values = analyses_of(request).values(key)
     scenarios = []
+    played = [trial for trial in analysis.trials if trial.agent == agent]
+    people, person = sorted({trial.person for trial in played} - {""}), request.query_params.get("person")
+    if person is not None and person not in people:
+        raise UnknownName("person", person, people, label="In this study")
     for each in analysis.scenarios:
-        trials = [trial for trial in analysis.trials if trial.scenario == each.id and trial.agent == agent]
+        trials = [trial for trial in played if trial.scenario == each.id and person in (None, trial.person)]
         if trials:
             number = next((number for number in each.numbers if number.name == wanted), None)
             found = {trial.cell: values.get(trial.cell, {}).get(number.name) for trial in trials} if number else {}
@@ -64,8 +84,8 @@ def read_agent(request: Request) -> AgentPage:
             scenarios.append(AgentScenario(_only(each, agent), number, found, shown, curves, left_out))
     with library.open(key) as run:
         source = run.agents.get(agent)
-    control = any(trial.control for trial in analysis.trials if trial.agent == agent)
-    return AgentPage(entry, agent, source, control, scenarios)
+        known = person and PersonRecord(person, read_answers(run, agent, person))
+    return AgentPage(entry, agent, source, any(trial.control for trial in played), scenarios, people, known or None)
 
 
 def _only(scenario: ScenarioAnalysis, agent: str) -> ScenarioAnalysis:

@@ -40,6 +40,8 @@ class TrialHead(msgspec.Struct, frozen=True, kw_only=True):
     """Whether nothing changes although the scenario has a novelty."""
     red_light: bool
     repeat: int
+    person: str
+    """Who played it, if people did."""
     outcome: str | None
     note: str
     episodes: int
@@ -179,6 +181,7 @@ def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
         twin=cell.trial.is_unchanged_twin,
         red_light=cell.trial.red_light,
         repeat=cell.repeat,
+        person=trial.person,
         outcome=cell.outcome,
         note=cell.note,
         episodes=len(trial.episodes),

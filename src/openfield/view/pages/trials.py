@@ -128,7 +128,7 @@ def sort_trials(trials: list[TrialScore], sort: str) -> list[TrialScore]:
     """
     column = sort.removeprefix("-")
     if not sort:
-        return sorted(trials, key=lambda trial: (trial.control, trial.outcome in OVER, trial.unchanged))
+        return sorted(trials, key=lambda trial: (trial.control, trial.outcome in OVER, trial.person, trial.unchanged))
     if column not in SORTS:
         raise InvalidInput(f"Trials are sorted by {', '.join(SORTS)}, not by '{column[:40]}'.")
     known = [trial for trial in trials if getattr(trial, column) is not None]

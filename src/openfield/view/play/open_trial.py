@@ -1,7 +1,7 @@
 """A trial that a person plays: its rollout in a world that draws, and the page on which it is played.
 
-Between the domain, which says what is shown and what an act means, and the session, which talks to a browser. Its
-methods may be called from any thread, one at a time.
+Between the domain, which says what is shown and what an act means, and the session, which talks to a browser. It lives
+in the process of a person (`play_worker`). Its methods may be called from any thread, one at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from openfield.journal.recorder import Recorder
 from openfield.journal.rules import own_rule
 from openfield.record import RawStep
 from openfield.rollout import Rollout
-from openfield.runner.player import explain
 from openfield.trial import Trial
 
 
@@ -106,10 +105,6 @@ class OpenTrial:
         """Record how the trial ended, and close the world."""
         with self._lock:
             self.rollout.close(outcome or self.rollout.outcome, note)
-
-    def fail(self, error: Exception) -> None:
-        """Record a trial that an error ended, and close the world."""
-        self.finish(*explain(error))
 
     def _take(self, replies: Generator[Reply, Turn, None]) -> None:
         """Give replies to the rollout, and return when they are on disk."""

@@ -11,28 +11,45 @@ import hmac
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from openfield.capabilities import PreparesTrials
 from openfield.cell import Cell
 from openfield.domain import Domain, spec_of
-from openfield.errors import InvalidInput, OpenfieldError, ReplayMismatch
+from openfield.errors import InvalidInput, JournalError, OpenfieldError, ReplayMismatch
 from openfield.journal.people import person_fact
 from openfield.journal.reader import Run
-from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd
+from openfield.registry import domain_source
 from openfield.runner.plan import facts_of
 from openfield.runner.player import explain
 from openfield.serving.assignments import Assignments
 from openfield.trial import Trial
-from openfield.view.play.open_trial import OpenTrial, find_page
+from openfield.view.play.browser_channel import BrowserChannel
+from openfield.view.play.open_trial import find_page
 from openfield.view.play.people import People, deal_trials
+from openfield.view.play.play_process import PlayProcess, ProcessLost, preload
+from openfield.view.play.worker_messages import OpenOrder, PlayOrder
 
 WORKERS = 16
-"""Threads in which worlds step and pictures are painted."""
+"""Threads in which the record is read and written, and processes are started."""
+MAX_LOSSES = 3
+"""How often the process of a person may be lost in one trial; each time the trial goes on from the record."""
 T = TypeVar("T")
+
+
+class TrialUnderWay(NamedTuple):
+    """A trial that a person plays."""
+
+    cell: Cell
+    attempt: int | None
+    """None if nothing is recorded."""
+    place: int
+    """Its place among the trials of the person."""
 
 
 class Person:
@@ -41,11 +58,15 @@ class Person:
     def __init__(self, number: int, secret: str, agent: str, trials: Iterable[Trial]) -> None:
         self.number, self.secret = number, secret
         self.cells = [Cell(agent, trial, number) for trial in trials]
-        self.open: OpenTrial | None = None
+        self.trial: TrialUnderWay | None = None
+        self.process: PlayProcess | None = None
+        """Where the person's worlds run."""
+        self.losses = 0
+        """How often that was lost in this trial."""
         self.entered = self.done = False
         self.visit: asyncio.Task[None] | None = None
         """The visit under way; one that comes later ends it."""
-        self.arriving = asyncio.Lock()
+        self.arriving, self.opening = asyncio.Lock(), asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -88,8 +109,10 @@ class PeopleStudy:
         self.on_done: Callable[[], None] = lambda: None
         """Called when the last person is done."""
         check_moment(domain, trials)
-        if isinstance(domain, PreparesTrials):
-            domain.expect([*trials, *([] if practice is None else [practice])])
+        self._source = domain_source(domain.name)
+        if not self._source:
+            raise InvalidInput(f"{domain.name} cannot be played in another process: define it in a module or a file.")
+        preload(domain)
 
     def find(self, secret: str) -> Person | None:
         """Return the person whose link has this secret."""
@@ -120,33 +143,67 @@ class PeopleStudy:
         text = msgspec.json.encode({"at": round(time.time(), 3), "value": value}).decode()
         self._journal.enter([], {}, {f"{person_fact(self._agent, person.number)} {key}": text})
 
-    def open_next(self, person: Person) -> tuple[OpenTrial, int] | None:
-        """Return the trial that a person plays now, opened or resumed, and its place; None if all are over.
+    async def open_next(self, person: Person) -> TrialUnderWay | None:
+        """Return the trial that a person plays now, opened or resumed; None if all are over.
 
         Raises:
-            OpenfieldError: The trial cannot be played here.
+            JournalError: The record cannot be written.
+            ReplayMismatch: The trial is not the recorded one any more.
         """
-        if person.open is not None:
-            return person.open, person.cells.index(person.open.cell)
+        if person.trial is not None:
+            return person.trial
         for place, cell in enumerate(person.cells):
-            while (attempt := self._assignments.attempt(cell, ())) is not None:
-                opened = self._open(cell, attempt)
-                if opened is not None:
-                    person.open = opened
-                    return opened, place
+            while (attempt := await self.work(partial(self._assignments.attempt, cell, ()))) is not None:
+                trial = TrialUnderWay(cell, attempt, place)
+                try:
+                    if await self._open(person, trial):
+                        person.trial, person.losses = trial, 0
+                        return trial
+                except (JournalError, ReplayMismatch):
+                    raise
+                except OpenfieldError as error:
+                    await self.work(partial(self._record_end, trial, *explain(error)))
         return None
 
-    def open_practice(self, person: Person) -> OpenTrial | None:
-        """Return the practice trial, which is not recorded."""
-        return None if self.practice is None else OpenTrial(self.domain, Cell("practice", self.practice), None)
+    async def open_practice(self, person: Person) -> bool:
+        """Open the practice trial, which is not recorded; return False if there is none."""
+        if self.practice is None:
+            return False
+        return await self._open(person, TrialUnderWay(Cell("practice", self.practice), None, 0))
 
-    def end_trial(self, person: Person, error: Exception | None = None) -> None:
-        """Record how the trial of a person ended."""
-        opened, person.open = person.open, None
-        if opened is not None and error is None:
-            opened.finish()
-        elif opened is not None and error is not None:
-            opened.fail(error)
+    async def play(self, person: Person, channel: BrowserChannel, practice: bool = False) -> None:
+        """Let a person go on with the trial that is open, to its end.
+
+        Raises:
+            Gone: The connection is; the trial stays open.
+            OpenfieldError: The trial has failed, which is recorded.
+            ProcessLost: The process is gone, and the trial is still under way.
+        """
+        place, count = (0, 1) if practice or person.trial is None else (person.trial.place, len(person.cells))
+        process = await self._find_process(person)
+        try:
+            await process.play(channel, PlayOrder(place=place, count=count, practice=practice))
+        except ProcessLost:
+            person.process = None
+            await process.end()
+            raise
+        except OpenfieldError:
+            person.trial = None
+            raise
+        person.trial = None
+
+    async def recover(self, person: Person, lost: ProcessLost) -> bool:
+        """Go on with a trial from the record in a new process; return False if it was given up, which is recorded."""
+        trial = person.trial
+        if trial is None:
+            return False
+        person.losses += 1
+        with suppress(ProcessLost):
+            if person.losses <= MAX_LOSSES and await self._open(person, trial):
+                return True
+        person.trial = None
+        await self.work(partial(self._record_end, trial, *explain(lost)))
+        return False
 
     def finish(self, person: Person) -> None:
         """Take note that a person has done everything."""
@@ -154,32 +211,60 @@ class PeopleStudy:
         if all(each.done for each in self.persons):
             self.on_done()
 
-    def close(self) -> None:
-        """Close the study: trials under way are cancelled, and can be resumed when it is opened again."""
-        self._workers.shutdown(wait=True)
-        for person in self.persons:
-            opened, person.open = person.open, None
-            if opened is not None and not self._journal.failed:
-                opened.finish("cancelled")
+    async def end_trials(self) -> None:
+        """Cancel the trials under way, which can be resumed when the study is opened again, and end all processes."""
+        self.closing = True
+        await asyncio.gather(*map(self._end_person, self.persons))
 
-    def _open(self, cell: Cell, attempt: int) -> OpenTrial | None:
-        """Open a trial in an attempt; return None if it is over or cannot be opened, which is recorded."""
-        with Run(self._journal.path) as run:
-            past = list(run.raw_steps(cell.id, attempt))
-        recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
+    def close(self) -> None:
+        """Close the study when nothing is played any more."""
+        self._workers.shutdown(wait=True)
+
+    async def _end_person(self, person: Person) -> None:
+        async with person.opening:
+            trial, person.trial = person.trial, None
+            process, person.process = person.process, None
         try:
-            opened = OpenTrial(self.domain, cell, recorder, past)
-        except ReplayMismatch:
-            raise
-        except OpenfieldError as error:
-            recorder.end(*explain(error), 0.0)
-            self._journal.flush()
-            return None
-        if opened.over:  # a crash came between the last reply and the outcome
-            opened.finish()
-            self._journal.flush()
-            return None
-        return opened
+            if trial is not None and not self._journal.failed:
+                await self._cancel(trial, process)
+        finally:
+            if process is not None:
+                await process.end()
+
+    async def _cancel(self, trial: TrialUnderWay, process: PlayProcess | None) -> None:
+        """Record that a trial was cancelled, in its process if that is still there."""
+        with suppress(ProcessLost):
+            if process is not None:
+                await process.finish("cancelled")
+                return
+        await self.work(partial(self._record_end, trial, "cancelled"))
+
+    async def _find_process(self, person: Person) -> PlayProcess:
+        if person.process is None:
+            start = partial(PlayProcess, self._journal, asyncio.get_running_loop())
+            person.process = await self.work(start)
+        return person.process
+
+    async def _open(self, person: Person, trial: TrialUnderWay) -> bool:
+        """Open a trial; return False if it is over."""
+        return await asyncio.shield(asyncio.ensure_future(self._open_alone(person, trial)))
+
+    async def _open_alone(self, person: Person, trial: TrialUnderWay) -> bool:
+        """Open a trial after those that are being opened for pages that are gone."""
+        async with person.opening:
+            process = await self._find_process(person)
+            order = OpenOrder(cell=trial.cell, domain=self._source, run=self._journal.path, attempt=trial.attempt)
+            try:
+                return await process.open(order)
+            except ProcessLost:
+                person.process = None
+                await process.end()
+                raise
+
+    def _record_end(self, trial: TrialUnderWay, outcome: str, note: str = "") -> None:
+        """Record how a trial ended whose process did not."""
+        if trial.attempt is not None:
+            self._journal.add(AttemptEnd(trial.cell.id, trial.attempt, outcome, note, 0.0)).result()
 
 
 def check_moment(domain: Domain[Any], trials: Sequence[Trial]) -> None:

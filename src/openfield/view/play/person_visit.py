@@ -13,7 +13,7 @@ from openfield.errors import JournalError, OpenfieldError
 from openfield.view.play.browser_channel import BrowserChannel, Gone
 from openfield.view.play.messages import Go, QuestionAnswers
 from openfield.view.play.people_study import PeopleStudy, Person
-from openfield.view.play.play_session import PlaySession
+from openfield.view.play.play_process import ProcessLost
 
 CONSENT, INSTRUCTIONS, PRACTICE, ANSWERS, DONE = "consent", "instructions", "practice", "answers", "done"
 """What is recorded of a person: the steps of a visit that are behind them."""
@@ -62,33 +62,29 @@ class PersonVisit:
 
     async def _practise(self) -> None:
         study = self._study
-        trial = await study.work(partial(study.open_practice, self._person))
-        if trial is None:
+        if not await study.open_practice(self._person):
             return
-        try:
-            await PlaySession(trial, self._channel, study.work).play(0, 1, practice=True)
-        finally:
-            await study.work(partial(trial.finish, "cancelled"))
+        await study.play(self._person, self._channel, practice=True)
         await study.work(partial(study.note, self._person, PRACTICE, True))
         await self._channel.show("between", title="That was practice.", text="From now on it counts.")
         await self._wait_for_go()
 
     async def _play_trials(self) -> None:
         study, person = self._study, self._person
-        while (found := await study.work(partial(study.open_next, person))) is not None:
-            trial, place = found
+        while (trial := await study.open_next(person)) is not None:
             try:
-                await PlaySession(trial, self._channel, study.work).play(place, len(person.cells))
+                await study.play(person, self._channel)
+            except JournalError:
+                raise
             except OpenfieldError as error:
-                await study.work(partial(study.end_trial, person, error))
-                if isinstance(error, JournalError):
-                    raise
-                await self._channel.show("between", title="The game failed.", text="This was not your fault.")
+                goes_on = isinstance(error, ProcessLost) and await study.recover(person, error)
+                title = "The game stopped." if goes_on else "The game failed."
+                text = "It goes on where you were." if goes_on else "This was not your fault."
+                await self._channel.show("between", title=title, text=text)
                 await self._wait_for_go()
                 continue
-            await study.work(partial(study.end_trial, person))
-            if place + 1 < len(person.cells):
-                done = f"{place + 1} of {len(person.cells)} done"
+            if trial.place + 1 < len(person.cells):
+                done = f"{trial.place + 1} of {len(person.cells)} done"
                 await self._channel.show("between", title=done, text="Your world begins anew.")
                 await self._wait_for_go()
 

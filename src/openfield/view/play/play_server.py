@@ -86,6 +86,7 @@ class _StudyServer(uvicorn.Server):
         """End all visits, and then the server."""
         self._study.closing = True
         await _end_visits(self._study.persons)
+        await self._study.end_trials()
         await super().shutdown(sockets)
 
 

@@ -10,14 +10,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
 from openfield.agents.key_page import KeyPage
 from openfield.agents.play_page import FilmsPlay
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.errors import AgentProtocol
-from openfield.view.play.browser_channel import BrowserChannel, write_content
+from openfield.view.play.browser_channel import write_content
 from openfield.view.play.messages import Act, Believe, Go, Hold, Message, Preview, TurnSeen
 from openfield.view.play.open_trial import OpenTrial
 from openfield.view.play.pictures import encode_picture
@@ -30,10 +30,39 @@ Work = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Does something that takes time in a thread."""
 
 
+class PlayChannel(Protocol):
+    """What a session needs of the connection to a browser."""
+
+    async def show(self, what: str, **content: Any) -> None:
+        """Tell the page what to show."""
+
+    async def send_text(self, text: str) -> None:
+        """Tell the page what to show, as text that `write_content` made."""
+
+    async def send_picture(self, content: bytes) -> None:
+        """Send a picture; the page shows it after those before."""
+
+    async def receive(self) -> Message:
+        """Wait for a message, or raise `Gone`."""
+        ...
+
+    def poll(self) -> Message | None:
+        """Return a message that has come; None if there is none."""
+        ...
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a message has come."""
+        ...
+
+    async def refuse(self, reason: str) -> None:
+        """Say what is wrong with a message."""
+
+
 class PlaySession:
     """A trial that is played over a connection."""
 
-    def __init__(self, trial: OpenTrial, channel: BrowserChannel, work: Work) -> None:
+    def __init__(self, trial: OpenTrial, channel: PlayChannel, work: Work) -> None:
         self._trial, self._channel, self._work = trial, channel, work
         self._page = trial.page
 
@@ -170,7 +199,7 @@ class PlaySession:
 class PlayClock:
     """Lets time run in a world that does not wait for its player: a turn every few milliseconds."""
 
-    def __init__(self, trial: OpenTrial, page: KeyPage, channel: BrowserChannel, work: Work) -> None:
+    def __init__(self, trial: OpenTrial, page: KeyPage, channel: PlayChannel, work: Work) -> None:
         self._trial, self._page, self._channel, self._work = trial, page, channel, work
         self._held: int | None = None
         self._rests = 0

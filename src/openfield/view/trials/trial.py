@@ -18,6 +18,7 @@ import msgspec
 
 from openfield.capabilities import HasFilm
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.journal.people import person_fact
 from openfield.journal.reader import RESUMABLE, CellRecord, Episode, Run
 from openfield.registry import known_domain
 from openfield.report.film import sees_pictures
@@ -30,11 +31,12 @@ MAX_PEERS = 200
 
 
 class SameTrial(msgspec.Struct, frozen=True):
-    """A cell of the same trial: another agent, or another repeat."""
+    """A cell of the same trial: another agent, another repeat or another person."""
 
     cell: str
     agent: str
     repeat: int
+    person: str
 
 
 class PlayedTrial:
@@ -51,8 +53,13 @@ class PlayedTrial:
         self.path: Path = run.path
         self.firsts: Sequence[int] = [0, *accumulate(each.turns for each in cell.episodes)]
         """The first turn of each episode; the last number is that of an episode that is not over, if there is one."""
+        facts = run.facts
+        self.person: str = facts.get(person_fact(cell.agent, cell.repeat), "")
+        """Who played it, if people did."""
         peers = run.cells_of_trial(cell.id, MAX_PEERS + 1)
-        self.peers: Sequence[SameTrial] = [SameTrial(*each) for each in peers if each[0] != cell.id][:MAX_PEERS]
+        self.peers: Sequence[SameTrial] = [
+            SameTrial(*each, facts.get(person_fact(*each[1:]), "")) for each in peers if each[0] != cell.id
+        ][:MAX_PEERS]
         self.beside: tuple[str | None, str | None] = run.cells_beside(cell.id)
         """The cells of the same agent before and after it."""
         self.draws: bool | None = self._find_pictures(run)

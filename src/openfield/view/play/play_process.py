@@ -1,0 +1,277 @@
+"""The process of a person as the server sees it: it opens and plays trials there, and notices when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import pkgutil
+import queue
+import signal
+import threading
+import time
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from openfield.domain import Domain
+from openfield.errors import JournalError, WorldFault
+from openfield.journal.writer import Journal
+from openfield.record import Entry
+from openfield.runner.executors import hidden_main
+from openfield.runner.processes import ONE_THREAD, undisturbed
+from openfield.view.play.browser_channel import MAX_WAITING, BrowserChannel, Gone
+from openfield.view.play.play_worker import serve_person
+from openfield.view.play.worker_messages import (
+    MAX_ANSWER,
+    Alive,
+    Answer,
+    Ended,
+    FinishOrder,
+    LeaveOrder,
+    Left,
+    Lost,
+    MessageOrder,
+    Opened,
+    OpenOrder,
+    Order,
+    PlayOrder,
+    RecordEntries,
+    Refused,
+    ShowPicture,
+    ShowText,
+    Taken,
+    WrittenOrder,
+    read_answer,
+    restore_failure,
+)
+
+SILENT_SECONDS = 30.0
+"""How long a process may say nothing; it says every two seconds that it is alive."""
+STEP_SECONDS = 60.0
+"""How long a world may take for one thing."""
+LEAVE_SECONDS = 10.0
+"""How long a process may take to leave or to end a trial."""
+WATCH_SECONDS = 1.0
+_starting = threading.Lock()
+_ENTRIES: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])
+
+
+class ProcessLost(WorldFault):
+    """The process of a person crashed or hung."""
+
+
+class PlayProcess:
+    """A process that runs."""
+
+    def __init__(self, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
+        """Start a process, which takes a moment.
+
+        Args:
+            journal: Where its trials are recorded.
+            loop: The event loop of the server.
+        """
+        self._journal, self._loop = journal, loop
+        self._answers: asyncio.Queue[Answer | Lost] = asyncio.Queue()
+        self._outbox: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._heard, self._busy, self._reason = time.monotonic(), 0.0, ""
+        self._begun = False  # whether it leads a group of processes
+        self._recorded: tuple[str, int | None] = "", None
+        for name in ONE_THREAD:
+            os.environ.setdefault(name, "1")
+        context = multiprocessing.get_context("forkserver")
+        with _starting, undisturbed(), hidden_main():
+            self._connection, theirs = context.Pipe()
+            self._process = context.Process(target=serve_person, args=(theirs,), daemon=True)
+            self._process.start()
+        theirs.close()
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._read, self._write)]
+        for thread in self._threads:
+            thread.start()
+        loop.call_soon_threadsafe(self._watch)
+
+    async def open(self, order: OpenOrder) -> bool:
+        """Open a trial, and return whether it is open; else it was over.
+
+        Raises:
+            OpenfieldError: It cannot be played here.
+            ProcessLost: The process is gone.
+        """
+        while not self._answers.empty():  # of a trial before
+            self._check(self._answers.get_nowait())
+        self._recorded = order.cell.id, order.attempt
+        self._outbox.put(order)
+        while True:
+            match self._check(await self._answers.get()):
+                case Opened():
+                    return True
+                case Ended() as ended:
+                    if ended.failure:
+                        raise restore_failure(ended)
+                    return False
+
+    async def play(self, channel: BrowserChannel, order: PlayOrder) -> None:
+        """Let the person at a connection go on with the trial that is open, to its end.
+
+        Raises:
+            Gone: The connection is; the trial stays open.
+            OpenfieldError: The trial has failed, which is recorded.
+            ProcessLost: The process is gone, which is not recorded.
+        """
+        room = asyncio.Semaphore(MAX_WAITING)
+        self._outbox.put(order)
+        passing = asyncio.ensure_future(self._pass_messages(channel, room))
+        try:
+            while True:
+                match self._check(await self._answers.get()):
+                    case ShowText(text):
+                        await channel.send_text(text)
+                    case ShowPicture(data):
+                        await channel.send_picture(data)
+                    case Refused(reason):
+                        await channel.refuse(reason)
+                    case Taken():
+                        room.release()
+                    case Left():
+                        raise Gone
+                    case Ended() as ended:
+                        if ended.failure:
+                            raise restore_failure(ended)
+                        return
+        except Gone:
+            await self._leave()
+            raise
+        except asyncio.CancelledError:
+            await self._leave()
+            raise
+        finally:
+            passing.cancel()
+
+    async def finish(self, outcome: str) -> None:
+        """End the trial that is open.
+
+        Raises:
+            ProcessLost: The process is gone.
+        """
+        self._outbox.put(FinishOrder(outcome))
+        await self._wait_for(Ended)
+
+    async def end(self) -> None:
+        """End the process and all that it started."""
+        self.kill("It was ended.")
+        await asyncio.to_thread(self.join)
+
+    def kill(self, reason: str) -> None:
+        """End the process at once; any thread may."""
+        self._reason = self._reason or reason
+        if self._begun and self._process.pid is not None:
+            with suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(ValueError, OSError):
+            self._process.kill()
+
+    def join(self) -> None:
+        """Wait until the process has ended."""
+        self._outbox.put(None)
+        self._process.join()
+        for thread in self._threads:
+            thread.join()
+
+    async def _leave(self) -> None:
+        """Tell the process that the page is gone, and wait until it shows nothing more."""
+        self._outbox.put(LeaveOrder())
+        with suppress(ProcessLost):
+            answer = await self._wait_for(Left, Ended)
+            if isinstance(answer, Ended):
+                self._answers.put_nowait(answer)  # for the page that comes next
+
+    async def _wait_for(self, *kinds: type[Answer]) -> Answer:
+        while True:
+            try:
+                answer = self._check(await asyncio.wait_for(self._answers.get(), LEAVE_SECONDS))
+            except TimeoutError:
+                self.kill(f"It did not answer for {LEAVE_SECONDS:g} s.")
+                continue
+            if isinstance(answer, kinds):
+                return answer
+
+    async def _pass_messages(self, channel: BrowserChannel, room: asyncio.Semaphore) -> None:
+        try:
+            while True:
+                message = await channel.receive()
+                await room.acquire()
+                self._outbox.put(MessageOrder(msgspec.json.encode(message)))
+        except Gone:
+            self._outbox.put(LeaveOrder())
+
+    def _check(self, answer: Answer | Lost) -> Answer:
+        if isinstance(answer, Lost):
+            self._answers.put_nowait(answer)  # it stays lost
+            raise ProcessLost(answer.reason)
+        return answer
+
+    def _watch(self) -> None:
+        """End a process that hangs."""
+        silent = time.monotonic() - self._heard
+        if silent > SILENT_SECONDS:
+            self.kill(f"It did not answer for {silent:.0f} s.")
+        elif self._busy > STEP_SECONDS:
+            self.kill(f"The world took longer than {STEP_SECONDS:g} s.")
+        if not self._reason:
+            self._loop.call_later(WATCH_SECONDS, self._watch)
+
+    def _write(self) -> None:
+        with suppress(OSError):
+            while (order := self._outbox.get()) is not None:
+                self._connection.send(order)
+
+    def _read(self) -> None:
+        with suppress(EOFError, OSError, msgspec.DecodeError):
+            while True:
+                answer = read_answer(self._connection.recv_bytes(MAX_ANSWER))
+                self._heard, self._begun = time.monotonic(), True
+                match answer:
+                    case Alive(busy):
+                        self._busy = busy
+                    case RecordEntries():
+                        self._record(answer)
+                    case _:
+                        self._tell(answer)
+        self.kill("")
+        self._process.join()
+        code = self._process.exitcode or 0
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        self._reason = self._reason or f"Its process died ({how})."
+        self._tell(Lost(self._reason))
+
+    def _tell(self, answer: Answer | Lost) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
+            self._loop.call_soon_threadsafe(self._answers.put_nowait, answer)
+
+    def _record(self, answer: RecordEntries) -> None:
+        """Record entries of the trial that is open, and say so when they are on disk."""
+        entries = _ENTRIES.decode(answer.entries)
+        if any((entry.cell, entry.attempt) != self._recorded for entry in entries):
+            raise msgspec.DecodeError("entries of another trial")
+        try:
+            receipt = self._journal.add(*entries)
+        except JournalError as error:
+            self._outbox.put(WrittenOrder(answer.number, str(error)))
+            return
+
+        def tell() -> None:
+            self._outbox.put(WrittenOrder(answer.number, str(receipt.failure or "")))
+
+        receipt.then(tell)
+
+
+def preload(domain: Domain[Any]) -> None:
+    """Let new processes begin with the modules of a domain: a process is then there in a moment, and shares them."""
+    modules = [serve_person.__module__]
+    package = type(domain).__module__.rpartition(".")[0]
+    if package.startswith("openfield.domains."):
+        found = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+        modules += [each.name for each in found if not {"wire", "server", "commands"} & set(each.name.split("."))]
+    multiprocessing.set_forkserver_preload(modules)

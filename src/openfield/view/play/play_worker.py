@@ -1,0 +1,272 @@
+"""The process in which the worlds of one person run. It may crash or hang: the server and other people go on.
+
+It gets orders over a pipe and answers over it. Everything that a domain does happens here, in a thread of its own, so
+that the process can say how long that takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+import msgspec
+
+from openfield.capabilities import PreparesTrials
+from openfield.errors import JournalError, OpenfieldError
+from openfield.journal.reader import Run
+from openfield.journal.receipt import Receipt
+from openfield.journal.recorder import Recorder
+from openfield.record import REPLY_ENCODER, Entry
+from openfield.registry import find_domain
+from openfield.runner.player import explain
+from openfield.view.play.browser_channel import Gone, write_content
+from openfield.view.play.messages import Message, read_message
+from openfield.view.play.open_trial import OpenTrial
+from openfield.view.play.play_session import PlaySession
+from openfield.view.play.worker_messages import (
+    Alive,
+    Answer,
+    Ended,
+    FinishOrder,
+    LeaveOrder,
+    Left,
+    MessageOrder,
+    Opened,
+    OpenOrder,
+    Order,
+    PlayOrder,
+    RecordEntries,
+    Refused,
+    ShowPicture,
+    ShowText,
+    Taken,
+    WrittenOrder,
+    describe_failure,
+)
+
+ALIVE_SECONDS = 2.0
+OPENING_SECONDS = 540.0
+"""How much longer than other things the opening of a trial may take: it may be replayed."""
+T = TypeVar("T")
+
+
+def serve_person(connection: Connection) -> None:
+    """Play the trials of a person as the server asks for them. This is all the process does."""
+    os.setsid()  # the server ends this process and all it started by their group
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides what Ctrl-C means
+    os.dup2(2, 1)  # what a domain prints must not end up in what the server prints
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    asyncio.run(PlayWorker(connection).serve())
+    os._exit(0)  # without waiting for threads of a domain
+
+
+def _end_with_server() -> None:
+    server = parent_process()
+    if server is not None:
+        server.join()
+    os.killpg(0, signal.SIGKILL)
+
+
+class PlayWorker:
+    """Plays one trial after the other."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._worlds = ThreadPoolExecutor(1)
+        self._busy_since: float | None = None
+        self._trial: OpenTrial | None = None
+        self._channel: PipeChannel | None = None
+        self._receipts: dict[int, Receipt[None]] = {}
+        self._numbers = itertools.count()
+        self._orders: asyncio.Queue[Order | None] = asyncio.Queue()
+
+    async def serve(self) -> None:
+        """Carry out orders until the server is gone."""
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(loop,), daemon=True).start()
+        alive = asyncio.ensure_future(self._tell_alive())
+        playing: asyncio.Future[None] | None = None
+        while (order := await self._orders.get()) is not None:
+            match order:
+                case OpenOrder():
+                    await self._open(order)
+                case PlayOrder():
+                    self._channel = PipeChannel(self.send)
+                    playing = asyncio.ensure_future(self._play(order, self._channel))
+                case MessageOrder(text) if self._channel is not None:
+                    self._channel.put(read_message(text))
+                case LeaveOrder() if self._channel is not None:
+                    self._channel.put(None)
+                case FinishOrder(outcome):
+                    if playing is not None:
+                        await asyncio.wait([playing])
+                    await self._finish(outcome)
+        alive.cancel()
+
+    def send(self, answer: Answer) -> None:
+        """Send an answer; any thread may."""
+        with self._sending:
+            self._connection.send_bytes(msgspec.msgpack.encode(answer))
+
+    async def work(self, task: Callable[[], T], more: float = 0.0) -> T:
+        """Do something with the world in its thread, to its end even if the one who waits is gone.
+
+        Args:
+            task: What to do.
+            more: How many seconds longer it may take than other things.
+        """
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._worlds, self._timed, task, more))
+
+    def _timed(self, task: Callable[[], T], more: float) -> T:
+        self._busy_since = time.monotonic() + more
+        try:
+            return task()
+        finally:
+            self._busy_since = None
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read orders, and settle at once what the thread of the world may wait for."""
+        order: Order | None
+        while True:
+            try:
+                order = self._connection.recv()
+            except (EOFError, OSError):
+                order = None
+            if isinstance(order, WrittenOrder):
+                failure = JournalError(order.failure) if order.failure else None
+                self._receipts.pop(order.number).settle(None, failure)
+                continue
+            loop.call_soon_threadsafe(self._orders.put_nowait, order)
+            if order is None:
+                return
+
+    async def _tell_alive(self) -> None:
+        while True:
+            since = self._busy_since
+            self.send(Alive(0.0 if since is None else time.monotonic() - since))
+            await asyncio.sleep(ALIVE_SECONDS)
+
+    def _emit(self, *entries: Entry) -> Receipt[None]:
+        """Have the server record entries."""
+        number, receipt = next(self._numbers), Receipt[None]()
+        self._receipts[number] = receipt
+        self.send(RecordEntries(number, REPLY_ENCODER.encode(entries)))
+        return receipt
+
+    async def _open(self, order: OpenOrder) -> None:
+        before, self._trial = self._trial, None
+        try:
+            if before is not None:  # it was opened for a page that was gone then, and nothing was played in it
+                await self.work(before.rollout.world.close)
+            self._trial = await self.work(partial(self._open_trial, order), OPENING_SECONDS)
+        except Exception as error:
+            self.send(describe_failure(error))
+            return
+        if self._trial.over:  # a crash came between the last reply and the outcome
+            await self._finish("")
+        else:
+            self.send(Opened())
+
+    def _open_trial(self, order: OpenOrder) -> OpenTrial:
+        domain, cell = find_domain(order.domain), order.cell
+        if isinstance(domain, PreparesTrials):
+            domain.expect([cell.trial])
+        if order.attempt is None:
+            return OpenTrial(domain, cell, None)
+        with Run(order.run) as run:
+            past = list(run.raw_steps(cell.id, order.attempt))
+        return OpenTrial(domain, cell, Recorder(cell.id, order.attempt, self._emit, len(past)), past)
+
+    async def _play(self, order: PlayOrder, channel: PipeChannel) -> None:
+        """Play the trial that is open, to its end or until the page is gone."""
+        trial = self._trial
+        if trial is None:
+            return
+        try:
+            await PlaySession(trial, channel, self.work).play(order.place, order.count, order.practice)
+        except Gone:
+            self.send(Left())
+        except Exception as error:
+            outcome, note = explain(error)
+            await self._close(outcome, note)
+            self.send(describe_failure(error))
+        else:
+            await self._finish("cancelled" if order.practice else "")
+
+    async def _finish(self, outcome: str) -> None:
+        """End the trial, and say so."""
+        await self._close(outcome)
+        self.send(Ended())
+
+    async def _close(self, outcome: str, note: str = "") -> None:
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            with suppress(OpenfieldError):  # what could be recorded is, and the world is closed
+                await self.work(partial(trial.finish, outcome, note))
+
+
+class PipeChannel:
+    """The connection to a browser, as a session sees it: the server passes on what both sides say."""
+
+    def __init__(self, send: Callable[[Answer], None]) -> None:
+        self._send = send
+        self._inbox: asyncio.Queue[Message | None] = asyncio.Queue()
+
+    def put(self, message: Message | None) -> None:
+        """Add a message of the page; None if it is gone."""
+        self._inbox.put_nowait(message)
+
+    async def show(self, what: str, **content: Any) -> None:
+        """Tell the page what to show."""
+        self._send(ShowText(write_content({"show": what, **content})))
+
+    async def send_text(self, text: str) -> None:
+        """Tell the page what to show, as text."""
+        self._send(ShowText(text))
+
+    async def send_picture(self, content: bytes) -> None:
+        """Send a picture."""
+        self._send(ShowPicture(content))
+
+    async def receive(self) -> Message:
+        """Wait for a message.
+
+        Raises:
+            Gone: The page is gone.
+        """
+        return self._take(await self._inbox.get())
+
+    def poll(self) -> Message | None:
+        """Return a message that has come; None if there is none.
+
+        Raises:
+            Gone: The page is gone.
+        """
+        return None if self._inbox.empty() else self._take(self._inbox.get_nowait())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a message has come."""
+        return not self._inbox.empty()
+
+    async def refuse(self, reason: str) -> None:
+        """Say what is wrong with a message."""
+        self._send(Refused(reason))
+
+    def _take(self, message: Message | None) -> Message:
+        if message is None:
+            raise Gone
+        self._send(Taken())
+        return message
