@@ -34,15 +34,15 @@ from openfield.view.play.worker_messages import (
     Left,
     Lost,
     MessageOrder,
-    Opened,
+    MessageRefused,
+    MessageTaken,
     OpenOrder,
     Order,
     PlayOrder,
     RecordEntries,
-    Refused,
     ShowPicture,
     ShowText,
-    Taken,
+    TrialOpened,
     WrittenOrder,
     read_answer,
     restore_failure,
@@ -105,7 +105,7 @@ class PlayProcess:
         self._outbox.put(order)
         while True:
             match self._check(await self._answers.get()):
-                case Opened():
+                case TrialOpened():
                     return True
                 case Ended() as ended:
                     if ended.failure:
@@ -130,9 +130,9 @@ class PlayProcess:
                         await channel.send_text(text)
                     case ShowPicture(data):
                         await channel.send_picture(data)
-                    case Refused(reason):
+                    case MessageRefused(reason):
                         await channel.refuse(reason)
-                    case Taken():
+                    case MessageTaken():
                         room.release()
                     case Left():
                         raise Gone

@@ -42,15 +42,15 @@ from openfield.view.play.worker_messages import (
     LeaveOrder,
     Left,
     MessageOrder,
-    Opened,
+    MessageRefused,
+    MessageTaken,
     OpenOrder,
     Order,
     PlayOrder,
     RecordEntries,
-    Refused,
     ShowPicture,
     ShowText,
-    Taken,
+    TrialOpened,
     WrittenOrder,
     describe_failure,
 )
@@ -177,7 +177,7 @@ class PlayWorker:
         if self._trial.over:  # a crash came between the last reply and the outcome
             await self._finish("")
         else:
-            self.send(Opened())
+            self.send(TrialOpened())
 
     def _open_trial(self, order: OpenOrder) -> OpenTrial:
         domain, cell = find_domain(order.domain), order.cell
@@ -263,10 +263,10 @@ class PipeChannel:
 
     async def refuse(self, reason: str) -> None:
         """Say what is wrong with a message."""
-        self._send(Refused(reason))
+        self._send(MessageRefused(reason))
 
     def _take(self, message: Message | None) -> Message:
         if message is None:
             raise Gone
-        self._send(Taken())
+        self._send(MessageTaken())
         return message

@@ -62,7 +62,7 @@ class WrittenOrder(msgspec.Struct, frozen=True):
 Order = OpenOrder | PlayOrder | MessageOrder | LeaveOrder | FinishOrder | WrittenOrder
 
 
-class Opened(msgspec.Struct, frozen=True, tag="opened"):
+class TrialOpened(msgspec.Struct, frozen=True, tag="opened"):
     """Says that the trial is open."""
 
 
@@ -78,13 +78,13 @@ class ShowPicture(msgspec.Struct, frozen=True, tag="picture"):
     data: bytes
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class MessageRefused(msgspec.Struct, frozen=True, tag="refused"):
     """Says what was wrong with a message of the page."""
 
     reason: str
 
 
-class Taken(msgspec.Struct, frozen=True, tag="taken"):
+class MessageTaken(msgspec.Struct, frozen=True, tag="taken"):
     """Says that a message of the page was taken, so that there is room for another."""
 
 
@@ -121,7 +121,7 @@ class Lost(msgspec.Struct, frozen=True, tag="lost"):
     reason: str
 
 
-Answer = Opened | ShowText | ShowPicture | Refused | Taken | RecordEntries | Left | Ended | Alive
+Answer = TrialOpened | ShowText | ShowPicture | MessageRefused | MessageTaken | RecordEntries | Left | Ended | Alive
 _ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 _FAILURES = {each.__name__: each for each in (JournalError, ReplayMismatch, WorldFault)}
 
