@@ -90,18 +90,20 @@ def _far() -> Image:
     at = np.clip(np.arange(height) / HORIZON, 0, 1) * (len(SKY) - 1)
     index = np.minimum(at.astype(int), len(SKY) - 2)
     sky = stops[index] + (at - index)[:, None] * (stops[index + 1] - stops[index])
-    picture: Image = image.fromarray(np.repeat(sky[:, None], width, axis=1).astype(np.uint8))
+    picture: Image = image.fromarray(np.repeat(sky.astype(np.uint8)[:, None], width, axis=1))
     _lay_clouds(picture)
     x = np.arange(width)
     for shade, tall, waves, seed in HILLS:
         rng = np.random.default_rng(seed)
         shape = noise((2, width), (1, round(4 * waves)), rng)[0] + 0.5 * np.sin(2 * np.pi * waves * x / width + seed)
         crest = HORIZON - tall * (0.75 + 0.35 * shape)
-        rows = np.arange(height)[:, None]
-        fade = np.clip((rows - crest) / 160, 0, 1)[..., None]
-        colours = np.array(shade) + fade * (np.array(mix(shade, SKY[2], 0.55)) - np.array(shade))
-        hill = image.fromarray(colours.astype(np.uint8))
-        picture.paste(hill, (0, 0), image.fromarray(((rows > crest) * 255).astype(np.uint8)))
+        top = int(crest.min())
+        below = np.arange(top, height)[:, None] - crest
+        fade = np.clip(below / 160, 0, 1)
+        hill = np.empty((*fade.shape, 3), np.uint8)  # colour by colour: all at once took five times as long
+        for place, (near, far) in enumerate(zip(shade, mix(shade, SKY[2], 0.55), strict=True)):
+            hill[..., place] = near + fade * (far - near)
+        picture.paste(image.fromarray(hill), (0, top), image.fromarray((below > 0).view(np.uint8) * np.uint8(255)))
     return picture
 
 
