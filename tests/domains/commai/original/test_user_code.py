@@ -12,6 +12,7 @@ from openfield.cli import run_command
 from openfield.domains.commai import DOMAIN, LearnerSession, load_configuration, make_environment
 from openfield.domains.commai.agents.original_learners import (
     BaseLearner,
+    HumanLearner,
     SampleMemorizingLearner,
     SampleSilentLearner,
 )
@@ -365,6 +366,14 @@ def test_the_base_learner_repeats_and_passes_rewards_on():
     learner.try_reward(None)
     learner.try_reward(0)
     assert (learner.next("x"), heard) == ("x", [0])
+
+    class Person(HumanLearner):
+        def __init__(self, serializer, byte_mode):
+            super().__init__(serializer, byte_mode)
+            self.given = serializer.to_binary("a"), byte_mode
+
+    trial = Trial(domain="commai", version=DOMAIN.version, seed=1, phases=DOMAIN.phases(CommaiSettings(), ()))
+    assert DOMAIN.adapt(Person, {})(DOMAIN.spec(trial), 0).learner.given == ("01100001", True)
 
 
 def test_sample_learners_are_silent_and_memorise():

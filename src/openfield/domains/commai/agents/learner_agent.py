@@ -13,6 +13,7 @@ from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
 from openfield.domains.commai.agents.learners import MappingLearner, MemorisingLearner, NoticingLearner, RandomLearner
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.environment.task import BYTES
+from openfield.domains.commai.original.core.serializer import StandardSerializer
 from openfield.domains.commai.settings import INSTANCE_BEGINS
 from openfield.errors import AgentProtocol, InvalidInput
 
@@ -133,7 +134,7 @@ def make_learner(kind: Any, parameters: Mapping[str, Any], spec: Spec, seed: int
     The original's human learners get a serializer and the mode.
     """
     random.seed(seed)
-    given = (None, not speaks_bits(spec)) if getattr(kind, "takes_mode", False) else ()
+    given = (StandardSerializer(), not speaks_bits(spec)) if getattr(kind, "takes_mode", False) else ()
     return LearnerAgent(kind(*given, **parameters), spec)
 
 

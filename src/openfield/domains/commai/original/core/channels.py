@@ -99,6 +99,10 @@ class OutputChannel:
         self._tell()
         return symbol
 
+    def consume_bit(self) -> str:
+        """Return the next symbol, and say it: the ancestor's name."""
+        return self.consume()
+
     def clear(self) -> None:
         """Leave everything unsaid."""
         self._bits, self._at = "", 0
@@ -212,6 +216,10 @@ class ByteOutputChannel:
             self._text, self._at = "", 0
         self.sequence_updated(self.unsaid)
         return symbol
+
+    def consume_bit(self) -> str:
+        """Return the next character, and say it: the ancestor's name."""
+        return self.consume()
 
     def clear(self) -> None:
         """Leave everything unsaid."""

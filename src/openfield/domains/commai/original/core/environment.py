@@ -66,6 +66,7 @@ class Environment:
         self._current_task: Task | None = None
         self._current_world: World | None = None
         self._added: list[tuple[Any, Trigger]] = []
+        self._kept: list[tuple[Any, Trigger]] = []
         self._live = False
         """Whether the current task has started, so that changes of its state are told."""
         self._task_time: float = 0
@@ -147,9 +148,15 @@ class Environment:
         if text:
             self._input_channel.set_deserialized_buffer(f"{text[:-1]} ")
 
-    def add_handler(self, owner: Any, trigger: Trigger) -> None:
-        """Add a handler until the current instance is replaced."""
-        self._added.append((owner, trigger))
+    def add_handler(self, owner: Any, trigger: Trigger, is_method: bool = True) -> None:
+        """Add a handler until the current instance is replaced. Round 1 never removed plain functions.
+
+        Args:
+            owner: The task or world that adds it.
+            trigger: The handler.
+            is_method: Whether it is a method of its owner.
+        """
+        (self._added if is_method or not self._round1 else self._kept).append((owner, trigger))
         self.event_manager.register(owner, trigger)
 
     def get_reward_per_task(self) -> dict[str, Any]:
@@ -227,6 +234,9 @@ class Environment:
         for owner, trigger in self._added:
             self.event_manager.deregister(owner, trigger)
         self._added = []
+        for owner, trigger in self._kept:
+            if owner is task:
+                self.event_manager.register(owner, trigger)
         if self._result is not None:
             self._last_result = self._result
             self._report(self._result)

@@ -180,10 +180,11 @@ class Scripted:
 
     def add_handler(self, handler: Any) -> None:
         """Add a decorated method or function as a handler for the rest of this instance."""
-        trigger = handler.trigger if isinstance(handler, AddedHandler) else getattr(handler, _MARK, None)
+        is_method = isinstance(handler, AddedHandler)
+        trigger = handler.trigger if is_method else getattr(handler, _MARK, None)
         if trigger is None:
             raise TypeError(f"{handler!r} is no handler: decorate it, as in add_handler(on_message('x')(self.method)).")
-        self._env.add_handler(self, trigger)
+        self._env.add_handler(self, trigger, is_method)
 
     def set_message(self, message: str, priority: int | None = None) -> None:
         """Say a text, unless something more important is being said."""
