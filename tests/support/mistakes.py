@@ -123,7 +123,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("publish notes.txt", "There is no run file to publish."),
         ("verify other.sqlite", "other.sqlite is an SQLite file, but not a run of openfield."),
         ("slurm nowhere.toml --array 3", "nowhere.toml cannot be read"),
-        ("slurm maze.toml --array 3 -- gpu", "What goes to sbatch is written as --option=value"),
+        ("slurm maze.toml --array 3 -- gpu", "What goes to sbatch begins with an option, such as --time"),
         ("run maze.py --resources num_gpus=1", "--resources is about machines of a cluster. Add --executor ray."),
         ("run maze.py --executor ray --resources gpu", "--resources takes num_gpus=1,num_cpus=2 or AGENT:num_gpus=1"),
         ("run maze.py --share 3/3", "A share is NUMBER/OF, counted from 0, such as 3/100"),

@@ -146,9 +146,20 @@ def submit_jobs(scripts: Sequence[Path]) -> list[str]:
 
 def check_options(options: Sequence[str]) -> None:
     """Refuse words for sbatch that cannot stand on a line of a script."""
+    if options and not options[0].startswith("-"):
+        raise InvalidInput(f"What goes to sbatch begins with an option, such as --time=4:00:00, not '{options[0]}'.")
     for word in options:
-        if not word.startswith("-") or not word.isprintable():
-            raise InvalidInput(f"What goes to sbatch is written as --option=value, one word each, not '{word}'.")
+        if not word.isprintable():
+            raise InvalidInput(f"What goes to sbatch is printable words, not {word!r}.")
+
+
+def _write_options(words: Sequence[str]) -> str:
+    """Return the lines of a script that tell sbatch these options. A value may be a word of its own."""
+    lines: list[str] = []
+    for word in words:
+        before = "" if word.startswith("-") else f"{lines.pop()} "
+        lines.append(before + shlex.quote(word))
+    return "".join(f"#SBATCH {line}\n" for line in lines)
 
 
 def _fill_in(plan: SlurmPlan, stage: Stage) -> dict[str, str]:
@@ -164,7 +175,7 @@ def _fill_in(plan: SlurmPlan, stage: Stage) -> dict[str, str]:
         "stage": stage,
         "suffix": "" if stage == "all" else f":{stage}",
         "begin": f'; elif [ -f {first} ]; then cp {first} "$file"' if stage == "rest" else "",
-        "options": "".join(f"#SBATCH {word}\n" for word in plan.options),
+        "options": _write_options(plan.options),
         "here": shlex.quote(str(here)),
         "openfield": f"{shlex.quote(sys.executable)} -m openfield",
         "experiment": shlex.quote(str(plan.experiment)),

@@ -139,7 +139,7 @@ def print_usage(result: Result) -> None:
 def print_record(record: RunRecord) -> None:
     """Print how much of its plan a run file holds, and its fingerprint."""
     for title, words in record.describe(f" of {record.run}").items():
-        print(f"{title.capitalize()}: {words}")
+        print(f"{title[0].upper()}{title[1:]}: {words}")  # which keeps the name of the file as it is
 
 
 def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
