@@ -22,6 +22,7 @@ from openfield.journal.reader import SCORED, CellRecord, Episode, Run
 from openfield.metrics.detection import PUBLISHED, Rule, measure_detection, measure_passive, measure_rule
 from openfield.metrics.performance import mean, measure_adaptation, performances
 from openfield.metrics.sets import split_sets
+from openfield.metrics.summary import counts_beliefs
 from openfield.trial import Trial
 
 LEVEL_COLUMNS = (
@@ -110,8 +111,11 @@ def write_detectors(run: Path, output: Path, cell: str | None = None) -> str:
 
 
 def published(cells: list[CellRecord]) -> list[Any]:
-    """Return the published measures over the trials of some cells; None where a measure is defined for no trial."""
-    detection = [measure_detection(cell) for cell in cells]
+    """Return the published measures over the trials of an agent; None where a measure is defined for no trial.
+
+    An agent that never reports has none of detection: the passive ones are for it.
+    """
+    detection = [measure_detection(cell) for cell in cells] if counts_beliefs(cells) else []
     correct = [found if found["correct"] else {**found, "delay": None} for found in detection]
     passive = [measure_passive(cell) for cell in cells]
     adaptation = [measure_adaptation(cell) for cell in cells]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from openfield.domains.birds.game.scene import Scene, bounds
+from openfield.domains.birds.picture.creatures import egg_sprite
 from openfield.domains.birds.picture.painting import pixels
 from openfield.domains.birds.picture.plain import plain_pixels
 from support.birds.worlds import begin, world
@@ -43,7 +44,7 @@ def test_every_object_is_where_its_contour_is(scene, draw):
         assert bottom - 3 <= rows.max() <= bottom + tuft
 
 
-def test_red_birds_are_red_and_pigs_are_green(scene):
+def test_red_birds_are_red_pigs_are_green_and_eggs_are_eggs(scene):
     for item in scene.items:
         left, top, right, bottom = bounds(item.ring)
         patch = pixels(changed(scene, items=(msgspec.structs.replace(item, turn=-1),)))[top:bottom, left:right]
@@ -55,6 +56,10 @@ def test_red_birds_are_red_and_pigs_are_green(scene):
             assert ((blue > red + 60) & (blue > 130)).mean() > 0.2
         if item.look == "pig":
             assert ((green > red + 40) & (green > blue + 60)).mean() > 0.3
+    egg = np.asarray(egg_sprite((0.15, 0.2), (0.0, 0.0)).image).astype(int)
+    shell, widths = egg[egg[..., 3] > 0][:, :3], (egg[..., 3] > 0).sum(axis=1)
+    assert shell.min() > 100  # it has no face
+    assert widths[: len(widths) // 2].sum() < 0.9 * widths[len(widths) // 2 :].sum()  # and is narrower at its top
 
 
 def test_damage_shows_in_stages(scene):

@@ -1,4 +1,4 @@
-"""Birds and pigs as sprites. They look to the right; a sprite can be mirrored when it is pasted."""
+"""Birds, their eggs and feathers, and pigs as sprites. They look to the right; pasting may mirror a sprite."""
 
 from __future__ import annotations
 
@@ -71,6 +71,20 @@ def pig_sprite(look: str, size: Point, centre: Point, stage: int) -> Sprite:
         oval(side * 0.15, -0.18, 0.085, 0.13, darker(body, 0.75))
     mouth = [(x + across * px, y + down * py) for px, py in ((-0.3, -0.66), (0.0, -0.72 - 0.02 * stage), (0.3, -0.66))]
     sprite.line(mouth, darker(body, 0.7), 0.05 * across)
+    return sprite
+
+
+@lru_cache(maxsize=4)
+def egg_sprite(size: Point, centre: Point) -> Sprite:
+    """Paint the egg of a white bird, narrower at its top."""
+    (across, down), (x, y) = size, centre
+    shell = colour("#fbf3e2")
+    sprite = Sprite(x - 1.2 * across, y - 1.1 * down, x + 1.2 * across, y + 1.1 * down)
+    turns = [number * math.pi / 24 for number in range(48)]
+    for share, shade in ((1.0, darker(shell)), (0.84, mix(shell, (170, 140, 90), 0.25)), (0.7, shell)):
+        rim = [(math.cos(turn) * (1 - 0.2 * math.sin(turn)), math.sin(turn)) for turn in turns]
+        sprite.polygon([(x + share * across * px, y + share * down * py) for px, py in rim], shade)
+    sprite.ellipse(x - 0.22 * across, y + 0.3 * down, 0.16 * across, 0.2 * down, WHITE)
     return sprite
 
 

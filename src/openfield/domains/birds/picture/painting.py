@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.birds.game.scene import Scene, SceneItem, Viewport
-from openfield.domains.birds.picture.creatures import bird_sprite, pig_sprite
+from openfield.domains.birds.picture.creatures import bird_sprite, egg_sprite, pig_sprite
 from openfield.domains.birds.picture.landscape import draw_landscape
 from openfield.domains.birds.picture.objects import (
     BAND,
@@ -70,7 +70,7 @@ def _item(picture: Image, item: SceneItem, view: Viewport, mirrored: bool) -> No
         "pig": lambda: pig_sprite(item.look, *reversed(_middle(item.shape)), item.stage),
         "tnt": lambda: tnt_sprite(item.shape, item.stage),
         "fan": lambda: fan_sprite(item.shape),
-        "egg": lambda: pig_sprite("bird_white", *reversed(_middle(item.shape)), 1),
+        "egg": lambda: egg_sprite(*reversed(_middle(item.shape))),
     }.get("pig" if like_a_pig else item.rank, lambda: block_sprite(item.look, item.shape, item.hollow, item.stage))()
     sprite.paste(picture, at, view.scale, item.angle)
 
