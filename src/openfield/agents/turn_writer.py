@@ -19,6 +19,8 @@ from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Tex
 
 MAX_NUMBERS = 64
 """Numbers of an array that are written out."""
+MAX_BOUNDS = 16
+"""Numbers whose bounds are told one by one, where they differ."""
 MAX_TEXT = 6_000
 """Characters of the description of one observation."""
 Schema = dict[str, Any]
@@ -143,8 +145,7 @@ def describe_space(space: Space) -> str:
         case Choice(options):
             return f"one of {', '.join(map(repr, options))}"
         case Box(shape=shape):
-            low, high = space.bounds
-            bounds = f" from {low.min():g} to {high.max():g}" if low.size else ""
+            bounds = _describe_bounds(space)
             kind = "whole number" if _is_whole(space) else "number"
             return f"a {kind}{bounds}" if not shape else f"{'x'.join(map(str, shape))} {kind}s{bounds}, as a list"
         case Fields(parts):
@@ -219,7 +220,18 @@ def _write_array(array: Any) -> str:
     flat = array.ravel()[:MAX_NUMBERS].tolist()
     shown = ", ".join(f"{one:.5g}" if isinstance(one, float) else str(one) for one in flat)
     sizes = "x".join(map(str, array.shape))
+    if not array.ndim:
+        return shown
     return f"[{shown}]" if array.size <= MAX_NUMBERS and array.ndim < 2 else f"{sizes} numbers [{shown} ...]"
+
+
+def _describe_bounds(space: Box) -> str:
+    """Return the bounds of numbers in words: common ones, or of some numbers those of each."""
+    low, high = space.bounds
+    pairs = list(zip(low.tolist(), high.tolist(), strict=True))
+    if len(set(pairs)) > 1 and len(pairs) <= MAX_BOUNDS:
+        return f" ({'; '.join(f'{least:g} to {most:g}' for least, most in pairs)})"
+    return f" from {low.min():g} to {high.max():g}" if pairs else ""
 
 
 def _box_schema(space: Box) -> Schema:

@@ -110,6 +110,7 @@ def test_bounds_whose_difference_is_no_number_are_drawn_from_too() -> None:
     assert space.contains(space.sample(random.Random(1)))
 
 
-def test_a_space_without_a_form_here_is_refused_in_one_line() -> None:
+@pytest.mark.parametrize("space", [gs.Graph(gs.Discrete(2), None), gs.OneOf([gs.Discrete(2), gs.Discrete(3)])])
+def test_a_space_without_a_form_here_is_refused_in_one_line(space: gs.Space[Any]) -> None:
     with pytest.raises(InvalidInput, match="Known are Box, Discrete"):
-        to_space(gs.Graph(gs.Discrete(2), None))
+        to_space(space)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from openfield.domains.gym.domain import GymDomain, open_domain
 from openfield.domains.gym.makers import find_maker
 from openfield.journal.trust import is_domain_code, trusted_domain
 from openfield.registry import absolute, find_domain, list_trial_code
-from openfield.testing import check_domain
+from openfield.testing import check_domain, check_wire, check_world
+from support.all_spaces import PARTS, AllSpaces
 
 SHORT: dict[str, Any] = {"before": 2, "after": 2, "max_steps": 30}
 ENVIRONMENTS = ("CartPole-v1", "FrozenLake-v1", "Taxi-v4", "Blackjack-v1", "Pendulum-v1")
@@ -404,3 +406,20 @@ def test_a_wrapper_of_the_usual_world_may_change_spaces(wrappers: str) -> None:
     assert domain.spec(trial).actions == of.Discrete(3)
     with pytest.raises(of.InvalidInput, match="names no wrapper"):
         domain.trials(count=1, wrappers="Wider")
+
+
+def test_every_kind_of_space_is_played_recorded_replayed_sent_and_told() -> None:
+    """The kit plays and replays it and sends it as JSON lines; the rest is what a language model sees and answers."""
+    domain: Any = of.from_gymnasium(AllSpaces)
+    (trial,) = domain.trials(1, novelty="force=2", unchanged=0, before=1, after=1, max_steps=4)
+    report = check_world(domain, [trial], patience=120.0) + check_wire(domain, trial=trial, patience=240.0)
+    assert report.passed, report
+    writer, world, rng = domain.turn_writer(domain.spec(trial)), domain.world(trial), random.Random(1)
+    turn = world.reset()
+    assert all(f"- {name}: " in writer.describe(turn).text for name in PARTS)
+    assert writer.schema["properties"].keys() == PARTS.keys()
+    assert "2 whole numbers (1 to 2; 0 to 4)" in writer.action
+    while turn.last is None:
+        turn = world.step(of.Reply(writer.read(msgspec.json.decode(msgspec.json.encode(writer.sample(rng))))))
+        assert turn.reward == 1.0  # the action was what the environment takes
+    world.close()

@@ -240,7 +240,7 @@ class GymDomain(Domain[GymSettings]):
             ),
         ):
             if not same:
-                text = f"Novelty '{'+'.join(names)}' changes the {what} space from {one} to {other}"
+                text = f"Novelty '{'+'.join(names)}' changes the {what} space from {one_line(one)} to {one_line(other)}"
                 raise InvalidInput(f"{text}; agents could not go on.")
 
     def options(self, command: str) -> type[CommandOptions] | None:

@@ -115,7 +115,9 @@ def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
     except OpenfieldError:
         raise
     except UnregisteredEnv as error:
-        raise InvalidInput(f"Gymnasium knows no '{text}': {one_line(error)}{_suggest(text)}") from None
+        near = _suggest(text)
+        said = one_line(error).partition(" Did you mean")[0] if near else one_line(error)
+        raise InvalidInput(f"Gymnasium knows no '{text}': {said}{near}") from None
     except DependencyNotInstalled as error:
         raise InvalidInput(f"{text} needs a package that is not installed. Gymnasium says: {one_line(error)}") from None
     except Exception as error:
