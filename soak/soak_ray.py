@@ -2,7 +2,7 @@
 
 `--kills N` [20]. In each domain a process of the run, a foreman of Ray or a worker, is killed now and then: every
 second time as soon as there is one, otherwise after something was recorded. Then one run is played while the object
-store of Ray is full.
+store of Ray is full, and one whose agent is a language model.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import random
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from common import QUICK, complete, finish, folder, parameter, report, run_words, start, tell
+from common import QUICK, ROOT, complete, finish, folder, parameter, report, run_words, start, tell
 
 MAX_KILLS = 4
 """In one run; a foreman that ends again and again before it has sent anything is left out, and the run fails."""
@@ -53,6 +55,18 @@ def main(kills: int) -> None:
         report(
             "ray", "different where the object store is full", int(lost), 0, store_bytes=STORE_BYTES, used_bytes=used
         )
+        ask_model(place / "model.sqlite")
+
+
+def ask_model(path: Path) -> None:
+    """Let machines ask the language model of the example."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    with import_module("local_model").serving() as url:
+        words = ["run", "gym:MiniGrid-Empty-5x5-v0", "--agent", f"llm:walker(url={url})", "--trials", "2"]
+        words += ["--novelty", "actions-permuted", "--set", "max_steps=20", "--output", str(path)]
+        status, said = complete([*words, "--executor", "ray"])
+    print(said[-300:] if status else "", end="")
+    report("ray", "runs of a language model that failed", int(status != 0), 0)
 
 
 def kill_one(command: subprocess.Popen[str], path: Path | None, fates: random.Random) -> bool:
