@@ -43,11 +43,9 @@ def digest_files(settings: Mapping[str, Any]) -> dict[str, str]:
         else:
             code = identify_source(source) or Code()
         for name, path in code.files.items():
-            given = module if module and path == Path(module).resolve() else name
-            if (
-                name.removesuffix(".py").replace("/", ".") not in MODULES
-            ):  # which are ours in a checkout of the original
-                found[given] = code.parts[f"file {name}"]
+            if name.removesuffix(".py").replace("/", ".") in MODULES:
+                continue  # ours are used, also in a checkout of the original
+            found[module if module and path == Path(module).resolve() else name] = code.parts[f"file {name}"]
     return found
 
 
