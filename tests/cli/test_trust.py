@@ -68,6 +68,8 @@ def list_commands(path: Path) -> list[tuple[str, ...]]:
         ("export", "--format", "logs"),
         ("objectives",),
         ("objectives", "--pictures"),
+        ("watch", "--once"),
+        ("publish", "-o", "site"),
         ("resume", "--workers", "0"),
         ("resume", "--retry", "--workers", "0"),
     ]
