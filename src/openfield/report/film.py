@@ -177,6 +177,10 @@ class EpisodeReplay:
         finally:
             self._film.world.close()
 
+    def close(self) -> None:
+        """Close the world, if no pictures are wanted."""
+        self._film.world.close()
+
     def _make_film(self) -> Film:
         try:
             return make_film(self._domain, self._cell.trial)

@@ -13,7 +13,7 @@ import pytest
 
 import openfield as of
 from openfield.journal.reader import CellRecord, Run
-from openfield.view.frames import EpisodeOrder, FramePool
+from openfield.view.frames import EpisodeOrder, FramePool, WarmOrder
 from openfield.view.frames.messages import TurnPicture
 from support.places import SUPPORT
 
@@ -59,7 +59,7 @@ async def follow(pool: FramePool, wanted: EpisodeOrder) -> tuple[list[TurnPictur
 
 def test_pictures_come_turn_by_turn_and_are_kept(cell: tuple[Path, CellRecord]) -> None:
     async def work(pool: FramePool) -> None:
-        pool.warm()
+        pool.warm(WarmOrder(str(cell[0]), cell[1].id, order(cell).trust))
         frames, message = await follow(pool, order(cell))
         first, count = cell[1].episodes[0].turns, cell[1].episodes[1].turns
         assert ([frame.turn for frame in frames], message) == (list(range(first, first + count)), "")

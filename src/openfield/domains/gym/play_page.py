@@ -1,17 +1,22 @@
-"""Keys for an environment of Gymnasium: from what it calls its actions."""
+"""Keys for an environment of Gymnasium: from what it calls its actions, or from the range of a force."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from openfield.agents.key_page import IDLE, KeyPage, LinePage, bind_keys, make_page
+import numpy as np
+
+from openfield.agents.key_page import IDLE, KeyAction, KeyPage, LinePage, bind_keys, make_page
 from openfield.core import Spec
 from openfield.domains.gym.environment import Env
-from openfield.spaces import Discrete
+from openfield.spaces import Box, Discrete
 
 MIN_FPS, MAX_FPS = 5.0, 60.0
 """Steps a second that a person can follow."""
+FORCE_KEYS = (("ArrowLeft", "ArrowRight"), ("ArrowDown", "ArrowUp"), ("a", "d"), ("s", "w"))
+"""The keys that push the numbers of an action down and up."""
+HALF_KEYS = ("a", "d")
 
 
 def make_gym_page(env: Env, spec: Spec, fps: float | None) -> KeyPage | LinePage:
@@ -23,6 +28,8 @@ def make_gym_page(env: Env, spec: Spec, fps: float | None) -> KeyPage | LinePage
         fps: How many steps a second its films show; None if it draws nothing.
     """
     space = spec.actions
+    if isinstance(space, Box) and fps is not None and (forces := bind_forces(space)):
+        return KeyPage(forces, [0.0] * len(forces[0].action), 1000 / min(max(fps, MIN_FPS), MAX_FPS))
     names = _find_names(env, space.n) if isinstance(space, Discrete) else []
     if not names or not isinstance(space, Discrete):
         return make_page(spec)
@@ -32,6 +39,34 @@ def make_gym_page(env: Env, spec: Spec, fps: float | None) -> KeyPage | LinePage
         return KeyPage(actions)
     pace = 1000 / min(max(fps, MIN_FPS), MAX_FPS)
     return KeyPage([each for each in actions if each is not idle], idle.action, pace)
+
+
+def bind_forces(space: Box) -> list[KeyAction]:
+    """Return keys that push each number of an action to its ends; none unless the numbers are few and rest at 0.
+
+    A single number also has keys that push it half as far.
+    """
+    count = space.shape[0] if len(space.shape) == 1 else 0
+    lows, highs = (np.broadcast_to(np.asarray(end, float), space.shape) for end in (space.low, space.high))
+    rests = np.isfinite(lows) & np.isfinite(highs) & (lows <= 0) & (highs >= 0)
+    if not 1 <= count <= len(FORCE_KEYS) or not rests.all():
+        return []
+    ends = [
+        (place, float(end), key)
+        for place, keys in enumerate(FORCE_KEYS[:count])
+        for end, key in zip((lows[place], highs[place]), keys, strict=True)
+    ]
+    if count == 1:
+        ends += [(place, end / 2, key) for (place, end, _), key in zip(ends, HALF_KEYS, strict=True)]
+    return [
+        KeyAction(
+            [end if place == each else 0.0 for each in range(count)],
+            f"{f'{place + 1}: ' if count > 1 else ''}{end:+g}".replace("-", "−"),
+            (key,),
+        )
+        for place, end, key in ends
+        if end
+    ]
 
 
 def _find_names(env: Env, count: int) -> Sequence[str]:

@@ -4,8 +4,8 @@ The server asks a `FramePool` for the `Reel` of an episode. The pool gives the o
 which plays the episode again and sends its pictures one by one. Start with `pool.py`.
 """
 
-from openfield.view.frames.messages import EpisodeOrder
+from openfield.view.frames.messages import EpisodeOrder, WarmOrder
 from openfield.view.frames.pool import FramePool
 from openfield.view.frames.reel import Reel
 
-__all__ = ["EpisodeOrder", "FramePool", "Reel"]
+__all__ = ["EpisodeOrder", "FramePool", "Reel", "WarmOrder"]

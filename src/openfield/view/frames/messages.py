@@ -29,6 +29,14 @@ class EpisodeOrder(msgspec.Struct, frozen=True, tag="episode"):
     """Where to write the film; empty to have the pictures sent."""
 
 
+class WarmOrder(msgspec.Struct, frozen=True, tag="warm"):
+    """Asks to make ready for the pictures of a cell, which a reader may want soon. It has no answer."""
+
+    run: str
+    cell: str
+    trust: bool = False
+
+
 class StopOrder(msgspec.Struct, frozen=True, tag="stop"):
     """Asks to end what is being made: it is not wanted any more."""
 
@@ -67,7 +75,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
 
 
-Order = EpisodeOrder | StopOrder
+Order = EpisodeOrder | WarmOrder | StopOrder
 Answer = Opened | TurnPicture | Replayed | Finished | Failed
 _ORDERS = msgspec.msgpack.Decoder(Order)
 _ANSWERS = msgspec.msgpack.Decoder(Answer)

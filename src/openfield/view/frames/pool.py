@@ -28,6 +28,7 @@ from openfield.view.frames.messages import (
     Replayed,
     StopOrder,
     TurnPicture,
+    WarmOrder,
     pack,
     read_answer,
 )
@@ -73,7 +74,7 @@ class WorkerProcess:
         )
         self._guard.watch(self._process.pid)
 
-    def send(self, order: EpisodeOrder | StopOrder) -> None:
+    def send(self, order: EpisodeOrder | WarmOrder | StopOrder) -> None:
         """Give an order. If the process has ended, the next answer says so."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(ConnectionError, RuntimeError):
@@ -163,10 +164,10 @@ class FramePool:
             old.end("Other pictures were asked for since. Open this episode again.")
         return reel
 
-    def warm(self) -> None:
-        """Start a worker ahead of the first order, which then need not wait for it."""
+    def warm(self, order: WarmOrder) -> None:
+        """Start a worker ahead of the first order for a cell, which then need not wait for it."""
         if not self._idle and not self._busy:
-            self._start(None)
+            self._start(None, order)
 
     async def close(self) -> None:
         """End all workers."""
@@ -193,17 +194,19 @@ class FramePool:
                 worker.send(StopOrder())
                 return
 
-    def _start(self, reel: Reel | None) -> None:
+    def _start(self, reel: Reel | None, warm: WarmOrder | None = None) -> None:
         worker = self._idle.pop() if self._idle else WorkerProcess(self._patience, self._environment)
         self._busy[worker] = reel
-        task = asyncio.create_task(self._carry_out(worker, reel))
+        task = asyncio.create_task(self._carry_out(worker, reel, warm))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _carry_out(self, worker: WorkerProcess, reel: Reel | None) -> None:
-        """Have a worker make the pictures of a reel; without one, only start the worker."""
+    async def _carry_out(self, worker: WorkerProcess, reel: Reel | None, warm: WarmOrder | None) -> None:
+        """Have a worker make the pictures of a reel; without one, only start the worker and make it ready."""
         try:
             await worker.start()
+            if warm is not None:
+                worker.send(warm)
             if reel is not None:
                 worker.send(reel.order)
                 while not reel.over:

@@ -13,6 +13,7 @@ import resource
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,6 +31,7 @@ from openfield.view.frames.messages import (
     Replayed,
     StopOrder,
     TurnPicture,
+    WarmOrder,
     pack,
     read_order,
 )
@@ -52,7 +54,7 @@ class FrameWorker:
 
     def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
         self._input, self._output = orders, answers
-        self._orders: queue.Queue[EpisodeOrder | None] = queue.Queue()
+        self._orders: queue.Queue[EpisodeOrder | WarmOrder | None] = queue.Queue()
         self._stop = threading.Event()
         self._told = 0.0
 
@@ -61,7 +63,10 @@ class FrameWorker:
         threading.Thread(target=self._read, daemon=True).start()
         while (order := self._orders.get()) is not None:
             self._stop.clear()
-            self._send(self._try(order))
+            if isinstance(order, WarmOrder):
+                make_ready(order)
+            else:
+                self._send(self._try(order))
 
     def _read(self) -> None:
         """Read orders while others are carried out, so that one can be stopped."""
@@ -118,6 +123,12 @@ class FrameWorker:
         self._told = time.monotonic()
         self._output.write(pack(answer))
         self._output.flush()
+
+
+def make_ready(order: WarmOrder) -> None:
+    """Import what the pictures of a cell need; what goes wrong is told when they are asked for."""
+    with suppress(Exception), Run(Path(order.run)) as run:
+        EpisodeReplay(run, run.cell(order.cell), 0, order.trust).close()
 
 
 def compress_picture(pixels: Any) -> bytes:

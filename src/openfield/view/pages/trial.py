@@ -13,6 +13,7 @@ from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import Episode
 from openfield.registry import known_domain
 from openfield.view.addresses import read_name
+from openfield.view.frames import WarmOrder
 from openfield.view.page import library_of, page
 from openfield.view.trials.search import FoundTurns, TurnQuery, find_turns
 from openfield.view.trials.timeline import Timeline, draw_timeline
@@ -138,7 +139,8 @@ def find_sides(request: Request) -> list[PlayedTrial]:
     reader, run = trials_of(request), request.path_params["run"]
     trial = reader.read(run, read_name(request.path_params["cell"]))
     if trial.draws:
-        from_thread.run_sync(request.app.state.frames.warm)  # the first picture need not wait for a process
+        ready = WarmOrder(str(trial.path), trial.cell.id, library_of(request).trust)
+        from_thread.run_sync(request.app.state.frames.warm, ready)  # the first picture need not wait for a process
     other = request.query_params.get("with")
     return [trial, reader.find_peer(trial, run, other)] if other else [trial]
 
