@@ -65,7 +65,9 @@ class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
     fresh: bool = False
     """Nothing is recorded from its first step on, so there is nothing to replace."""
     digest: bytes = b""
-    """The SHA-256 of its uncompressed bytes, a link of the chain that the steps of an attempt form."""
+    """The SHA-256 of its uncompressed bytes, a link of the chain of an attempt's steps; empty if it is early."""
+    early: bool = False
+    """Written on its own to be acknowledged, and fresh: the chunk that its steps belong to is still to come."""
 
 
 class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):

@@ -98,7 +98,7 @@ def make_future(path: Path) -> None:
     [
         (make_text, "is not a run of openfield."),
         (make_foreign, "is an SQLite file, but not a run of openfield."),
-        (make_future, "has format 99; this openfield reads formats 1 and 2."),
+        (make_future, "has format 99; this openfield reads formats 1 to 3."),
     ],
 )
 def test_other_files_are_refused_with_a_sentence_and_left_alone(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from openfield.cell import Cell
+from openfield.cell import Cell, CellStatus
 from openfield.journal.reader import MAX_RETRIES
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd
@@ -47,18 +47,19 @@ def test_a_trial_goes_on_is_tried_again_or_is_over(journal: Journal, outcome: st
     assignments = Assignments(journal, tiny_trials(1))
     (cell,) = assignments.enter("ada")
     assert assignments.attempt(cell, {cell.id}) is None
-    assert assignments.attempt(cell, ()) == 1
+    assert assignments.attempt(cell, ()) == CellStatus(1)
     end(journal, cell, 1, outcome)
-    assert assignments.attempt(cell, ()) == attempt
+    found = assignments.attempt(cell, ())
+    assert (None if found is None else found.attempt) == attempt
 
 
 def test_our_own_failures_are_not_tried_for_ever(journal: Journal) -> None:
     assignments = Assignments(journal, tiny_trials(1))
     (cell,) = assignments.enter("ada")
     tried = 0
-    while (attempt := assignments.attempt(cell, ())) is not None:
+    while (status := assignments.attempt(cell, ())) is not None:
         tried += 1
-        end(journal, cell, attempt, "harness_error")
+        end(journal, cell, status.attempt, "harness_error")
     assert tried == 1 + MAX_RETRIES
 
 

@@ -36,6 +36,7 @@ class Leases:
     def __init__(self) -> None:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{uuid.uuid4().hex}"
         self._cells: set[str] = set()  # those that are ours until we end them
+        self._checked: set[str] = set()  # those that may be written as long as no other journal writes
         _living.add(self._holder)
 
     def take(self, db: sqlite3.Connection, cell: str) -> bool:
@@ -49,13 +50,24 @@ class Leases:
         self._cells.add(cell)
         return True
 
+    def is_free(self, db: sqlite3.Connection, cell: str) -> bool:
+        """Return whether no living journal holds a cell; one that another machine holds is not free."""
+        (holder,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
+        return holder in (None, self._holder) or _is_dead(holder)
+
     def check(self, db: sqlite3.Connection, cells: set[str]) -> None:
         """Refuse to write into cells that another process took over or ended while this one stood still."""
+        cells = cells - self._checked
         for block in split_blocks(list(cells)):
-            ours = "SELECT count(*) FROM cells WHERE holder = ? AND id IN (?)".replace("(?)", _marks(len(block)))
+            ours = "SELECT count(*) FROM cells WHERE holder = ? AND id IN (?)".replace("(?)", marks(len(block)))
             if db.execute(ours, (self._holder, *block)).fetchone()[0] < len(block):
                 for cell in block:
                     self._check_one(db, cell)
+        self._checked |= cells
+
+    def forget_checks(self) -> None:
+        """Check all cells again: another journal has written."""
+        self._checked.clear()
 
     def _check_one(self, db: sqlite3.Connection, cell: str) -> None:
         (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
@@ -66,18 +78,19 @@ class Leases:
         """End the lease of a cell."""
         db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (cell,))
         self._cells.discard(cell)
+        self._checked.discard(cell)
 
     def renew(self, db: sqlite3.Connection) -> None:
         """Renew all leases. They are found by their cells: to look for the holder would read the whole plan."""
         until = time.time() + LEASE_SECONDS
         for block in split_blocks(sorted(self._cells)):
-            renew = "UPDATE cells SET held_until = ? WHERE holder = ? AND id IN (?)".replace("(?)", _marks(len(block)))
+            renew = "UPDATE cells SET held_until = ? WHERE holder = ? AND id IN (?)".replace("(?)", marks(len(block)))
             db.execute(renew, (until, self._holder, *block))
 
     def give_up(self, db: sqlite3.Connection) -> None:
         """End all leases."""
         for block in split_blocks(sorted(self._cells)):
-            end = "UPDATE cells SET holder = NULL WHERE holder = ? AND id IN (?)".replace("(?)", _marks(len(block)))
+            end = "UPDATE cells SET holder = NULL WHERE holder = ? AND id IN (?)".replace("(?)", marks(len(block)))
             db.execute(end, (self._holder, *block))
 
     def retire(self) -> None:
@@ -85,7 +98,8 @@ class Leases:
         _living.discard(self._holder)
 
 
-def _marks(count: int) -> str:
+def marks(count: int) -> str:
+    """Return the place of so many values in a statement."""
     return f"({', '.join('?' * count)})"
 
 
@@ -100,12 +114,16 @@ def split_blocks(rows: list[T]) -> Iterator[list[T]]:
 
 def _is_dead(holder: str) -> bool:
     """Return whether a holder was a journal on this machine that has ended."""
-    host, process, birth, _ = holder.split(":")
+    try:
+        host, number, birth, _ = holder.split(":")
+        process = int(number)
+    except ValueError:  # it was forged: its lease runs out
+        return False
     if host != socket.gethostname():
         return False
-    if int(process) == os.getpid():
+    if process == os.getpid():
         return holder not in _living
-    return _birth(int(process)) not in (birth, UNKNOWN_BIRTH)
+    return _birth(process) not in (birth, UNKNOWN_BIRTH)
 
 
 def _birth(process: int) -> str:

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from msgspec.structs import astuple
+
 from openfield.errors import InvalidInput, JournalError
 from openfield.files.atomic import replacing
 from openfield.journal.reader import RESUMABLE, Run
 from openfield.journal.recorder import read_raw_chunk
-from openfield.journal.schema import SCHEMA_VERSION, close_written, explaining, open_to_write
+from openfield.journal.schema import close_written, explaining, open_to_write
+from openfield.journal.steps import Place, Tail
 from openfield.record import Chunk, RawStep
 
 OWN_ROWS = ("attempts", "episodes", "chunks", "states", "players", "verdicts")
@@ -86,12 +89,13 @@ class _Merge:
         self._path = Path()
         self._origins: dict[str, str] = {}  # the part that a fact comes from
         self._shared = 0
+        self._tails: dict[Place, Tail] = {}  # steps of the part that are not in its chunks
         db.execute("CREATE TEMP TABLE taken (cell TEXT PRIMARY KEY)")
 
     def add(self, path: Path) -> None:
         """Add what a file holds and the new one does not."""
         self._path = path
-        fingerprint = _check_part(path)
+        fingerprint, self._tails = _check_part(path)
         self._db.execute("ATTACH ? AS part", (f"file:{quote(str(path.resolve()))}?mode=ro",))
         try:
             with explaining(path):
@@ -154,6 +158,10 @@ class _Merge:
             self._db.execute(f"DELETE FROM main.{table} WHERE cell IN (SELECT cell FROM temp.taken)")
             rows = f"SELECT * FROM part.{table} WHERE cell IN (SELECT cell FROM temp.taken) ORDER BY rowid"
             self._db.execute(f"INSERT INTO main.{table} {rows}")
+        taken = {cell for (cell,) in self._db.execute("SELECT cell FROM temp.taken")} if self._tails else set()
+        late = (each for (cell, _), tail in self._tails.items() if cell in taken for each in tail.chunks())
+        rows_of_late = ((*astuple(chunk)[:6], chain) for chunk, chain in late)
+        self._db.executemany("INSERT INTO main.chunks VALUES (?, ?, ?, ?, ?, ?, ?)", rows_of_late)
 
     def _is_better(self, cell: str) -> bool:
         """Return whether the part has more of a cell than the files before it; refuse records that differ."""
@@ -184,6 +192,8 @@ class _Merge:
         found = []
         for number, outcome, note in self._db.execute(attempts, (cell,)).fetchall():
             steps, chain = self._db.execute(f"{chunk} LIMIT 1", (cell, number)).fetchone() or (0, b"")
+            for late, link in self._late(schema, cell, number):
+                steps, chain = late.first + late.count, link
             told = self._db.execute(episodes, (cell, number)).fetchall()
             found.append(_Record(number, outcome, steps, chain, (outcome, note, told)))
         return found
@@ -191,7 +201,14 @@ class _Merge:
     def _steps(self, schema: str, cell: str, attempt: int) -> Iterator[RawStep]:
         query = f"SELECT cell, attempt, first, count, crc, data FROM {schema}.chunks WHERE cell = ? AND attempt = ?"
         rows = self._db.execute(f"{query} ORDER BY first", (cell, attempt))
-        return itertools.chain.from_iterable(read_raw_chunk(Chunk(*row)) for row in rows)
+        late = (chunk for chunk, _ in self._late(schema, cell, attempt))
+        chunks = itertools.chain((Chunk(*row) for row in rows), late)
+        return itertools.chain.from_iterable(map(read_raw_chunk, chunks))
+
+    def _late(self, schema: str, cell: str, attempt: int) -> Iterator[tuple[Chunk, bytes]]:
+        """Yield what follows the last chunk of an attempt; the new file has nothing of that kind."""
+        tail = self._tails.get((cell, attempt)) if schema == "part" else None
+        return iter(()) if tail is None else tail.chunks()
 
 
 def _told(step: RawStep) -> tuple[Any, ...]:
@@ -216,17 +233,17 @@ def _extent(record: _Record) -> tuple[bool, int]:
     return record.outcome not in RESUMABLE, record.steps
 
 
-def _check_part(path: Path) -> str:
-    """Check that a file can be merged and that its steps fit their chains, and return its fingerprint."""
+def _check_part(path: Path) -> tuple[str, dict[Place, Tail]]:
+    """Check that a file can be merged and that its steps fit their chains; return its fingerprint and its tails."""
     with Run(path) as run:
-        if run.version != SCHEMA_VERSION:
+        if run.version < 2:
             raise InvalidInput(
                 f"{path} was written by openfield 0.1.0, whose runs cannot be merged. "
                 "Reports read several files as one: openfield report A.sqlite B.sqlite"
             )
         if faults := run.verify_steps():
             raise JournalError(f"{path} is damaged: {faults[0]}")
-        return run.fingerprint()
+        return run.fingerprint(), run.tails()
 
 
 _OTHER_TRIALS = """

@@ -6,10 +6,7 @@ Stands between journal and metrics: metrics, reports and exports read these and 
 from __future__ import annotations
 
 import itertools
-import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -18,19 +15,12 @@ from openfield.cell import Cell, CellStatus, cell_id
 from openfield.core import Belief, PhaseName
 from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
-from openfield.journal import queries
+from openfield.journal import schema
 from openfield.journal.fingerprint import ADDED_TABLES, TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
 from openfield.journal.rules import read_rules
-from openfield.journal.schema import (
-    UPGRADED,
-    SourceText,
-    digest_chunk,
-    explaining,
-    extend_chain,
-    open_to_read,
-    read_version,
-)
+from openfield.journal.schema import UPGRADED, SourceText, digest_chunk, extend_chain
+from openfield.journal.steps import Place, RunFile, attempt_of
 from openfield.journal.verification import (
     Attempt,
     find_false_arrays,
@@ -50,8 +40,6 @@ SCORED = ("done", "truncated")
 OUR_FAILURES = ("world_error", "harness_error")
 """Outcomes that are no behaviour of the agent: the cell is tried again, so many times."""
 MAX_RETRIES = 3
-CHUNKS_AT_ONCE = 4
-"""How many chunks are in memory at a time: one may be a single reply of half a megabyte, or of fifty."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,29 +142,13 @@ class AgentProgress(NamedTuple):
     """The mean over its episodes so far; None if there is none."""
 
 
-class Run:
+class Run(RunFile):
     """A run file, read only."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open a run file, and refuse any other file."""
-        self.path = Path(path)
-        self._db = open_to_read(self.path)
-        self._version = read_version(self._db)
 
     @property
     def version(self) -> int:
         """The version of the file's format."""
         return self._version
-
-    def __enter__(self) -> Run:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
 
     @property
     def facts(self) -> dict[str, str]:
@@ -210,7 +182,7 @@ class Run:
         """
         if self._version < 2:
             return {}
-        query = queries.VERDICTS.format(only=_only("cell", only))
+        query = schema.VERDICTS.format(only=_only("cell", only))
         rows = self._rows(query, tuple[str, int, int, int], () if only is None else (only,))
         return {(cell, attempt, number): bool(detected) for cell, attempt, number, detected in rows}
 
@@ -223,9 +195,11 @@ class Run:
         trials = dict(self._keyed_trials(only))
         controls = {name for name, source in self.agents.items() if is_control(source)}
         episodes = self._episodes(only) if with_episodes else {}
-        player = queries.PLAYER if self._version > 1 else "NULL"
-        query = queries.LATEST_ATTEMPTS.format(player=player, only=_only("cells.id", only))
-        rows = self._rows(query, _LatestAttempt, () if only is None else (only,))
+        player = schema.PLAYER if self._version > 1 else "NULL"
+        query = schema.LATEST_ATTEMPTS.format(player=player, only=_only("cells.id", only))
+        with self._snapshot():
+            tails = self.tails(only)
+            rows = list(self._rows(query, _LatestAttempt, () if only is None else (only,)))
         return [
             CellRecord(
                 id=cell,
@@ -235,7 +209,7 @@ class Run:
                 outcome=outcome,
                 note=note or "",
                 attempt=attempt or 0,
-                steps=steps or 0,
+                steps=tails[cell, attempt].end if (cell, attempt) in tails else steps or 0,
                 seconds=seconds or 0.0,
                 player=player,
                 episodes=tuple(episodes.get((cell, attempt), ())),
@@ -246,7 +220,7 @@ class Run:
 
     def statuses(self) -> dict[str, CellStatus]:
         """Return how far every cell is that was begun, by its id. Nothing else is read."""
-        query = queries.STATUSES.format(player=queries.PLAYER if self._version > 1 else "NULL")
+        query = schema.STATUSES.format(player=schema.PLAYER if self._version > 1 else "NULL")
         rows = self._rows(query, tuple[str, int, str | None, str | None], (), 4096)
         return {cell: CellStatus(*status) for cell, *status in rows}
 
@@ -256,11 +230,11 @@ class Run:
 
     def is_held(self, now: float) -> bool:
         """Return whether a process says that it plays a cell at this moment, in seconds since 1970."""
-        return any(True for _ in self._rows(queries.HELD_CELL, tuple[str], (now,)))
+        return any(True for _ in self._rows(schema.HELD_CELL, tuple[str], (now,)))
 
     def progress(self) -> dict[str, AgentProgress]:
         """Return how far every agent is, in the order in which they were entered."""
-        rows = self._rows(queries.PROGRESS, tuple[str, int, int, int, int, float | None], ("superseded", "cancelled"))
+        rows = self._rows(schema.PROGRESS, tuple[str, int, int, int, int, float | None], ("superseded", "cancelled"))
         return {agent: AgentProgress(*counts) for agent, *counts in rows}
 
     def totals(self) -> tuple[int, int]:
@@ -270,7 +244,7 @@ class Run:
 
     def count_episodes(self) -> dict[tuple[str, int], int]:
         """Return how many finished episodes every attempt has, by cell and attempt."""
-        rows = self._rows(queries.EPISODE_COUNTS, tuple[str, int, int], (), 4096)
+        rows = self._rows(schema.EPISODE_COUNTS, tuple[str, int, int], (), 4096)
         return {(cell, attempt): count for cell, attempt, count in rows}
 
     def cell(self, wanted: str) -> CellRecord:
@@ -285,16 +259,16 @@ class Run:
 
     def _near_cells(self, wanted: str) -> list[str]:
         """Return the ids before and after one that is not there; a run may have a million others."""
-        nearest = (self._rows(query, tuple[str], (wanted,)) for query in queries.NEAR_CELLS)
+        nearest = (self._rows(query, tuple[str], (wanted,)) for query in schema.NEAR_CELLS)
         return [cell for rows in nearest for (cell,) in rows]
 
     def cells_of_trial(self, cell: str, most: int) -> list[tuple[str, str, int]]:
         """Return the cells of the trial that a cell plays, itself included: id, agent and repeat, at most so many."""
-        return list(self._rows(queries.CELLS_OF_TRIAL, tuple[str, str, int], (cell, most)))
+        return list(self._rows(schema.CELLS_OF_TRIAL, tuple[str, str, int], (cell, most)))
 
     def cells_beside(self, cell: str) -> tuple[str | None, str | None]:
         """Return the cells of the same agent that were entered before and after a cell."""
-        return next(self._rows(queries.CELLS_BESIDE, tuple[str | None, str | None], (cell,)), (None, None))
+        return next(self._rows(schema.CELLS_BESIDE, tuple[str | None, str | None], (cell,)), (None, None))
 
     def steps(self, cell: str, attempt: int, first: int = 0) -> Iterator[Step]:
         """Yield recorded steps from a number on. From 0 on each has its truth, else once the truth changes."""
@@ -340,24 +314,27 @@ class Run:
 
     def verify_steps(self) -> list[str]:
         """Return what is wrong with the recorded steps: gaps, damage, and chains that do not fit."""
-        attempts = itertools.groupby(self._all_chunks(), _attempt_of)
+        attempts = itertools.groupby(self._all_chunks(), attempt_of)
         return [fault for _, chunks in attempts for fault in find_false_steps(chunks, chained=self._version > 1)]
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the run: a digest over every value that a reader uses, times included."""
         found = Fingerprint()
+        tails = self.tails()
         for table, query in (TABLES | ADDED_TABLES if self._version > 1 else TABLES).items():
-            found.add(table, self._rows(query, Any))
-        if self._version == 1:
+            if table != "steps" or not tails:
+                found.add(table, self._rows(query, Any))
+        if self._version == 1 or tails:
             found.add("steps", self._ends_of_chains())
         return str(found)
 
     def _ends_of_chains(self) -> Iterator[tuple[str, int, int, bytes]]:
         """Yield what an upgrade would keep of the steps of each attempt: how many there are, and their chain."""
-        for (cell, attempt), chunks in itertools.groupby(self._all_chunks(), _attempt_of):
+        for (cell, attempt), chunks in itertools.groupby(self._all_chunks(), attempt_of):
             chain, end = b"", 0
-            for chunk, _ in chunks:
-                chain, end = extend_chain(chain, digest_chunk(chunk.data)), chunk.first + chunk.count
+            for chunk, told in chunks:
+                chain = extend_chain(chain, digest_chunk(chunk.data)) if self._version == 1 else told or b""
+                end = chunk.first + chunk.count
             yield cell, attempt, end, chain
 
     def planned(self) -> dict[str, tuple[str, str, int]]:
@@ -367,7 +344,7 @@ class Run:
 
     def counts(self) -> RunCounts:
         """Return how many cells are planned and played, and how many attempts were replaced."""
-        (row,) = self._rows(queries.COUNTS, tuple[int, int, int, int], (*OUR_FAILURES, "superseded", "cancelled"))
+        (row,) = self._rows(schema.COUNTS, tuple[int, int, int, int], (*OUR_FAILURES, "superseded", "cancelled"))
         return RunCounts(*row)
 
     def _false_rows(self) -> Iterator[str]:
@@ -394,12 +371,15 @@ class Run:
         for (cell,) in self._rows(gaps, tuple[str]):
             yield f"Cell {cell}: an attempt is missing."
         for cell, number, outcome in self._rows(
-            queries.REPLACED, tuple[str, int, str | None], (*OUR_FAILURES, "superseded")
+            schema.REPLACED, tuple[str, int, str | None], (*OUR_FAILURES, "superseded")
         ):
             yield f"Cell {cell}, attempt {number}: a later one replaced it, but its outcome is recorded as {outcome}."
         for table in ("episodes", "chunks", "states", *(("players", "verdicts") if self._version > 1 else ())):
-            for cell, number in self._rows(queries.ORPHANS.format(table), tuple[str, int]):
+            for cell, number in self._rows(schema.ORPHANS.format(table), tuple[str, int]):
                 yield f"Cell {cell}, attempt {number} is not entered, but has {table}."
+        entered = set(self._rows("SELECT cell, number FROM attempts", Place)) if (tails := self.tails()) else set()
+        for cell, number in sorted(tails.keys() - entered):
+            yield f"Cell {cell}, attempt {number} is not entered, but has tails."
 
     def attempts(self) -> Iterator[Attempt]:
         """Yield all attempts with their episodes."""
@@ -418,7 +398,7 @@ class Run:
     def _episodes(self, only: str | None = None) -> dict[tuple[str, int], list[Episode]]:
         """Return the episodes of all cells, or only of one, by cell and attempt."""
         episodes: dict[tuple[str, int], list[Episode]] = {}
-        query, verdicts = queries.EPISODES.format(only=_only("cell", only)), self.verdicts(only)
+        query, verdicts = schema.EPISODES.format(only=_only("cell", only)), self.verdicts(only)
         rows = self._rows(query, _Episode, () if only is None else (only,))
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in rows:
             try:
@@ -442,7 +422,7 @@ class Run:
 
     def _keyed_trials(self, cell: str | None = None) -> Iterator[tuple[str, Trial]]:
         """Yield all trials with their ids, or only the trial of a cell."""
-        query = queries.TRIALS if cell is None else queries.TRIAL
+        query = schema.TRIALS if cell is None else schema.TRIAL
         for key, content in self._rows(query, tuple[str, str], () if cell is None else (cell,)):
             try:
                 yield key, msgspec.json.decode(content, type=Trial)
@@ -453,26 +433,6 @@ class Run:
         if key not in trials:
             raise DamagedRun(f"{self.path} is damaged: the trial {key} of cell {cell} is missing.")
         return trials[key]
-
-    def _chunks(self, cell: str, attempt: int, first: int = 0) -> Iterator[Chunk]:
-        """Yield the chunks of an attempt, from the one on that holds a step."""
-        return (Chunk(*row) for row in self._rows(queries.CHUNKS, _Chunk, (cell, attempt, first), CHUNKS_AT_ONCE))
-
-    def _all_chunks(self) -> Iterator[tuple[Chunk, bytes | None]]:
-        """Yield the chunks of all attempts, each with its chain value."""
-        query = "SELECT cell, attempt, first, count, crc, data, chain FROM chunks ORDER BY cell, attempt, first"
-        query = query if self._version > 1 else query.replace("chain", "NULL")
-        for *fields, chain in self._rows(
-            query, tuple[str, int, int, int, int, bytes, bytes | None], (), CHUNKS_AT_ONCE
-        ):
-            yield Chunk(*fields), chain
-
-    def _rows(self, query: str, kind: Any, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
-        """Yield rows, each of the type it was written as: a damaged file may hold anything."""
-        with explaining(self.path):
-            cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
-            while rows := cursor.fetchmany(at_once):
-                yield from msgspec.convert(rows, list[kind])
 
 
 def _only(column: str, wanted: str | None) -> str:
@@ -486,15 +446,9 @@ def _from(first: int, chunks: Iterable[Chunk], read: Callable[[Chunk], list[S]])
         yield from read(chunk)[max(first - chunk.first, 0) :]
 
 
-def _attempt_of(chunk: tuple[Chunk, bytes | None]) -> tuple[str, int]:
-    return chunk[0].cell, chunk[0].attempt
-
-
 _LatestAttempt = tuple[str, str, str, int, int | None, str | None, str | None, int | None, float | None, str | None]
 _Cell = tuple[str, str, str, int]
 _Attempt = tuple[str, int, str | None, str]
 _Episode = tuple[str, int, int, str, int, int, float | None, bytes | None, str, bytes | None]
-_Chunk = tuple[str, int, int, int, int, bytes]
-_ChainedChunk = tuple[str, int, int, int, int, bytes, bytes | None]
 _PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 _BELIEF = msgspec.msgpack.Decoder(Belief)

@@ -9,7 +9,7 @@ import hashlib
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -142,7 +142,8 @@ class Recorder:
         early: tuple[Chunk, ...] = ()
         if count:
             steps = _as_list(self._buffer[self._mark :], count)
-            early = (_pack((self.cell, self.attempt, first, count), steps, self._sole, costly, self._full),)
+            place = self.cell, self.attempt, first, count
+            early = (_pack(place, steps, self._sole, costly, self._full, early=self._sole),)
             self._sole = True
         self._committed, self._mark = self._steps, len(self._buffer)
         self._receipt = self._emit(*early, *self._waiting())
@@ -215,6 +216,23 @@ def keep_first(chunk: Chunk, count: int) -> Chunk:
     return _pack((chunk.cell, chunk.attempt, chunk.first, count), _as_list(kept, count))
 
 
+def join_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yield the steps of chunks that follow each other as few chunks, each as large as one may be."""
+    place, count, joined = ("", 0, 0), 0, bytearray()
+    for chunk in chunks:
+        if not count:
+            place = chunk.cell, chunk.attempt, chunk.first
+        for step in _decode(chunk, _ENCODED_STEPS):
+            joined += step
+        count += chunk.count
+        if len(joined) > MAX_STEP:
+            yield _pack((*place, count), _as_list(joined, count))
+            count = 0
+            joined.clear()
+    if count:
+        yield _pack((*place, count), _as_list(joined, count))
+
+
 def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
     """Yield the same steps with the truth of every turn written out."""
     known: Truth | None = None
@@ -224,7 +242,12 @@ def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
 
 
 def _pack(
-    place: tuple[str, int, int, int], steps: bytes, fresh: bool = False, costly: bool = False, full: bool = False
+    place: tuple[str, int, int, int],
+    steps: bytes,
+    fresh: bool = False,
+    costly: bool = False,
+    full: bool = False,
+    early: bool = False,
 ) -> Chunk:
     """Return steps as a chunk. Compressing costs less than the pages it saves.
 
@@ -234,9 +257,10 @@ def _pack(
         fresh: Nothing is recorded from the first step on.
         costly: A reply took long.
         full: They hold pictures, which are compressed however large they are.
+        early: The chunk that they belong to is still to come, and is the one that the chain needs.
     """
-    data, digest = _compress(steps, full), hashlib.sha256(steps).digest()
-    return Chunk(*place, zlib.crc32(data), data, fresh=fresh, costly=costly, digest=digest)
+    data, digest = _compress(steps, full), b"" if early else hashlib.sha256(steps).digest()
+    return Chunk(*place, zlib.crc32(data), data, fresh=fresh, costly=costly, digest=digest, early=early)
 
 
 def _compress(steps: bytes, full: bool) -> bytes:

@@ -1,4 +1,4 @@
-"""The file behind a run: its tables, how it is opened, and what SQLite's complaints mean to its owner.
+"""The file behind a run: its tables and queries, how it is opened, and what SQLite's complaints mean to its owner.
 
 `writer` writes it, `reader` reads it. Only SQLite ever opens the file: closing it otherwise would drop the locks this
 process holds, and another one could take away the log it writes.
@@ -25,9 +25,9 @@ from openfield.journal.recorder import inflate
 
 T = TypeVar("T")
 APPLICATION_ID = 0x6F66_6C64  # "ofld"
-SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, 2)
-"""Files of version 1, which 0.1.0 wrote, are read as they are, and upgraded when they are opened to write."""
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
+"""Files of version 1, which 0.1.0 wrote, and 2 are read as they are, and upgraded when they are opened to write."""
 SCHEMA = (
     "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT)",
@@ -61,6 +61,68 @@ ADDED_TABLES = (
     "CREATE TABLE sources (digest TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL)",
 )
 """The tables that version 1 does not have."""
+TAILS = "CREATE TABLE IF NOT EXISTS tails (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)"
+"""The table that versions 1 and 2 do not have: steps that are not in a chunk yet."""
+
+TRIALS = "SELECT id, content FROM trials ORDER BY rowid"
+TRIAL = "SELECT id, content FROM trials WHERE id = (SELECT trial FROM cells WHERE id = ?)"
+VERDICTS = "SELECT cell, attempt, number, detected FROM verdicts {only}"
+EPISODES = "SELECT * FROM episodes {only} ORDER BY cell, attempt, number"
+REPLACED = """
+    SELECT cell, number, outcome FROM attempts AS earlier
+    WHERE number < (SELECT max(number) FROM attempts WHERE cell = earlier.cell)
+      AND coalesce(outcome, '') NOT IN (?, ?, ?)
+"""
+COUNTS = """
+    SELECT (SELECT count(*) FROM cells),
+      count(*) FILTER (WHERE is_latest AND coalesce(outcome, 'cancelled') NOT IN (?4, ?3)),
+      count(*) FILTER (WHERE NOT is_latest AND outcome IN (?1, ?2)),
+      count(*) FILTER (WHERE outcome = ?3)
+    FROM (SELECT outcome, number = max(number) OVER (PARTITION BY cell) AS is_latest FROM attempts)
+"""
+CHUNKS = """
+    SELECT cell, attempt, first, count, crc, data FROM chunks
+    WHERE cell = ?1 AND attempt = ?2 AND first >= coalesce(
+      (SELECT max(first) FROM chunks WHERE cell = ?1 AND attempt = ?2 AND first <= ?3), 0)
+    ORDER BY first
+"""
+ORPHANS = "SELECT cell, attempt FROM {} EXCEPT SELECT cell, number FROM attempts"
+PLAYER = "(SELECT fingerprint FROM players WHERE players.cell = id AND attempt = number)"
+LATEST_ATTEMPTS = """
+    SELECT id, agent, trial, repeat, number, outcome, note,
+      (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds, {player}
+    FROM cells LEFT JOIN attempts ON cell = id AND number = (SELECT max(number) FROM attempts WHERE cell = id)
+    {only} ORDER BY cells.rowid
+"""
+PROGRESS = """
+    SELECT agent, count(*), count(*) FILTER (WHERE coalesce(outcome, ?2) NOT IN (?1, ?2)),
+      count(*) FILTER (WHERE outcome LIKE 'agent_%'), coalesce(sum(played), 0), sum(score) / sum(scored)
+    FROM cells
+    LEFT JOIN (SELECT cell, max(number) AS number, outcome FROM attempts GROUP BY cell) ON cell = id
+    LEFT JOIN (
+      SELECT cell AS of_cell, attempt, count(*) AS played, sum(performance) AS score, count(performance) AS scored
+      FROM episodes GROUP BY cell, attempt
+    ) ON of_cell = id AND attempt = number
+    GROUP BY agent ORDER BY min(cells.rowid)
+"""
+STATUSES = """
+    SELECT id, number, outcome, {player}
+    FROM (SELECT cell AS id, max(number) AS number, outcome FROM attempts GROUP BY cell)
+"""
+"""With a maximum, SQLite gives the other columns of the row that has it."""
+CELLS_BESIDE = """
+    SELECT
+      (SELECT id FROM cells WHERE agent = own.agent AND rowid < own.rowid ORDER BY rowid DESC LIMIT 1),
+      (SELECT id FROM cells WHERE agent = own.agent AND rowid > own.rowid ORDER BY rowid LIMIT 1)
+    FROM cells AS own WHERE id = ?
+"""
+CELLS_OF_TRIAL = "SELECT id, agent, repeat FROM cells WHERE trial = (SELECT trial FROM cells WHERE id = ?) LIMIT ?"
+NEAR_CELLS = (
+    "SELECT id FROM cells WHERE id < ? ORDER BY id DESC LIMIT 2",
+    "SELECT id FROM cells WHERE id >= ? ORDER BY id LIMIT 2",
+)
+EPISODE_COUNTS = "SELECT cell, attempt, count(*) FROM episodes GROUP BY cell, attempt"
+HELD_CELL = "SELECT id FROM cells WHERE holder IS NOT NULL AND held_until > ? LIMIT 1"
 
 FOREIGN_PARTS = """
     SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'
@@ -182,16 +244,25 @@ def commit(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T
 def _create(db: sqlite3.Connection) -> None:
     if not _is_empty(db):
         return
-    for statement in (*SCHEMA, *ADDED_TABLES):
+    for statement in (*SCHEMA, *ADDED_TABLES, TAILS):
         db.execute(f"{statement} STRICT")
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _upgrade(db: sqlite3.Connection) -> None:
-    """Bring a file of version 1 to this one. Its chunks get the chain they would have been written with."""
-    if read_version(db) == SCHEMA_VERSION:
+    """Bring a file of an earlier version to this one."""
+    version = read_version(db)
+    if version == SCHEMA_VERSION:
         return
+    if version == 1:
+        _add_chains(db)
+    db.execute(f"{TAILS} STRICT")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _add_chains(db: sqlite3.Connection) -> None:
+    """Bring a file of version 1 to version 2. Its chunks get the chain they would have been written with."""
     db.execute(f"ALTER TABLE chunks ADD COLUMN {UPGRADED}")
     for statement in ADDED_TABLES:
         db.execute(f"{statement} STRICT")
@@ -202,7 +273,6 @@ def _upgrade(db: sqlite3.Connection) -> None:
             (data,) = db.execute("SELECT data FROM chunks WHERE rowid = ?", row).fetchone()
             chain = extend_chain(chain, digest_chunk(data))
             db.execute("UPDATE chunks SET chain = ? WHERE rowid = ?", (chain, *row))
-    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def digest_chunk(data: bytes) -> bytes:
@@ -235,7 +305,7 @@ def _check_schema(db: sqlite3.Connection, path: Path) -> None:
         raise NotARun(f"{path} is an SQLite file, but not a run of openfield.")
     version = read_version(db)
     if version not in READABLE_VERSIONS:
-        known = " and ".join(map(str, READABLE_VERSIONS))
+        known = f"{READABLE_VERSIONS[0]} to {READABLE_VERSIONS[-1]}"
         raise NotARun(f"{path} has format {version}; this openfield reads formats {known}.")
     if found := db.execute(FOREIGN_PARTS).fetchone():
         raise DamagedRun(f"{path} is damaged: '{found[0]}' in it computes something, and a run only holds values.")

@@ -16,25 +16,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from msgspec.structs import astuple
-
 from openfield.cell import Cell, CellStatus
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.journal.fingerprint import write_trial
-from openfield.journal.leases import LEASE_SECONDS, Leases, split_blocks
+from openfield.journal.leases import LEASE_SECONDS, Leases
 from openfield.journal.receipt import Receipt
-from openfield.journal.recorder import keep_first
 from openfield.journal.schema import (
     SCHEMA_VERSION,
     SourceText,
     close_written,
     commit,
     explain_error,
-    extend_chain,
+    explaining,
     open_to_write,
     uses_log,
 )
-from openfield.record import RECORD_FACT, REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.journal.steps import LAST, EntryWriter, Place, Tail, has_tails
+from openfield.record import RECORD_FACT, Chunk, Entry
 
 LEISURE_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
@@ -43,8 +41,6 @@ BUSY_SECONDS = 30.0
 Durability = Literal["episode", "turn"]
 """How often the disk is waited for: at the end of every episode, or with every turn that is waited for."""
 T = TypeVar("T")
-Chains = dict[tuple[str, int], bytes]
-"""The chain value of the last chunk of attempts that are under way, by cell and attempt."""
 
 
 class Journal:
@@ -66,9 +62,11 @@ class Journal:
         self._db = open_to_write(self.path)
         self._logged = uses_log(self._db)
         self._mode = _Mode()
+        self._begun = False  # whether the last commit got as far as its work
         self._unsynced = False  # whether the last commits may not have reached the disk
         self._leases = Leases()
-        self._chains: Chains = {}
+        self._entries = EntryWriter(self._leases)
+        self._take_over_dead()
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._pending = 0  # tasks the thread has still to do; while there is none, others may use the file
         self._turn = threading.Lock()  # held while that number changes, and by others while they use the file
@@ -101,7 +99,7 @@ class Journal:
         chunks = [entry for entry in entries if isinstance(entry, Chunk)]
         hurry = hurry or len(chunks) < max(len(entries), 1) or not all(chunk.full for chunk in chunks)
         durable = len(chunks) < len(entries) or any(chunk.costly for chunk in chunks) or self.durable == "turn"
-        task = _Task(lambda db: _write(db, entries, self._leases, self._chains), Receipt(), hurry, durable)
+        task = _Task(lambda db: self._entries.write(db, entries), Receipt(), hurry, durable)
         if not hurry or durable or not self._do_here(task):
             self._submit(task)
         return task.receipt
@@ -117,9 +115,9 @@ class Journal:
         """
 
         def write(db: sqlite3.Connection) -> None:
-            if _begin(db, cell, fingerprint) != attempt:
+            if self._entries.begin(db, cell, fingerprint) != attempt:
                 raise RunBusy(f"Another process has started cell {cell} again.")
-            _write(db, entries, self._leases, self._chains)
+            self._entries.write(db, entries)
 
         return self._ask(write, hurry=bool(entries), durable=bool(entries))
 
@@ -173,15 +171,32 @@ class Journal:
         """
         asked = list(cells)
 
-        def take_one(db: sqlite3.Connection, cell: str) -> Taken:
-            status = _read_status(db, cell)
-            return Taken(wanted(cell, status) and self._leases.take(db, cell), status)
+        def take_all(db: sqlite3.Connection) -> dict[str, Taken]:
+            foreign = self._entries.tails.read_foreign(db, set(asked))
+            return {cell: take_one(db, cell, foreign) for cell in asked}
 
-        return self._ask(lambda db: {cell: take_one(db, cell) for cell in asked}, durable=False).result()
+        def take_one(db: sqlite3.Connection, cell: str, foreign: dict[Place, Tail]) -> Taken:
+            status = _read_status(db, cell)
+            place = cell, status.attempt
+            tail = foreign.get(place) or self._entries.tails.read_own(db, [place]).get(place)
+            status = status if tail is None else status._replace(steps=tail.end)
+            leased = wanted(cell, status) and self._leases.take(db, cell)
+            if leased and tail is not None:
+                self._entries.settle_cell(db, cell)
+            return Taken(leased, status)
+
+        return self._ask(take_all, durable=False).result()
 
     def lease(self, cell: str) -> bool:
         """Take a cell for this journal; return False if another living one has it."""
-        return self._ask(lambda db: self._leases.take(db, cell)).result()
+
+        def take(db: sqlite3.Connection) -> bool:
+            leased = self._leases.take(db, cell)
+            if leased:
+                self._entries.settle_cell(db, cell)
+            return leased
+
+        return self._ask(take).result()
 
     def release(self, cell: str) -> None:
         """End the lease of a cell that this journal does not play after all."""
@@ -194,7 +209,17 @@ class Journal:
             cell: The id of the cell.
             fingerprint: That of the agent that plays it; None if it is not known.
         """
-        return self._ask(lambda db: _begin(db, cell, fingerprint)).result()
+        return self._ask(lambda db: self._entries.begin(db, cell, fingerprint)).result()
+
+    def _take_over_dead(self) -> None:
+        try:
+            with explaining(self.path):
+                if has_tails(self._db):
+                    commit(self._db, self._entries.take_over_dead)
+        except BaseException:
+            self._leases.retire()
+            self._db.close()
+            raise
 
     def _ask(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True, durable: bool = True) -> Receipt[T]:
         """Have some work done by the thread.
@@ -234,9 +259,8 @@ class Journal:
                 return False
             results = self._write_all([task], _Mode(durable=False, patient=False))
         except BaseException as error:
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:  # another process writes
-                self._chains.clear()  # they are read again
-                return False
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY and not self._begun:
+                return False  # another process writes
             self._fail(error)
             if not isinstance(error, Exception):
                 raise
@@ -264,12 +288,17 @@ class Journal:
             tasks, going_on = self._gather(renew_at - time.monotonic())
             if not going_on:
                 self._reserve()
-                tasks.append(_Task(self._leases.give_up, Receipt()))
+                tasks.append(_Task(self._give_up, Receipt()))
             elif time.monotonic() >= renew_at:
                 self._reserve()
                 tasks.append(_Task(self._leases.renew, Receipt()))
                 renew_at = time.monotonic() + LEASE_SECONDS / 4
             self._commit(tasks)
+
+    def _give_up(self, db: sqlite3.Connection) -> None:
+        """Leave nothing behind that a later journal would have to see to."""
+        self._entries.settle_all(db)
+        self._leases.give_up(db)
 
     def _gather(self, patience: float) -> tuple[list[_Task], bool]:
         """Return all waiting work, and whether more may come. Without any it returns when patience runs out."""
@@ -301,9 +330,11 @@ class Journal:
     def _write_all(self, tasks: list[_Task], mode: _Mode) -> list[Any]:
         """Do some work in one commit, and return its results."""
         self._set_mode(mode)
-        touch = mode.durable and self._unsynced
+        touch, self._begun = mode.durable and self._unsynced, False
 
         def write(db: sqlite3.Connection) -> list[Any]:
+            self._begun = True
+            self._entries.look(db)
             if touch:  # the work may have nothing to write, and only a commit that writes waits for the disk
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             return [task.work(db) for task in tasks]
@@ -358,74 +389,6 @@ class _Task(NamedTuple):
     durable: bool = True
 
 
-def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases, chains: Chains) -> None:
-    leases.check(db, {entry.cell for entry in entries})
-    fresh: list[Chunk] = []
-    for entry in entries:
-        if isinstance(entry, Chunk) and entry.fresh:
-            fresh.append(entry)
-            continue
-        _write_chunks(db, fresh, chains)
-        fresh.clear()
-        match entry:
-            case Chunk():
-                _make_room(db, entry, chains)
-                _write_chunks(db, [entry], chains)
-            case EpisodeEnd():
-                _write_episode(db, entry)
-            case AgentState():
-                db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", astuple(entry))
-            case AttemptEnd():
-                row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
-                db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
-                leases.end(db, entry.cell)
-                chains.pop((entry.cell, entry.attempt), None)
-    _write_chunks(db, fresh, chains)
-
-
-def _make_room(db: sqlite3.Connection, chunk: Chunk, chains: Chains) -> None:
-    """Remove what was recorded from a chunk's first step on.
-
-    Where an agent goes on from a state that was saved in a hidden episode, a chunk begins before that and ends after.
-    """
-    place = (chunk.cell, chunk.attempt, chunk.first)
-    db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
-    chains.pop(place[:2], None)
-    last = "FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
-    (end,) = db.execute(f"SELECT first + count {last}", place[:2]).fetchone() or (0,)
-    if end > chunk.first:
-        before = Chunk(*db.execute(f"SELECT cell, attempt, first, count, crc, data {last}", place[:2]).fetchone())
-        db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first = ?", (*place[:2], before.first))
-        _write_chunks(db, [keep_first(before, chunk.first - before.first)], chains)
-
-
-def _write_chunks(db: sqlite3.Connection, chunks: list[Chunk], chains: Chains) -> None:
-    """Write chunks, many with one statement: Python's lock, which event loops wait for, is then given up only once."""
-    for block in split_blocks(chunks):
-        values = [value for chunk in block for value in (*astuple(chunk)[:6], _link(db, chunk, chains))]
-        row = "(?, ?, ?, ?, ?, ?, ?)"
-        db.execute("INSERT INTO chunks VALUES ?".replace("?", ", ".join([row] * len(block))), values)
-
-
-def _link(db: sqlite3.Connection, chunk: Chunk, chains: Chains) -> bytes:
-    """Return the chain value of a chunk that follows all others of its attempt."""
-    place = chunk.cell, chunk.attempt
-    before = chains.get(place) if chunk.first else b""
-    if before is None:
-        last = "SELECT chain FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
-        (before,) = db.execute(last, place).fetchone() or (b"",)
-    chains[place] = extend_chain(before, chunk.digest)
-    return chains[place]
-
-
-def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
-    belief, detail = (None if part is None else REPLY_ENCODER.encode(part) for part in (episode.belief, episode.detail))
-    row = (*astuple(episode)[:7], belief, episode.ended, detail)
-    db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    if episode.detected is not None:
-        db.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)", (*row[:3], episode.detected))
-
-
 def _enter(
     db: sqlite3.Connection,
     cells: list[Cell],
@@ -451,20 +414,5 @@ def _read_status(db: sqlite3.Connection, cell: str) -> CellStatus:
     place = cell, attempt
     known = "SELECT fingerprint FROM players WHERE cell = ? AND attempt = ?"
     (player,) = db.execute(known, place).fetchone() or (None,)
-    last = "SELECT first + count FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
-    (steps,) = db.execute(last, place).fetchone() or (0,)
+    (steps, _) = db.execute(LAST, place).fetchone() or (0, b"")
     return CellStatus(attempt, outcome, player, steps)
-
-
-def _begin(db: sqlite3.Connection, cell: str, fingerprint: str | None = None) -> int:
-    db.execute(
-        "UPDATE attempts SET outcome = 'superseded' WHERE cell = ? "
-        "AND coalesce(outcome, '') NOT IN ('world_error', 'harness_error')",
-        (cell,),
-    )
-    (last,) = db.execute("SELECT max(number) FROM attempts WHERE cell = ?", (cell,)).fetchone()
-    number: int = (last or 0) + 1
-    db.execute("INSERT INTO attempts (cell, number) VALUES (?, ?)", (cell, number))
-    if fingerprint is not None:
-        db.execute("INSERT INTO players VALUES (?, ?, ?)", (cell, number, fingerprint))
-    return number

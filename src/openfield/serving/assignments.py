@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from openfield.cell import Cell
+from openfield.cell import Cell, CellStatus
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
 from openfield.journal.writer import Journal
 from openfield.runner.plan import facts_of, make_cells
@@ -49,14 +49,17 @@ class Assignments:
         with Run(self._journal.path) as run:
             return run.cells(with_episodes=False, only=only)
 
-    def attempt(self, cell: Cell, taken: Container[str]) -> int | None:
+    def attempt(self, cell: Cell, taken: Container[str]) -> CellStatus | None:
         """Return the attempt in which to play a cell, new or resumed; None if it cannot be played now."""
-        (record,) = self.records(cell.id)
-        again = record.outcome in OUR_FAILURES and record.attempt <= MAX_RETRIES
-        playable = again or record.outcome in RESUMABLE
-        if cell.id in taken or not playable or not self._journal.lease(cell.id):
+        if cell.id in taken:
             return None
-        return self._journal.begin(cell.id) if again or not record.attempt else record.attempt
+        self._hand_over()
+        leased, status = self._journal.take([cell.id], lambda _, found: _is_new(found) or found.outcome in RESUMABLE)[
+            cell.id
+        ]
+        if not leased:
+            return None
+        return CellStatus(self._journal.begin(cell.id)) if _is_new(status) else status
 
     def begin(self, cells: Iterable[Cell], taken: Container[str]) -> Iterator[tuple[Cell, int]]:
         """Begin a new attempt at each of these cells that is neither being played nor finished, one by one."""
@@ -67,3 +70,8 @@ class Assignments:
 
     def _enter(self, name: str, cells: list[Cell], facts: Mapping[str, str]) -> None:
         self._journal.enter(cells, {name: None}, {**facts_of(cells), **facts})
+
+
+def _is_new(status: CellStatus) -> bool:
+    """Return whether a cell needs a new attempt: there was none, or it failed by no fault of the agent."""
+    return not status.attempt or (status.outcome in OUR_FAILURES and status.attempt <= MAX_RETRIES)

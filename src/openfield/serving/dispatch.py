@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from openfield.capabilities import HasDispatcher, HasWire, PreparesTrials
-from openfield.cell import Cell
+from openfield.cell import Cell, CellStatus
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
@@ -24,7 +24,7 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
-from openfield.record import Entry
+from openfield.record import Entry, RawStep
 from openfield.registry import known_domain
 from openfield.runner.plan import check_agent_name
 from openfield.runner.player import explain, open_rollout
@@ -264,8 +264,8 @@ class TrialDispatcher(RecordingDispatcher):
     def _open(self, name: str) -> RemoteRollout:
         """Open, or resume, the first of an agent's trials that is not being played."""
         for cell in self._assignments.enter(name):
-            while (attempt := self._assignments.attempt(cell, self._taken())) is not None:
-                remote = self._open_remote(cell, attempt)
+            while (status := self._assignments.attempt(cell, self._taken())) is not None:
+                remote = self._open_remote(cell, status)
                 if remote is not None and not remote.rollout.over:
                     return remote
                 self._book()
@@ -274,8 +274,8 @@ class TrialDispatcher(RecordingDispatcher):
     def _recall(self, session: str) -> RemoteRollout:
         """Resume the trial of an agent that was forgotten."""
         cell = self._forgotten.pop(session)
-        attempt = self._assignments.attempt(cell, self._taken())
-        remote = None if attempt is None else self._open_remote(cell, attempt, session)
+        status = self._assignments.attempt(cell, self._taken())
+        remote = None if status is None else self._open_remote(cell, status, session)
         if remote is None:
             raise AgentFault("The trial of this session has ended.")
         return remote
@@ -284,7 +284,7 @@ class TrialDispatcher(RecordingDispatcher):
         """Begin the first of these cells that is neither being played nor finished."""
         broken = ""
         for cell, attempt in self._assignments.begin(cells, self._taken()):
-            remote = self._open_remote(cell, attempt)
+            remote = self._open_remote(cell, CellStatus(attempt))
             if remote is not None:
                 return remote
             broken = cell.trial.id
@@ -306,11 +306,13 @@ class TrialDispatcher(RecordingDispatcher):
         """Return the cells that are being played."""
         return {cell.id for cell, _ in list(self._remotes.values())}
 
-    def _open_remote(self, cell: Cell, attempt: int, session: str = "") -> RemoteRollout | None:
+    def _open_remote(self, cell: Cell, status: CellStatus, session: str = "") -> RemoteRollout | None:
         """Open a rollout in an attempt; return None if that fails, which is recorded."""
-        with Run(self._journal.path) as run:
-            past = list(run.raw_steps(cell.id, attempt))
-        recorder = Recorder(cell.id, attempt, self._writes.add, len(past), self.full)
+        past: list[RawStep] = []
+        if status.steps:
+            with Run(self._journal.path) as run:
+                past = list(run.raw_steps(cell.id, status.attempt))
+        recorder = Recorder(cell.id, status.attempt, self._writes.add, len(past), self.full)
         domain = self._domain_of(cell.trial)
         try:
             rollout = open_rollout(domain, cell, recorder, past)

@@ -153,8 +153,8 @@ class PeopleStudy:
         if person.trial is not None:
             return person.trial
         for place, cell in enumerate(person.cells):
-            while (attempt := await self.work(partial(self._assignments.attempt, cell, ()))) is not None:
-                trial = TrialUnderWay(cell, attempt, place)
+            while (status := await self.work(partial(self._assignments.attempt, cell, ()))) is not None:
+                trial = TrialUnderWay(cell, status.attempt, place)
                 try:
                     if await self._open(person, trial):
                         person.trial, person.losses = trial, 0
