@@ -44,14 +44,9 @@ class FrameScaler:
         if not fit.exact:
             check_finite(picture[None], np.float32)
             return shrink(grey(picture)[None], self.size)[0], False
-        part = picture[fit.rows]
+        part = picture.take(fit.rows, axis=0)
         if part.ndim == 3:
-            total = part[:, :, 0].astype(np.uint16)
-            for colour in range(1, min(part.shape[2], 3)):
-                total += part[:, :, colour]
-            if part.shape[2] >= 3:
-                total //= 3
-            part = total
+            part = part[:, :, 0] if part.shape[2] == 1 else _grey(part)
         return fit.down @ (part.astype(np.float32) @ fit.across), True
 
     def values(self, observation: Any) -> Array:
@@ -73,3 +68,12 @@ class FrameScaler:
         fit = _Fit(rows.used, across, rows.weights.astype(np.float64), exact)
         self._fits[*picture.shape, picture.dtype.num] = fit
         return fit
+
+
+def _grey(part: Array) -> Array:
+    """Average the first three colours as `grey` does: of every three neighbours, which is faster than with strides."""
+    numbers = part.reshape(-1).astype(np.uint16)
+    means = numbers[:-2] + numbers[1:-1]
+    means += numbers[2:]
+    means //= 3
+    return means[:: part.shape[2]].reshape(part.shape[:2])
