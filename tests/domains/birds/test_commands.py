@@ -31,7 +31,7 @@ def say(capsys, tmp_path, monkeypatch):
 def test_trials_are_generated_to_a_file_or_printed(tmp_path, say):
     source = files("openfield.domains.birds").joinpath("data", "samples", "sequence", "configMeta.xml")
     status, said = say("generate", "birds", source, "-o", tmp_path / "config.xml", "--seed", 3)
-    assert (status, said) == (0, f"1 trials in {tmp_path / 'config.xml'}\n")
+    assert (status, said) == (0, f"1 trial in {tmp_path / 'config.xml'}\n")
     assert say("generate", "birds", source, "--seed", 3) == (0, (tmp_path / "config.xml").read_text())
     assert [len(trial.files) for trial in DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)] == [1]
 
