@@ -114,3 +114,11 @@ def test_bounds_whose_difference_is_no_number_are_drawn_from_too() -> None:
 def test_a_space_without_a_form_here_is_refused_in_one_line(space: gs.Space[Any]) -> None:
     with pytest.raises(InvalidInput, match="Known are Box, Discrete"):
         to_space(space)
+
+
+def test_large_values_and_spaces_are_told_in_one_line() -> None:
+    space = gs.Box(np.arange(12.0).reshape(3, 4), np.full((3, 4), 20.0), dtype=np.float64)
+    assert "\n" in str(space)
+    with pytest.raises(AgentProtocol, match="is no action of") as caught:
+        to_action(space, to_space(space), np.zeros((4, 4)))
+    assert "\n" not in str(caught.value)

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces as gym_spaces
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
+from openfield.domains.gym.environment import one_line
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.spaces import Box, Discrete, Fields, Sequence, Space, Text, Tuple
 
@@ -48,7 +49,7 @@ def to_space(space: GymSpace) -> Space:
     if space.dtype is not None and space.dtype.kind == "U":  # a space of another package: the missions of MiniGrid
         return Text(string.printable, MAX_TEXT)
     raise InvalidInput(
-        f"The space {space!s:.80} cannot be used. "
+        f"The space {one_line(space):.80} cannot be used. "
         "Known are Box, Discrete, MultiDiscrete, MultiBinary, Text, Dict with text as keys, Tuple and Sequence."
     )
 
@@ -116,7 +117,7 @@ def to_action(space: GymSpace, declared: Space, value: Any) -> Any:
         return value
     plain = _bare(value)
     if not declared.contains(plain):
-        raise AgentProtocol(f"{value!r:.80} is no action of {space!s:.120}")
+        raise AgentProtocol(f"{one_line(repr(value)):.80} is no action of {one_line(space):.120}")
     return _convert(space, plain)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.gym.environment import split_change
+from openfield.domains.gym.environment import one_line, split_change
 from openfield.domains.gym.generic import (
     ENVIRONMENTS,
     RULES,
@@ -43,7 +43,7 @@ class GymNovelties(tuple[Novelty[GymSettings], ...]):
             InvalidInput: The text names a change that does not fit this environment.
         """
         if reason := explain_misfit(text, self.fit):
-            raise InvalidInput(f"Novelty '{text}' does not fit: {reason}.")
+            raise InvalidInput(f"Novelty '{text}' does not fit: {one_line(reason)}.")
         return describe_change(text)
 
 
