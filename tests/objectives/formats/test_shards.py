@@ -127,6 +127,7 @@ def test_the_command_counts_in_processes(path, table, run):
 
 
 def test_other_files_are_refused(tmp_path):
-    (tmp_path / "text.parquet").write_text("no table")
-    with pytest.raises(InvalidInput, match="cannot be read as Parquet"):
-        evaluate_shards(tmp_path / "text.parquet")
+    for content, said in ((b"no table", "neither a pickled"), (b"\x80\x04}.", "not a sorted table; .* convert")):
+        (tmp_path / "other.parquet").write_bytes(content)
+        with pytest.raises(InvalidInput, match=said):
+            evaluate_shards(tmp_path / "other.parquet")

@@ -15,6 +15,7 @@ import numpy as np
 from openfield.errors import InvalidInput
 from openfield.files.database import Database, reading
 from openfield.lazy import import_extra
+from openfield.objectives.formats.load import check_form, is_parquet
 from openfield.objectives.formats.parquet import (
     DAMAGED,
     FIELDS,
@@ -84,12 +85,16 @@ def summarise_shards(
         InvalidInput: The file is not sorted Parquet of ours, or it is damaged.
     """
     named = name or path
+    check_form(path)
+    unsorted = InvalidInput(
+        f"{named}: not a sorted table; openfield objectives convert {named} sorted.parquet makes one."
+    )
+    if not is_parquet(path):
+        raise unsorted
     with opened(path) as base:
         header = header_in(base, path)
         if header is None or not header.ordered:
-            raise InvalidInput(
-                f"{named}: not a sorted table; openfield objectives convert {named} sorted.parquet makes one."
-            )
+            raise unsorted
         total = int(base.row("SELECT num_rows FROM parquet_file_metadata(?)", base.name_of(path))[0])
         inputs = count_inputs(base, path) if header.num_inputs is None else header.num_inputs
         shards = [shard._replace(name=str(named)) for shard in _cut(base, path, rows)]
