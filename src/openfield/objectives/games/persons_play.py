@@ -65,7 +65,9 @@ def read_person(game: StudyGame, base: Path) -> PersonsPlay:
 
 def write_play_command(game: StudyGame) -> str:
     """Return the command with which a person plays a game as its agents do."""
-    values = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in game.make.items()}
+    values = {
+        key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in game.make.items()
+    }
     settings = [word for key, value in values.items() for word in ("--set", f"make.{key}={value}")]
     return shlex.join(["openfield", "play", f"gym:{game.environment}", "--novelty", "none", *settings])
 
