@@ -1,7 +1,8 @@
 """How fast the viewer is: pages of a large run, a folder of many runs, and what watching costs a run that is played.
 
 `python bench/bench_view.py [TURNS] [FILES]`. The viewer serves over HTTP on this machine. Times are medians; the cost
-of watching is a ratio of processor times within this run.
+of watching is a ratio of processor times within this run. Where chromium is installed, a page of the large run is also
+timed in it, from the address to the numbers and curves.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from openfield.view.addresses import name_run, run_address
 ROUNDS = 3
 EPISODE_TURNS = 100
 WATCHERS = 2
+CHROMIUM = shutil.which("chromium")
 
 
 class LongSettings(of.Settings, frozen=True):
@@ -95,6 +97,8 @@ def main(turns: int = 1_000_000, files: int = 1_000) -> None:
             client.get(run_address(name_run(place / "small.sqlite")))  # modules are loaded from now on
         report("view_first_page_ms", 1000 * measure(lambda: time_page(place / "large.sqlite")), 300)
         report("view_all_numbers_s", measure(lambda: time_page(place / "large.sqlite", ".json")), None)
+        if CHROMIUM is not None:
+            report("view_browser_s", measure(lambda: time_browser(place / "large.sqlite", CHROMIUM)), 2)
         first, again = time_folder(place, files)
         report("view_folder_first_s", first, 1.5)
         report("view_folder_again_s", again, 0.2)
@@ -136,6 +140,23 @@ def time_page(path: Path, twin: str = "") -> float:
         began = time.perf_counter()
         client.get(run_address(name_run(path)) + twin).raise_for_status()
         return time.perf_counter() - began
+
+
+def time_browser(path: Path, chromium: str) -> float:
+    """Return the seconds until a browser shows the numbers and curves of a run that was not looked at before."""
+    from playwright.sync_api import sync_playwright
+
+    server = ViewServer(Library([path]), port=0)
+    with server.serving(), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.goto("about:blank")
+        began = time.perf_counter()
+        page.goto(server.address(run_address(name_run(path))))
+        page.locator(".leaders .figure").first.wait_for()
+        took = time.perf_counter() - began
+        browser.close()
+    return took
 
 
 def time_folder(place: Path, files: int) -> tuple[float, float]:
