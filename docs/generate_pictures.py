@@ -11,8 +11,9 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from openfield.cli import run_command
+from openfield.journal.reader import Run
 from openfield.view import Library, ViewServer
-from openfield.view.addresses import compare_address, name_run, run_address
+from openfield.view.addresses import compare_address, name_run, run_address, trials_address, turn_address
 
 PLACE = Path(__file__).parent.resolve() / "images"
 SIZE = {"width": 1400, "height": 900}
@@ -30,12 +31,25 @@ def main() -> None:
             run_command(["demo", "--output", str(run)])
         server = ViewServer(Library([run]), port=0)
         with server.serving():
-            take_pictures(server, name_run(run))
+            take_pictures(server, name_run(run), pick_turn(run))
 
 
-def take_pictures(server: ViewServer, key: str) -> None:
+def pick_turn(path: Path) -> tuple[str, int]:
+    """Return a trial of Birds and the last turn of its first episode in a changed world."""
+    with Run(path) as run:
+        cell = next(cell for cell in run.cells() if cell.trial.domain == "birds" and cell.trial.is_changed)
+    episode = next(episode.number for episode in cell.episodes if episode.novel)
+    return cell.id, sum(each.turns for each in cell.episodes[: episode + 1]) - 1
+
+
+def take_pictures(server: ViewServer, key: str, moment: tuple[str, int]) -> None:
     """Open pages in the browser and write a picture of each."""
-    addresses = {"view-run": run_address(key), "view-compare": compare_address([key])}
+    addresses = {
+        "view-run": run_address(key),
+        "view-trials": trials_address(key),
+        "view-turn": turn_address(key, *moment),
+        "view-compare": compare_address([key]),
+    }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         context = browser.new_context(viewport=SIZE, color_scheme="light")
@@ -43,7 +57,7 @@ def take_pictures(server: ViewServer, key: str) -> None:
         page.goto(server.address())
         for name, address in addresses.items():
             page.goto(server.origin + address)
-            page.locator(".pending").first.wait_for(state="detached")
+            page.locator(".pending, .screen.empty").first.wait_for(state="detached")
             save(page, name)
         page.close()
         browser.close()

@@ -29,9 +29,11 @@ def test_every_link_leads_to_a_file_and_names_are_escaped(played: list[Path], tm
     publish(played, tmp_path)
     index = (tmp_path / "index.html").read_text()
     links = re.findall(r'href="([^"]+)"', index)
-    assert "runs/one.html" in links
+    assert "runs/one.html#scenario-0" in links
     for link in links:
-        assert (tmp_path / unquote(link)).is_file(), link
+        file, _, part = link.partition("#")
+        text = (tmp_path / (unquote(file) or "index.html")).read_text()
+        assert not part or re.search(rf'id="?{part}\b', text), link
     assert "<i>" not in index.replace("</i>", "").replace('<i class="iv', "")
 
 
@@ -47,7 +49,7 @@ def test_the_leaderboard_has_the_numbers_of_all_runs_read_as_one(played: list[Pa
         assert row["runs"] == ["one", "b <i>"]
         assert row["versions"] == ""
     assert board["note"] == "the onset is fixed or published: detection can be had by counting"
-    assert f"; {board['note']}</p>" in (tmp_path / "index.html").read_text()
+    assert f"; {board['note']}.</p>" in (tmp_path / "index.html").read_text()
 
 
 def test_the_same_runs_give_the_same_bytes(played: list[Path], tmp_path: Path) -> None:

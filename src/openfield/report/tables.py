@@ -114,9 +114,10 @@ def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:
 
 
 def draw_table(head: str, rows: Iterable[str], kind: str = "wide") -> str:
-    """Draw a table from the cells of its head and of its rows."""
+    """Draw a table from the cells of its head and of its rows; one that is too wide is scrolled, also by keys."""
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<div class="{kind}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="{kind}" tabindex="0" role="group" aria-label="Table">{table}</div>'
 
 
 def draw_head(titles: Iterable[str]) -> str:

@@ -26,18 +26,13 @@ def say_findings(groups: Sequence[AgentResults], comparisons: Sequence[Compariso
 def _say_best(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
     if not groups:
         return ""
-    best = groups[0]
+    best, does = groups[0], "does best" if len(groups) > 1 else "performs"
     before, after = (best.estimates.get(name) for name in ("before", "after"))
+    lead = _say_lead(groups, comparisons)
     if after is not None and after.mean is not None:
-        text = (
-            f"{best.agent} {'does best' if len(groups) > 1 else 'performs'} once the world has changed: {_say(after)}"
-        )
-        text += f", and {_say(before)} before." if before is not None and before.mean is not None else "."
-    elif before is not None and before.mean is not None:
-        text = f"{best.agent} {'does best' if len(groups) > 1 else 'performs'}: {_say(before)}."
-    else:
-        return ""
-    return f"{text}{_say_lead(groups, comparisons)}"
+        text = f"{best.agent} {does} once the world has changed: {_say(after)}{lead}"
+        return f"{text}; before the change it had {_say(before)}." if before and before.mean is not None else f"{text}."
+    return f"{best.agent} {does}: {_say(before)}{lead}." if before and before.mean is not None else ""
 
 
 def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
@@ -48,7 +43,7 @@ def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison])
     found = next((one for one in comparisons if {one.first, one.second} == pair and one.p_holm is not None), None)
     if found is None or found.p_holm is None:
         return ""
-    return f" That is {'clearly' if found.p_holm < MAX_CHANCE else 'not clearly'} better than {groups[1].agent}."
+    return f", {'' if found.p_holm < MAX_CHANCE else 'but not '}clearly better than {groups[1].agent}"
 
 
 def _say_noticed(groups: Sequence[AgentResults]) -> str:

@@ -5,7 +5,7 @@ It is made to be put on any web server, or opened from a disk. The same run file
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -22,9 +22,11 @@ from openfield.metrics.stats import Estimate, two_sided
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
 from openfield.report.film import write_film
+from openfield.report.overview import group_scenarios, name_section
 from openfield.report.page import frame_page, write_page
 from openfield.report.tables import draw_estimate, draw_head, draw_table
 from openfield.result import Result
+from openfield.view.wording import say_sentence
 
 HEADLINES = ("after", "before", "effect", "concordance", "correct", "alarmed")
 """The numbers of the leaderboard; where a scenario has none of them, its first ones."""
@@ -86,7 +88,7 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
         raise InvalidInput("There is no run file to publish. Make a run: openfield demo")
     everything, notes = Result(runs), []
     summary = everything.summary()
-    published, homes = [], dict[tuple[Scenario, str], list[str]]()
+    published, homes, places = [], dict[tuple[Scenario, str], list[str]](), dict[tuple[str, Scenario], str]()
     for path, name in _name_runs(runs).items():
         result = everything if len(runs) == 1 else Result([path])
         for key in dict.fromkeys((scenario_of(cell), cell.agent) for cell in result.cells):
@@ -94,7 +96,10 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
         made, said = _film_domains(path, result.cells, folder, name, trust) if films else ({}, [])
         notes += said
         (record,) = result.records
-        _write_json(folder / "runs" / f"{name}.json", result.summary())
+        own = result.summary()
+        for number, (scenario, _) in enumerate(group_scenarios(own)):
+            places[name, scenario] = f"runs/{quote(name)}.html#{name_section(number)}"
+        _write_json(folder / "runs" / f"{name}.json", own)
         result.page(folder / "runs" / f"{name}.html")
         published.append(
             PublishedRun(
@@ -109,7 +114,7 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
         )
     boards = list(_make_boards(everything, summary, homes))
     _write_json(folder / "leaderboard.json", {"boards": boards, "runs": published})
-    write_page(folder / "index.html", _draw_site(boards, published, summary))
+    write_page(folder / "index.html", _draw_site(boards, published, summary, places))
     return notes
 
 
@@ -169,29 +174,42 @@ def _pick_moment(cells: Sequence[CellRecord]) -> tuple[CellRecord, int] | None:
     return next(iter(changed), (played[0], 0) if played else None)
 
 
-def _draw_site(boards: Sequence[Leaderboard], runs: Sequence[PublishedRun], summary: Summary) -> str:
+Places = Mapping[tuple[str, Scenario], str]
+"""Run and scenario -> where the numbers of the scenario stand on the page of the run."""
+
+
+def _draw_site(boards: Sequence[Leaderboard], runs: Sequence[PublishedRun], summary: Summary, places: Places) -> str:
     agents = {row.agent for board in boards for row in board.rows}
     facts = {"runs": str(len(runs)), "agents": str(len(agents)), "scenarios": str(len(boards))}
     numbers = {number.name: number for number in summary.numbers}
-    pages = {run.name: run.page for run in runs}
-    body = [_draw_board(board, numbers, pages) for board in boards]
-    return frame_page("Leaderboard", facts, [*body, _draw_runs(runs)], words.explain_reading(summary))
+    body = [_draw_board(at, board, numbers, places) for at, board in enumerate(boards)]
+    return frame_page(
+        "Leaderboard", facts, [_draw_contents(boards), *body, _draw_runs(runs)], words.explain_reading(summary)
+    )
 
 
-def _draw_board(board: Leaderboard, numbers: dict[str, Number], pages: dict[str, str]) -> str:
+def _draw_contents(boards: Sequence[Leaderboard]) -> str:
+    """Draw links to the leaderboards."""
+    titles = [f"{board.scenario.domain}: {' + '.join(board.scenario.novelty) or 'no novelty'}" for board in boards]
+    items = "".join(f'<li><a href="#board-{at}">{escape(title)}</a></li>' for at, title in enumerate(titles))
+    return f'<nav class="contents" aria-label="Contents"><ul>{items}<li><a href="#runs">Runs</a></li></ul></nav>'
+
+
+def _draw_board(at: int, board: Leaderboard, numbers: dict[str, Number], places: Places) -> str:
     shown = _pick_numbers(board, numbers)
     names = words.shorten_agents(row.agent for row in board.rows)
     titles = [words.name_number(number, board.scenario)[0] for number in shown]
     rows = []
     for row in board.rows:
-        links = " ".join(f'<a href="{pages[run]}">{escape(run)}</a>' for run in row.runs)
+        links = " ".join(f'<a href="{places[run, board.scenario]}">{escape(run)}</a>' for run in row.runs)
         links += f" version: {escape(row.versions)}" if row.versions else ""
         head = f'<td class="num">{row.rank}</td><th scope=row>{escape(names[row.agent])}<small>{links}</small></th>'
         rows.append(head + "".join(_draw_number(row.numbers.get(number.name), number) for number in shown))
     terms = "; ".join(filter(None, (words.describe_terms(board.scenario), board.note)))
     return (
-        f'<section><h2>{escape(board.title)}</h2><p class="novelty">{escape(board.novelty)}</p>'
-        + (f'<p class="terms">{escape(terms)}</p>' if terms else "")
+        f'<section id="board-{at}"><h2>{escape(board.title)}</h2>'
+        f'<p class="novelty">{escape(say_sentence(board.novelty))}</p>'
+        + (f'<p class="terms">{escape(say_sentence(terms))}</p>' if terms else "")
         + draw_table(draw_head(["", "Agent", *titles]), rows)
         + "</section>"
     )
@@ -221,7 +239,8 @@ def _draw_runs(runs: Sequence[PublishedRun]) -> str:
             f'<td class="num">{run.played}/{run.planned}</td><td class="text"><code>{run.fingerprint[:16]}</code></td>'
             f'<td class="text"><a href="{run.data}">JSON</a>{films}</td>'
         )
-    return f"<section><h2>Runs</h2>{draw_table(draw_head(['Run', 'Cells', 'Fingerprint', 'Files']), rows)}</section>"
+    table = draw_table(draw_head(["Run", "Cells", "Fingerprint", "Files"]), rows)
+    return f'<section id="runs"><h2>Runs</h2>{table}</section>'
 
 
 def _write_json(path: Path, data: object) -> None:

@@ -116,8 +116,8 @@ WANTED = ("agent", "scenario", "outcome", "noticed", "search", "sort")
 def trace_trials(request: Request, key: str, trials: list[TrialScore]) -> dict[str, Curve]:
     """Return the episodes of trials, by cell."""
     wanted = {trial.cell for trial in trials}
-    cells = [cell for cell in library_of(request).result(key).counted() if cell.id in wanted and cell.episodes]
-    return {cell.id: curve for cell, curve in zip(cells, trace_all(cells), strict=True)}
+    cells = (cell for cell in library_of(request).result(key).counted() if cell.id in wanted and cell.episodes)
+    return {cell.id: trace_all([cell])[0] for cell in cells}
 
 
 def sort_trials(trials: list[TrialScore], sort: str) -> list[TrialScore]:
