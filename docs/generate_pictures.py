@@ -70,7 +70,7 @@ def save(page: Page, name: str) -> None:
     path = PLACE / f"{name}.png"
     page.screenshot(path=path)
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(128).save(path, optimize=True)
+        picture.convert("RGB").quantize(256).save(path, optimize=True)
 
 
 if __name__ == "__main__":
