@@ -72,7 +72,7 @@ class ViewServer:
         """Serve until interrupted."""
 
         async def serve() -> None:
-            threading.Thread(target=load_templates, daemon=True).start()
+            load_templates()  # a fifth of a second now; beside the first pages it would cost them twice that
             if ready is not None:
                 asyncio.get_running_loop().call_soon(ready)
             try:
