@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 Visits = Callable[..., Visit]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser without a window; tests are skipped where chromium is missing."""
+    """A browser without a window; tests are skipped where chromium is missing.
+
+    It ends with its module: while it is open, its event loop runs, and other tests could start none.
+    """
     with open_browser() as started:
         yield started
 
