@@ -159,6 +159,24 @@ def test_whoever_comes_back_with_the_session_goes_on(serve: Any, path: Path) -> 
     assert attempts(path) == [(1, "done", "")]
 
 
+def test_a_trial_that_was_left_comes_before_others(serve: Any, path: Path) -> None:
+    program, port = serve()
+    with client(port, name="ada") as agent:
+        waiting, session = agent.play(9), agent.welcome["session"]
+    while True:
+        with client(port, name="ada") as agent:
+            if agent.welcome["type"] == "bye":  # the server has not noticed yet that the connection is closed
+                assert agent.welcome["note"] == "There is no trial left for 'ada'."
+                continue
+            assert agent.welcome["session"] == session
+            assert agent.hear() == waiting
+            agent.say(type="reply", action=0)
+            assert agent.play()["type"] == "bye"
+            break
+    end(program)
+    assert attempts(path) == [(1, "done", "")]
+
+
 def test_a_connection_that_was_left_open_has_no_say_any_more(serve: Any, path: Path) -> None:
     program, port = serve()
     with client(port) as old:

@@ -156,7 +156,10 @@ class TrialDispatcher(RecordingDispatcher):
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
     ) -> RemoteRollout:
-        """Return the rollout of an agent: the one it had, or the next of its trials that is left."""
+        """Return the rollout of an agent: the one it had, or one it has left, or the next of its trials.
+
+        A trial that was left comes before others: an agent gains nothing by leaving those that go badly.
+        """
         self.check(token)
         check_agent_name(name or "")
         await self.recover()
@@ -164,9 +167,13 @@ class TrialDispatcher(RecordingDispatcher):
             async with self._lock:
                 self._book()
                 return await self._return(session)
-        async with self._joining[name or self._agent]:  # agents of other names need not wait
-            self._book()
-            return await asyncio.to_thread(self._open, name or self._agent)
+        who = name or self._agent
+        async with self._joining[who]:  # agents of other names need not wait
+            async with self._lock:
+                self._book()
+                if (left := self._find_left(who)) is not None:
+                    return await self._return(left)
+            return await asyncio.to_thread(self._open, who)
 
     async def _return(self, session: str) -> RemoteRollout:
         """Return the rollout of an agent that comes back."""
@@ -177,6 +184,13 @@ class TrialDispatcher(RecordingDispatcher):
         cell, remote = self._remotes[session]
         self._remotes[session] = cell, (heir := await remote.hand_over())
         return heir
+
+    def _find_left(self, name: str) -> str | None:
+        """Return the session of a trial that an agent has left without being free to stop; None if there is none."""
+        for session, (cell, remote) in self._remotes.items():
+            if cell.agent == name and remote.was_left and not remote.hung_up:
+                return session
+        return None
 
     @property
     def trials(self) -> list[Trial]:

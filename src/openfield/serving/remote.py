@@ -111,9 +111,14 @@ class RemoteRollout:
         heir._left_at, heir._away = self._left_at, self._away
         return heir
 
+    @property
+    def was_left(self) -> bool:
+        """Whether an agent was connected, and is no more."""
+        return not self.taken and self._left_at > 0
+
     def is_idle(self, before: float) -> bool:
         """Return whether no agent has been connected since a moment of the monotonic clock."""
-        return not self.taken and 0 < self._left_at < before * 1e9
+        return self.was_left and self._left_at < before * 1e9
 
     def __enter__(self) -> RemoteRollout:
         if self._left_at:
