@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 Spawn = Callable[..., subprocess.Popen[bytes]]
 SLOWNESS = HealthCheck.too_slow
 """How long an example takes says more of the machine than of us."""
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[SLOWNESS], max_examples=40)
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[SLOWNESS], max_examples=25)
 settings.load_profile("steady")
 
 

@@ -190,8 +190,10 @@ def test_ond_is_labelled_picture_by_picture(tmp_path: Path, play: Plays) -> None
                 page.keyboard.press(digit)
             assert batch or find_barriers(page) == []
             person.believe(20)
+            ask = page.get_by_role("button", name="Ask for the true class")
+            ask.wait_for()  # until then the strip is that of the labels
             page.locator(".strip button").first.click()
-            page.get_by_role("button", name="Ask for the true class").click()
+            ask.click()
             page.locator(".strip b").wait_for()
             page.get_by_role("button", name="Next batch").click()
             page.locator(".card button").click()
