@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,14 +60,29 @@ def test_two_stages_give_what_one_run_gives(tmp_path: Path) -> None:
         with Run(path) as run:
             found.append({cell.id: (cell.outcome, cell.episodes) for cell in run.cells()})
     assert found[0] == found[1]
+    assert find_missing([joined]) == find_missing([whole, parts[0]]) == []
+    assert find_missing(parts[1:]) == ["0/2:rest"]
     with Run(joined) as run:
-        assert find_missing(run.facts) == []
         assert run.counts().superseded == 0
 
 
-def test_missing_shares_are_named() -> None:
-    assert find_missing(["share 0/3", "share 2/3", "openfield"]) == ["1/3"]
-    assert find_missing(["share 0/1:first", "share 1/2:rest"]) == ["0/2:rest"]
+def test_missing_shares_are_named_unless_a_file_is_whole(tmp_path: Path) -> None:
+    plan = make_plan([copycat], tiny_trials(3))
+    whole, first, second, one_of_nine, both, older = (tmp_path / f"{name}.sqlite" for name in "wabnco")
+    run_plan(plan, whole)
+    for path, share in ((first, Share(0, 3)), (second, Share(1, 3)), (one_of_nine, Share(1, 9))):
+        run_plan(share_plan(plan, share), path)
+    merge_runs([whole, first], both)
+    assert find_missing([first, second]) == ["2/3"]
+    assert find_missing([second, second]) == ["0/3", "2/3"]
+    assert find_missing([whole, first, second]) == find_missing([first, whole]) == find_missing([both, second]) == []
+    assert find_missing([one_of_nine]) == ["0/9", "2/9"]  # the others are empty
+    run_plan(make_plan([copycat], tiny_trials(4, seed=9)), other := tmp_path / "other.sqlite")
+    assert find_missing([other, first, second]) == ["2/3"]  # a whole run of something else
+    shutil.copy(second, older)
+    with closing(sqlite3.connect(older)) as db, db:
+        db.execute("UPDATE facts SET value = '1' WHERE key LIKE 'share %'")
+    assert find_missing([older, whole]) == ["0/3", "2/3"]  # does not tell how many were planned
 
 
 @pytest.mark.parametrize("text", ["", "3", "3/3", "-1/3", "a/b", "1/2:last", "1/0", "1/99999999"])

@@ -218,6 +218,10 @@ class Run(RunFile):
             for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds, player in rows
         ]
 
+    def cell_ids(self) -> Iterator[str]:
+        """Yield the ids of all cells. Nothing else is read."""
+        return (cell for (cell,) in self._rows("SELECT id FROM cells", tuple[str], (), 4096))
+
     def statuses(self) -> dict[str, CellStatus]:
         """Return how far every cell is that was begun, by its id. Nothing else is read."""
         query = schema.STATUSES.format(player=schema.PLAYER if self._version > 1 else "NULL")

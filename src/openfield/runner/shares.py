@@ -7,19 +7,21 @@ sharing is done in two stages: first the trials that others come after, then the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from openfield.cell import Cell
 from openfield.errors import InvalidInput
+from openfield.journal.reader import Run
 from openfield.runner.plan import Plan
 from openfield.runner.scheduler import rank_cells
 
 Stage = Literal["all", "first", "rest"]
 """Which cells are shared out: all, those that others come after, or the others."""
 FACT = "share "
-"""How the keys of facts begin that say which share of a plan a run file holds."""
+"""How the keys of facts begin that say which share of a plan a run file holds; their values are `_Extent` as text."""
 MAX_SHARES = 1_000_000
 
 
@@ -54,7 +56,8 @@ def share_plan(plan: Plan, share: Share) -> Plan:
     if not own:
         raise InvalidInput(f"The share {share} is empty: there are {len(order)} cells to share out.")
     cells = tuple(cell for cell in plan.cells if cell.id in own | before)
-    return replace(plan, cells=cells, facts={**plan.facts, f"{FACT}{share}": str(len(own))})
+    extent = _Extent(len(own), len(order), len(plan.cells))
+    return replace(plan, cells=cells, facts={**plan.facts, f"{FACT}{share}": str(extent)})
 
 
 def choose_stage(cells: Iterable[Cell], stage: Stage) -> list[Cell]:
@@ -71,13 +74,62 @@ def _list_before(cell: Cell, known: Mapping[str, Cell]) -> Iterable[str]:
         cell = known[cell.after]
 
 
-def find_missing(facts: Iterable[str]) -> list[str]:
-    """Return the shares that are missing between those that the facts of merged files name."""
-    shares = [parse_share(key.removeprefix(FACT)) for key in facts if key.startswith(FACT)]
-    groups = {(share.of, share.stage) for share in shares}
-    return [
-        str(share)
-        for of, stage in sorted(groups)
-        for share in (Share(number, of, stage) for number in range(of))
-        if share not in shares
-    ]
+def find_missing(parts: Sequence[str | Path]) -> list[str]:
+    """Return the shares that no part holds, of plans that no part holds as a whole."""
+    held = [each for path in parts for each in _list_held(Path(path))]
+    missing = []
+    for count, stage in sorted({(each.share.of, each.share.stage) for each in held}):
+        group = [each for each in held if each.share[1:] == (count, stage)]
+        filled = min(count, max(each.extent.shared for each in group))
+        numbers = sorted({*range(filled)} - {each.share.number for each in group})
+        if numbers and not _is_covered(group, parts):
+            missing += [str(Share(number, count, stage)) for number in numbers]
+    return missing
+
+
+class _Held(NamedTuple):
+    """A share that a file holds."""
+
+    share: Share
+    extent: _Extent
+    path: Path
+
+
+def _list_held(path: Path) -> list[_Held]:
+    with Run(path) as run:
+        shares = {parse_share(key.removeprefix(FACT)): text for key, text in run.facts.items() if key.startswith(FACT)}
+    return [_Held(share, _read_extent(text), path) for share, text in shares.items()]
+
+
+def _is_covered(group: Sequence[_Held], parts: Sequence[str | Path]) -> bool:
+    """Return whether a part has all cells of the files that hold these shares, and as many as were planned."""
+    planned = max(each.extent.planned for each in group)
+    for path in parts:
+        with Run(path) as run:
+            cells = set(run.cell_ids()) if run.counts().planned >= planned else set()
+        if cells and all(_has_cells(cells, each.path) for each in group):
+            return True
+    return False
+
+
+def _has_cells(cells: Collection[str], path: Path) -> bool:
+    with Run(path) as run:
+        return all(cell in cells for cell in run.cell_ids())
+
+
+class _Extent(NamedTuple):
+    """How large a share is, and what it is a part of, in cells."""
+
+    own: int
+    shared: int
+    """Of its stage."""
+    planned: int
+
+    def __str__(self) -> str:
+        return f"{self.own} of {self.shared} in {self.planned}"
+
+
+def _read_extent(text: str) -> _Extent:
+    """Read the fact about a share. Earlier files tell its own cells only: any number may have been planned."""
+    found = re.fullmatch(r"(\d{1,9}) of (\d{1,9}) in (\d{1,9})", text)
+    return _Extent(0, MAX_SHARES, 10**9) if found is None else _Extent(int(found[1]), int(found[2]), int(found[3]))

@@ -35,7 +35,8 @@ def merge(
 
     counts = merge_runs(runs, output)
     with Run(output) as run:
-        missing, left = find_missing(run.facts), counts.cells - run.counts().played
+        left = counts.cells - run.counts().played
+    missing = find_missing(runs)
     if json:
         print_json({**counts._asdict(), "missing": missing, "left": left})
     else:
