@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import openfield as of
 from conftest import Spawn
+from support import stable_baselines3
 from support.networks import write_linear
 from support.stories import attempts, story, wait_until
 
@@ -81,7 +84,11 @@ def test_every_kind_of_agent_goes_on_after_a_kill(
     (tmp_path / "world.py").write_text(WORLD)
     (tmp_path / "agents.py").write_text(AGENTS.replace("seen[0] > seen[1]", "seen.flat[0] > seen.flat[1]"))
     write_linear(tmp_path / "net.onnx", np.array([[1.0, -1.0], [-1.0, 1.0]]), ("n", 2))
+    (tmp_path / "model.zip").write_text("[[1, 0], [0, 1]]")
+    shutil.copy(stable_baselines3.__file__, tmp_path)  # for the process that is killed
+    monkeypatch.setitem(sys.modules, "stable_baselines3", stable_baselines3)
     sources = ["agents.py:FUNCTION", "agents.py:STACKED", "agents.py:WATCHED", "agents.py:Patient", "onnx:net.onnx"]
+    sources += ["sb3:RecurrentPPO:model.zip"]
     words = ["run", "gym:world.py:Held", "--trials", "1", "--novelty", "force=3", "--concurrency", str(len(sources))]
     words += [word for each in sources for word in ("--agent", each)]
     words += [word for each in SETTINGS for word in ("--set", each)]

@@ -1,43 +1,18 @@
-"""stable-baselines3 needs torch, which is not installed here: a small module with its names stands in for it."""
+"""stable-baselines3 needs torch, which is not installed here: `support.stable_baselines3` stands in for it."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import openfield as of
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.versions import identify_agent
 from openfield.registry import find_agent
-
-
-class PPO:
-    """Saves and loads weights, and answers as the original's models do: with an action and a state."""
-
-    def __init__(self, weights: Any) -> None:
-        self.weights = np.array(weights)
-        self.observation_space = SimpleNamespace(shape=self.weights.shape[:1])
-        self.action_space = SimpleNamespace(n=self.weights.shape[1])
-
-    @classmethod
-    def load(cls, path: str, device: str = "auto") -> PPO:
-        assert device == "cpu"
-        return cls(json.loads(Path(path).read_text()))
-
-    def predict(self, seen: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False) -> Any:
-        return np.asarray(np.argmax(seen @ self.weights)), None
-
-
-def load_from_pkl(path: str) -> Any:
-    factor = json.loads(Path(path).read_text())
-    return SimpleNamespace(normalize_obs=lambda seen: seen * factor)
-
+from support import stable_baselines3
 
 SPEC = of.Spec(domain="tiny", task="", actions=of.Discrete(2), observations=of.Box(-1, 1, (2,)))
 
@@ -45,11 +20,8 @@ SPEC = of.Spec(domain="tiny", task="", actions=of.Discrete(2), observations=of.B
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a saved model, and a package that reads it."""
-    names = ("stable_baselines3", "stable_baselines3.common", "stable_baselines3.common.save_util")
-    for name in names:
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    sys.modules[names[0]].PPO = PPO  # type: ignore[attr-defined]
-    sys.modules[names[2]].load_from_pkl = load_from_pkl  # type: ignore[attr-defined]
+    for name in ("stable_baselines3", "stable_baselines3.common", "stable_baselines3.common.save_util"):
+        monkeypatch.setitem(sys.modules, name, stable_baselines3)
     monkeypatch.chdir(tmp_path)
     Path("model.zip").write_text("[[1, 0], [0, 1]]")
     Path("vec.pkl").write_text("-1")
