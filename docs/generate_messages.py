@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "openfield"
@@ -69,7 +70,7 @@ def _render_source() -> Iterator[str]:
     for title, patterns in AREAS.items():
         yield f"### {title}\n"
         for path in sorted({path for pattern in patterns for path in SOURCE.glob(pattern)}):
-            found = list(dict.fromkeys(find_messages(_parse(path), kinds)))
+            found = list(dict.fromkeys(find_messages(path, kinds)))
             if found:
                 yield f"`{path.relative_to(SOURCE)}`\n"
                 yield from (f"- {_escape(message)}" for message in found)
@@ -78,12 +79,7 @@ def _render_source() -> Iterator[str]:
 
 def find_kinds() -> set[str]:
     """Return the names of all error classes of the package."""
-    bases = {
-        node.name: {_name(base) for base in node.bases}
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(_parse(path))
-        if isinstance(node, ast.ClassDef)
-    }
+    bases = {name: parents for path in SOURCE.rglob("*.py") for name, parents in _read(path).classes.items()}
     kinds = {"OpenfieldError"}
     while more := {name for name, parents in bases.items() if parents & kinds} - kinds:
         kinds |= more
@@ -92,23 +88,45 @@ def find_kinds() -> set[str]:
 
 def find_raised() -> set[str]:
     """Return the names of the error classes that the source makes errors of."""
-    trees = [_parse(path) for path in SOURCE.rglob("*.py")]
-    return {_name(node.func) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)} & find_kinds()
+    return {call.name for path in SOURCE.rglob("*.py") for call in _read(path).calls} & find_kinds()
+
+
+class Made(NamedTuple):
+    """A call that may make an error, with the function around it."""
+
+    name: str
+    call: ast.Call
+    function: ast.AST | None
+
+
+class Module(NamedTuple):
+    """What a module has of classes and of errors."""
+
+    classes: dict[str, set[str]]
+    """The names of its classes, with those of their bases."""
+    calls: list[Made]
 
 
 @functools.cache
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _read(path: Path) -> Module:
+    """Return what is asked of a module. Its tree is walked once and not kept: all of them are a million nodes."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    classes = {node.name: {_name(base) for base in node.bases} for node in nodes if isinstance(node, ast.ClassDef)}
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    calls = []
+    for call in (node for node in nodes if isinstance(node, ast.Call)):
+        name = _name(call.func)
+        if name[:1].isupper() or name == "import_extra":  # a class, which may be an error
+            around = [each for each in functions if each.lineno <= call.lineno <= (each.end_lineno or 0)]
+            calls.append(Made(name, call, around[-1] if around else None))
+    return Module(classes, calls)
 
 
-def find_messages(tree: ast.AST, kinds: set[str]) -> Iterator[str]:
+def find_messages(path: Path, kinds: set[str]) -> Iterator[str]:
     """Yield the messages of the errors that a module raises or makes, in the order of their lines."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    makers = {*kinds, "import_extra"}
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) in makers]
-    for call in sorted(calls, key=lambda node: node.lineno):
-        around = [node for node in functions if node.lineno <= call.lineno <= (node.end_lineno or 0)]
-        yield from _messages_of(call, around[-1] if around else None)
+    for name, call, function in sorted(_read(path).calls, key=lambda made: made.call.lineno):
+        if name in kinds or name == "import_extra":
+            yield from _messages_of(call, function)
 
 
 def _messages_of(call: ast.Call, function: ast.AST | None) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import compileall
+import gc
 import os
 import signal
 import subprocess
@@ -25,11 +27,24 @@ settings.register_profile("steady", deadline=None, derandomize=True, suppress_he
 settings.load_profile("steady")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell has what it runs in the background ignore Ctrl-C, and all programs started from there inherit that."""
+    if not hasattr(config, "workerinput"):  # hundreds of programs start here: the package is compiled once, not by each
+        compileall.compile_dir(ROOT / "src", quiet=2, workers=2)
     os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / f"openfield-tests-{os.getuid()}")  # for the key
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is read here stays to the end: it is not searched for garbage, neither meanwhile nor by any test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture
