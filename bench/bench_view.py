@@ -1,8 +1,11 @@
 """How fast the viewer is: pages of a large run, a folder of many runs, and what watching costs a run that is played.
 
-`python bench/bench_view.py [TURNS] [FILES]`. The viewer serves over HTTP on this machine. Times are medians; the cost
-of watching is a ratio of processor times within this run. Where chromium is installed, a page of the large run is also
-timed in it, from the address to the numbers and curves.
+`python bench/bench_view.py [TURNS] [FILES]`. The viewer serves over HTTP on this machine. Times are medians. Where
+chromium is installed, a page of the large run is also timed in it, from the address to the numbers and curves, and two
+browsers watch a run of some ten thousand turns a second while it is played on one processor. What watching costs is
+given as ratios within this run: `view_watching_ratio` adds the processor time of the viewer to that of the run,
+`view_watched_work_ratio` is the run's own processor time beside that of the same run alone, `view_watched_pace_ratio`
+its time by the clock, which the browsers themselves may take too.
 """
 
 from __future__ import annotations
@@ -10,13 +13,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from openfield.view.addresses import name_run, run_address
 ROUNDS = 3
 EPISODE_TURNS = 100
 WATCHERS = 2
+WATCHED_TURNS = 400_000
+PAIRS = 3
 CHROMIUM = shutil.which("chromium")
 
 
@@ -87,6 +90,14 @@ class Teller:
         return of.Reply(0, of.Belief(self._rng.random()) if turn.first else None)
 
 
+class Thinker(Teller):
+    """One that thinks for some hundredths of a millisecond: a run of some ten thousand turns a second."""
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        sum(range(2_000))
+        return super().__call__(turn)
+
+
 def main(turns: int = 1_000_000, files: int = 1_000) -> None:
     """Print all figures."""
     with tempfile.TemporaryDirectory() as folder:
@@ -102,12 +113,17 @@ def main(turns: int = 1_000_000, files: int = 1_000) -> None:
         first, again = time_folder(place, files)
         report("view_folder_first_s", first, 1.5)
         report("view_folder_again_s", again, 0.2)
-        report("view_watching_ratio", time_watching(place), 1.05)
+        if CHROMIUM is not None:
+            share, work, pace = time_watching(place, CHROMIUM)
+            report("view_watching_ratio", share, 1.05)
+            report("view_watched_work_ratio", work, 1.05)
+            report("view_watched_pace_ratio", pace, 1.05)
 
 
 def report(name: str, value: float, limit: float | None) -> None:
     """Print a figure."""
-    print(json.dumps({"name": name, "value": round(value, 3), "limit": limit, "ok": limit is None or value <= limit}))
+    ok = limit is None or value <= limit
+    print(json.dumps({"name": name, "value": round(value, 3), "limit": limit, "ok": ok}), flush=True)
 
 
 def measure(work: Callable[[], float]) -> float:
@@ -115,13 +131,13 @@ def measure(work: Callable[[], float]) -> float:
     return statistics.median(work() for _ in range(ROUNDS))
 
 
-def play(path: Path, turns: int, workers: int = 0) -> float:
+def play(path: Path, turns: int, agent: type[Teller] = Teller) -> float:
     """Play trials with so many turns, and return the seconds it took."""
     trials = max(1, turns // (2 * 40 * EPISODE_TURNS))
     sizes = {} if turns >= 10_000 else {"turns": 1}
     made = of.trials(DOMAIN, count=trials if turns >= 10_000 else 10, unchanged=0, **sizes)
     began = time.perf_counter()
-    of.run({"one": Teller, "two": Teller}, made, path, workers)
+    of.run({"one": agent, "two": agent}, made, path, workers=0)
     return time.perf_counter() - began
 
 
@@ -178,23 +194,45 @@ def time_folder(place: Path, files: int) -> tuple[float, float]:
     return statistics.median(first), statistics.median(again)
 
 
-def time_watching(place: Path) -> float:
-    """Return by what a run takes longer if two browsers watch it on a machine whose processors are all busy.
+def time_watching(place: Path, chromium: str) -> tuple[float, float, float]:
+    """Play the same run again and again, in turn alone and watched by two browsers, on one processor of several.
 
-    It is a ratio of processor times: that of the run with its workers, and that of the viewer besides.
+    Return the processor time of the viewer beside that of the run, and by what the run needs more processor time and
+    more time if it is watched. The last one counts what the browsers themselves take from a machine with two
+    processors; the first one is all that openfield does, as if the run had to wait for it.
     """
-    found = []
-    for number in range(ROUNDS):
-        with watching(path := place / f"watched{number}.sqlite") as viewer:
-            start, before = read_cpu(viewer.pid), spent()
-            play(path, 400_000, workers=2)
-            found.append(1 + (read_cpu(viewer.pid) - start) / (spent() - before))
-    return statistics.median(found)
+    share, work, pace = [], [], []
+    for number in range(PAIRS):
+        alone = play_apart(place / f"alone{number}.sqlite")
+        with watching(path := place / f"watched{number}.sqlite", chromium) as viewer:
+            watched = play_apart(path, viewer.pid)
+        share.append(1 + watched["viewer"] / watched["cpu"])
+        work.append(watched["cpu"] / alone["cpu"])
+        pace.append(watched["seconds"] / alone["seconds"])
+    return statistics.median(share), statistics.median(work), statistics.median(pace)
 
 
-def spent() -> float:
-    """Return the processor time of this process and of those it has waited for, in seconds."""
-    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (0, resource.RUSAGE_CHILDREN)))
+def play_apart(path: Path, viewer: int = 0) -> dict[str, float]:
+    """Play a run in a process of its own; return its seconds, its processor time and meanwhile that of a viewer."""
+    words = [sys.executable, __file__, "--play", str(path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        before = read_cpu(viewer) if viewer else 0.0
+        child.stdin.write("play\n")
+        child.stdin.flush()
+        answer: dict[str, float] = json.loads(child.stdout.readline())
+        return {**answer, "viewer": read_cpu(viewer) - before if viewer else 0.0}
+
+
+def play_here(path: Path) -> None:
+    """Play a run when told to, and print how long it took."""
+    play(path, 800)  # the viewer is given files that exist; modules are loaded from now on
+    print("ready", flush=True)
+    sys.stdin.readline()
+    before = time.process_time()
+    print(json.dumps({"seconds": play(path, WATCHED_TURNS, Thinker), "cpu": time.process_time() - before}), flush=True)
 
 
 def read_cpu(pid: int) -> float:
@@ -204,49 +242,36 @@ def read_cpu(pid: int) -> float:
 
 
 @contextmanager
-def watching(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Let two clients watch a run as a browser does, through a viewer in a process of its own."""
-    play(path, 800)  # the viewer is given files that exist
+def watching(path: Path, chromium: str) -> Iterator[subprocess.Popen[str]]:
+    """Watch a run in browsers with a page each, through a viewer in a process of its own."""
+    from playwright.sync_api import sync_playwright
+
+    play(path, 800)
     words = [sys.executable, "-m", "openfield", "view", str(path), "--no-browser", "--port", "0", "--token", "bench"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as viewer:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as viewer, sync_playwright() as playwright:
         assert viewer.stdout is not None
-        address = viewer.stdout.readline().split()[2]
-        begun = threading.Barrier(WATCHERS + 1)
-        for _ in range(WATCHERS):
-            threading.Thread(target=watch, args=(address, run_address(name_run(path)), begun), daemon=True).start()
-        begun.wait()
+        origin, _, token = viewer.stdout.readline().split()[2].partition("/?")
+        launch = playwright.chromium.launch
+        browsers = [launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]) for _ in range(WATCHERS)]
+        pages = []
+        for browser in browsers:
+            pages.append(browser.new_page())
+            pages[-1].goto(f"{origin}{run_address(name_run(path))}?{token}")
+            pages[-1].locator(".leaders .figure").first.wait_for()
         try:
             yield viewer
+            renewed = "performance.getEntriesByType('resource').filter((each) => each.initiatorType === 'fetch').length"
+            assert all(page.evaluate(renewed) > 0 for page in pages)  # they did watch
         finally:
+            for browser in browsers:
+                browser.close()
             viewer.terminate()
-
-
-def watch(address: str, page: str, begun: threading.Barrier) -> None:
-    """Ask for a page again whenever there is news of the run, at most a tenth of the time, as `live.js` does.
-
-    Args:
-        address: The address that lets in.
-        page: The path of the page.
-        begun: Waited for when the page was there for the first time, with its numbers.
-    """
-    base = address.partition("/?")[0]
-    with httpx.Client(base_url=base, timeout=None) as client:
-        client.get(address)
-        client.get(f"{page}.json")
-        client.get(page)
-        begun.wait()
-        try:
-            with client.stream("GET", f"/events?run={page.rpartition('/')[2]}") as events:
-                for line in events.iter_lines():
-                    if line == "event: change":
-                        began = time.perf_counter()
-                        client.get(page)
-                        time.sleep(max(1.5, 10 * (time.perf_counter() - began)))
-        except httpx.HTTPError:
-            return  # the viewer has ended
 
 
 if __name__ == "__main__":
     import bench_view  # workers find its domain and agents by the name of the module
 
-    bench_view.main(*map(int, sys.argv[1:]))
+    if sys.argv[1:2] == ["--play"]:
+        bench_view.play_here(Path(sys.argv[2]))
+    else:
+        bench_view.main(*map(int, sys.argv[1:]))

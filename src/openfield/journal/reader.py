@@ -197,7 +197,7 @@ class Run(RunFile):
         episodes = self._episodes(only) if with_episodes else {}
         player = schema.PLAYER if self._version > 1 else "NULL"
         query = schema.LATEST_ATTEMPTS.format(player=player, only=_only("cells.id", only))
-        with self._snapshot():
+        with self.snapshot():
             tails = self.tails(only)
             rows = list(self._rows(query, _LatestAttempt, () if only is None else (only,)))
         return [

@@ -336,7 +336,7 @@ class RunFile:
 
     def _chunks(self, cell: str, attempt: int, first: int = 0) -> Iterator[Chunk]:
         """Yield the chunks of an attempt, from the one on that holds a step, and what follows the last one."""
-        with self._snapshot():
+        with self.snapshot():
             tail = self.tails(cell).get((cell, attempt))
             rows = self._rows(CHUNKS, _Chunk, (cell, attempt, first), CHUNKS_AT_ONCE)
             head = list(itertools.islice(rows, 1))  # from now on the others are of the same moment
@@ -347,7 +347,7 @@ class RunFile:
         """Yield the chunks of all attempts, each with its chain value."""
         query = "SELECT cell, attempt, first, count, crc, data, chain FROM chunks ORDER BY cell, attempt, first"
         query = query if self._version > 1 else query.replace("chain", "NULL")
-        with self._snapshot():
+        with self.snapshot():
             tails = self.tails()
             rows = self._rows(query, _ChainedChunk, (), CHUNKS_AT_ONCE)
             head = list(itertools.islice(rows, 1))
@@ -361,8 +361,11 @@ class RunFile:
             return read_tails(self._db, cell) if self._version > 2 else {}
 
     @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """Let what is read meanwhile be of one moment: a journal moves steps from tails to chunks."""
+    def snapshot(self) -> Iterator[None]:
+        """Let what is read meanwhile be of one moment, which also costs less: the file is locked once. It cannot nest.
+
+        Steps and cells are read in a snapshot anyway, because a journal moves steps from tails to chunks.
+        """
         with self._lock, explaining(self.path):
             self._db.execute("BEGIN")
             try:

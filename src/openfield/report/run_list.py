@@ -61,7 +61,7 @@ def summarise_run(path: Path) -> RunSummary | None:
     """Return what is in a run file; None if it is another kind of file."""
     try:
         changed = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M:%S} UTC"
-        with Run(path) as run:
+        with Run(path) as run, run.snapshot():
             facts, counts = run.facts, run.counts()
             told = read_provenance(facts, path)
             scenarios, agents = run.scenarios(), run.agents

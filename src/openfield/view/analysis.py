@@ -47,7 +47,7 @@ from openfield.view.library import Library, Signature
 T = TypeVar("T")
 HEADLINE = ("before", "after", "concordance", "correct", "delay", "alarmed")
 """The numbers that are shown first, as far as they are defined."""
-MAX_SHARE = 0.03
+MAX_SHARE = 0.02
 """The share of time that is spent on a run that goes on."""
 WAIT_SECONDS = 0.12
 """How long a page waits for numbers that are not there yet."""
@@ -384,7 +384,8 @@ class BackgroundWork(Generic[T]):
 
     def _is_live(self, key: str) -> bool:
         """Return whether a process plays the run, which work on it would slow down."""
-        return self._library.entry(key).summary.is_live
+        with self._library.open(key) as run:
+            return run.is_held(time.time())
 
     def _work(self, key: str, job: _Job[T], signature: Signature) -> None:
         began = time.monotonic()

@@ -1,7 +1,7 @@
 // Keep a page up to date: when the server says that a run has changed, fetch the page again and put in what differs.
 // Only texts and attributes that differ are touched, so nothing flickers, and what a reader opened stays open.
-const WAIT_SHARE = 10; // a page is asked for again at most a tenth of the time
-const WAIT_LEAST = 1500; // milliseconds
+const WAIT_SHARE = 40; // a page is asked for again at most a fortieth of the time, so that a run is not slowed down
+const WAIT_LEAST = 2000, WAIT_MOST = 10000; // milliseconds
 const KEPT = new Set(["open", "data-kept"]);
 
 /** Follow the events that the body names, if it names any. */
@@ -22,7 +22,7 @@ export function follow() {
     setTimeout(() => {
       busy = false;
       if (again) { again = false; update(); }
-    }, document.querySelector(".pending") ? 0 : Math.max(WAIT_LEAST, (performance.now() - began) * WAIT_SHARE));
+    }, document.querySelector(".pending") ? 0 : Math.min(Math.max(WAIT_LEAST, (performance.now() - began) * WAIT_SHARE), WAIT_MOST));
   };
   let opened = false;
   stream.addEventListener("open", () => {
