@@ -31,6 +31,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """A shell has what it runs in the background ignore Ctrl-C, and all programs started from there inherit that."""
     if not hasattr(config, "workerinput"):  # hundreds of programs start here: the package is compiled once, not by each
         compileall.compile_dir(ROOT / "src", quiet=2, workers=2)
+    elif config.args == ["tests"]:  # each worker begins with files of its own, and leaves them compiled to the others
+        number, count = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
+        files = sorted(str(file) for file in Path("tests").rglob("test_*.py"))
+        first = len(files) * number // count
+        config.args = files[first:] + files[:first]
     os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / f"openfield-tests-{os.getuid()}")  # for the key
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -38,13 +43,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is read here stays to the end: it is not searched for garbage, neither meanwhile nor by any test."""
+    """What is read here stays to the end: it is not searched for garbage, neither meanwhile nor by any test.
+
+    Tests are compiled with their asserts explained, which takes longer than all else here: that is kept.
+    """
+    sys.dont_write_bytecode = False
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
         gc.freeze()
+        sys.dont_write_bytecode = sys.flags.dont_write_bytecode == 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every worker must have the same order, in whichever it read the files."""
+    items.sort(key=lambda item: item.path)
 
 
 @pytest.fixture

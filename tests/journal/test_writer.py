@@ -549,7 +549,8 @@ def test_a_dead_process_nobody_has_buried_is_dead(spawn: Spawn) -> None:
 
 
 def test_leases_are_renewed_while_the_journal_is_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "LEASE_SECONDS", 1.0)
+    for module in (leases, journal):
+        monkeypatch.setattr(module, "LEASE_SECONDS", 1.0)
 
     def held_until() -> float:
         with closing(sqlite3.connect(path)) as db:

@@ -123,17 +123,23 @@ DOMAIN = Domain()
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """Two machines with one processor each."""
+def one_machine() -> Iterator[Any]:
+    """A cluster of a machine with one processor; another may have joined already. Every machine costs a run seconds."""
     from ray.cluster_utils import Cluster as LocalCluster
 
     soon = {"health_check_period_ms": 500, "health_check_initial_delay_ms": 0}  # a lost machine is noticed at once
     head = {"num_cpus": 1, "include_dashboard": False, "_system_config": soon}
     made = LocalCluster(initialize_head=True, head_node_args=head)
-    made.add_node(num_cpus=1)
     yield made
     made.shutdown()
     gc.collect()  # what Ray left open is found here, and not in another test
+
+
+@pytest.fixture(scope="module")
+def cluster(one_machine: Any) -> Any:
+    """Two machines with one processor each."""
+    one_machine.add_node(num_cpus=1)
+    return one_machine
 
 
 @pytest.fixture
@@ -149,30 +155,8 @@ def on(cluster: Any) -> dict[str, Any]:
     return {"executor": f"ray={cluster.address}"}
 
 
-def test_records_equal_those_of_one_worker(cluster: Any, tmp_path: Path, agent: str, maze: of.Domain[Any]) -> None:
-    trials = [*of.trials(maze, 3, before=2, after=2), *of.trials("commai", 1, max_steps=400)]
-    agents = {"random": "random", "walker": agent}
-    of.run(agents, trials, tmp_path / "one.sqlite", workers=1)
-    of.run(agents, trials, tmp_path / "ray.sqlite", **on(cluster))
-    assert len(story(tmp_path / "ray.sqlite")) == 2 * len(trials)
-    assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
-
-
-def test_a_trial_goes_on_from_a_learner_that_another_machine_trained(cluster: Any, tmp_path: Path) -> None:
-    """The state of one, and the recorded turns of the other, travel with the job."""
-    trained = tiny_trials(1)[0]
-    trials = [trained, *(of.Trial(**{**_fields(each), "after": trained.id}) for each in tiny_trials(3, seed=5))]
-    of.run([Learner, Redriven], trials, tmp_path / "one.sqlite", workers=1)
-    of.run([Learner, Redriven], trials, tmp_path / "ray.sqlite", **on(cluster))
-    assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
-
-
-def _fields(trial: of.Trial) -> dict[str, Any]:
-    return {name: getattr(trial, name) for name in trial.__struct_fields__}
-
-
-def test_a_hanging_agent_is_ended_and_its_turns_are_kept(cluster: Any, path: Path) -> None:
-    of.run([Looper, copycat], tiny_trials(1, Limits(reply_seconds=1.0)), path, **on(cluster))
+def test_a_hanging_agent_is_ended_and_its_turns_are_kept(one_machine: Any, path: Path) -> None:
+    of.run([Looper, copycat], tiny_trials(1, Limits(reply_seconds=1.0)), path, **on(one_machine))
     with Run(path) as run:
         found = {cell.agent: (cell.outcome, cell.steps) for cell in run.cells()}
         assert found["Looper"] == ("agent_timeout", FATAL_CALL)
@@ -180,39 +164,18 @@ def test_a_hanging_agent_is_ended_and_its_turns_are_kept(cluster: Any, path: Pat
         assert run.verify() == []
 
 
-def test_a_killed_worker_and_a_killed_foreman_lose_nothing(cluster: Any, tmp_path: Path) -> None:
-    (tmp_path / "marked.py").write_text(KILLED_AGENT)
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    agent = {"marked": f"{tmp_path}/marked.py:Marked(folder={marks})"}
-    episodes: list[str] = []
-
-    def watch(entry: Any) -> None:
-        if isinstance(entry, EpisodeEnd):
-            episodes.append(entry.cell)
-            if len(episodes) in (2, 6):
-                latest = max(marks.iterdir(), key=lambda each: each.stat().st_mtime_ns)
-                os.kill(int(latest.name.split("-")[len(episodes) == 6]), signal.SIGKILL)
-
-    trials = tiny_trials(2, padding=3_000)
-    of.run(agent, trials, tmp_path / "one.sqlite", workers=1)
-    of.run(agent, trials, tmp_path / "ray.sqlite", watch=watch, **on(cluster))
-    assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
-    assert len({mark.name.split("-")[1] for mark in marks.iterdir()}) > 2  # this process, two foremen or more
-
-
-def test_isolated_agents_play_on_machines(cluster: Any, tmp_path: Path, agent: str, maze: of.Domain[Any]) -> None:
+def test_isolated_agents_play_on_machines(one_machine: Any, tmp_path: Path, agent: str, maze: of.Domain[Any]) -> None:
     trials = of.trials(maze, 1, before=1, after=1, unchanged=0)
     agents = {"walker": agent}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=bubblewrap.MISSING)  # where bubblewrap does not work
-        of.run(of.isolate(agents), trials, tmp_path / "ray.sqlite", **on(cluster))
+        of.run(of.isolate(agents), trials, tmp_path / "ray.sqlite", **on(one_machine))
     of.run(agents, trials, tmp_path / "one.sqlite", workers=1)
     assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
 
 
 def test_files_that_settings_name_by_full_paths_travel(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one_machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a machine the setting names the file that was sent; the one it was is gone by then."""
     (tmp_path / "tabled.py").write_text(FILE_DOMAIN)
@@ -226,14 +189,14 @@ def test_files_that_settings_name_by_full_paths_travel(
 
     monkeypatch.setattr(ray_executor, "pack", pack_and_remove)
     trials = of.trials(find_domain(f"{tmp_path}/tabled.py"), 1, table=str(tmp_path / "table.txt"))
-    of.run(["random"], trials, tmp_path / "run.sqlite", **on(cluster))
+    of.run(["random"], trials, tmp_path / "run.sqlite", **on(one_machine))
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
         assert (cell.outcome, cell.note) == ("done", "")
         assert next(iter(run.steps(cell.id, cell.attempt))).turn.observation == "a table"  # type: ignore[union-attr]
 
 
-def test_players_wait_for_a_slow_disk(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_players_wait_for_a_slow_disk(one_machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While nothing reaches the disk, only as much is played as the queues between player and disk may hold."""
     (tmp_path / "counting.py").write_text(COUNTING_AGENT)
     count, emit, held = tmp_path / "count", CellScheduler.emit, list[tuple[Receipt[None], Receipt[None]]]()
@@ -261,11 +224,54 @@ def test_players_wait_for_a_slow_disk(cluster: Any, tmp_path: Path, monkeypatch:
     turns = 6 * 250
     trials = tiny_trials(1, padding=30_000, length=turns // 6, training=0, before=3, after=3)
     path = tmp_path / "run.sqlite"
-    of.run({"counting": f"{tmp_path}/counting.py:Counting(file={count})"}, trials, path, **on(cluster))
+    of.run({"counting": f"{tmp_path}/counting.py:Counting(file={count})"}, trials, path, **on(one_machine))
     releasing.join()
     assert played[-1] < turns * 0.9
     with Run(path) as run:
         assert [(cell.outcome, cell.steps) for cell in run.cells()] == [("done", turns + 7)]
+
+
+def test_records_equal_those_of_one_worker(cluster: Any, tmp_path: Path, agent: str, maze: of.Domain[Any]) -> None:
+    trials = [*of.trials(maze, 3, before=2, after=2), *of.trials("commai", 1, max_steps=400)]
+    agents = {"random": "random", "walker": agent}
+    of.run(agents, trials, tmp_path / "one.sqlite", workers=1)
+    of.run(agents, trials, tmp_path / "ray.sqlite", **on(cluster))
+    assert len(story(tmp_path / "ray.sqlite")) == 2 * len(trials)
+    assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
+
+
+def test_a_trial_goes_on_from_a_learner_that_another_machine_trained(cluster: Any, tmp_path: Path) -> None:
+    """The state of one, and the recorded turns of the other, travel with the job."""
+    trained = tiny_trials(1)[0]
+    trials = [trained, *(of.Trial(**{**_fields(each), "after": trained.id}) for each in tiny_trials(3, seed=5))]
+    of.run([Learner, Redriven], trials, tmp_path / "one.sqlite", workers=1)
+    of.run([Learner, Redriven], trials, tmp_path / "ray.sqlite", **on(cluster))
+    assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
+
+
+def _fields(trial: of.Trial) -> dict[str, Any]:
+    return {name: getattr(trial, name) for name in trial.__struct_fields__}
+
+
+def test_a_killed_worker_and_a_killed_foreman_lose_nothing(cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "marked.py").write_text(KILLED_AGENT)
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    agent = {"marked": f"{tmp_path}/marked.py:Marked(folder={marks})"}
+    episodes: list[str] = []
+
+    def watch(entry: Any) -> None:
+        if isinstance(entry, EpisodeEnd):
+            episodes.append(entry.cell)
+            if len(episodes) in (2, 6):
+                latest = max(marks.iterdir(), key=lambda each: each.stat().st_mtime_ns)
+                os.kill(int(latest.name.split("-")[len(episodes) == 6]), signal.SIGKILL)
+
+    trials = tiny_trials(2, padding=3_000)
+    of.run(agent, trials, tmp_path / "one.sqlite", workers=1)
+    of.run(agent, trials, tmp_path / "ray.sqlite", watch=watch, **on(cluster))
+    assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
+    assert len({mark.name.split("-")[1] for mark in marks.iterdir()}) > 2  # this process, two foremen or more
 
 
 @pytest.mark.filterwarnings("ignore:No machine has what the agent")  # until the next one joins
