@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from PIL import Image
 
@@ -47,6 +48,8 @@ def test_a_record_of_another_process_is_filmed(tmp_path: Path) -> None:
     with Run(tmp_path / "x.sqlite") as run:
         (cell,) = run.cells()
         count = write_film(run, cell, 1, tmp_path / "x.gif")
+        playing = msgspec.structs.replace(cell, outcome=None, episodes=cell.episodes[:1])  # one that is under way
+        assert write_film(run, playing, 1, tmp_path / "y.gif") == count
     with Image.open(tmp_path / "x.gif") as film:
         assert film.n_frames <= count == cell.episodes[1].turns
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import httpx
@@ -54,6 +55,19 @@ def test_a_used_token_brings_a_fresh_address(viewer: ViewServer) -> None:
 def test_requests_for_others_are_refused(viewer: ViewServer, headers: dict[str, str], status: int) -> None:
     named = {name: value.replace("%s", str(viewer.port)) for name, value in headers.items()}
     assert httpx.get(viewer.origin, headers=named).status_code == status
+
+
+def test_a_second_host_is_refused(viewer: ViewServer, client: httpx.Client) -> None:
+    cookie = client.get(viewer.address()).headers["set-cookie"].partition(";")[0]
+    own = f"127.0.0.1:{viewer.port}"
+    answers = []
+    for hosts in ([own], [own, "evil.example"], ["evil.example", own], []):
+        lines = ["GET / HTTP/1.1", *(f"Host: {host}" for host in hosts), f"Cookie: {cookie}", "Connection: close"]
+        with socket.create_connection(("127.0.0.1", viewer.port)) as made, made.makefile("rb") as answer:
+            made.sendall("\r\n".join([*lines, "", ""]).encode())
+            answers.append(int(answer.readline().split()[1]))
+    assert answers[0] == 200
+    assert set(answers[1:]) <= {400, 421}  # by the library that reads requests, or by ours
 
 
 def test_nothing_can_be_changed(viewer: ViewServer, client: httpx.Client) -> None:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import openfield as of
 from openfield.agents import RandomAgent
+from openfield.journal.reader import Run
+from openfield.view import ViewServer
+from openfield.view.addresses import name_run, trial_address
 from support.browsers import open_viewer
 from support.places import MAZE
 from view.conftest import Visits
@@ -17,7 +20,7 @@ from view.conftest import Visits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 SHIFTS = """() => {
   window.shifted = 0;
@@ -53,7 +56,7 @@ def test_a_run_is_watched_to_its_end(visit: Visits, tmp_path: Path) -> None:
         page.evaluate(SHIFTS)
         permits.release(5)
         page.get_by_text("1 of 2 cells").wait_for()
-        permits.release(5)
+        watch_turns(visitor.context.new_page(), server, path)
         page.get_by_text("Finished").wait_for()
         playing.join()
         page.locator(".curves").first.wait_for()
@@ -61,6 +64,26 @@ def test_a_run_is_watched_to_its_end(visit: Visits, tmp_path: Path) -> None:
         assert page.evaluate("window.mark") == "the same page"
         assert page.evaluate("window.shifted") < 0.1
         page.close()
+
+
+def watch_turns(page: Page, server: ViewServer, path: Path) -> None:
+    """Follow the second trial turn by turn to its end; its last three episodes are played while it is watched."""
+    PacedAgent.permits.release(2)
+    with Run(path) as run:
+        cell = next(cell.id for cell in run.cells() if cell.outcome is None)
+    place = server.origin + trial_address(name_run(path), cell)
+    page.goto(place)
+    page.get_by_role("link", name="1", exact=True).wait_for()  # the second episode is over
+    page.goto(f"{place}/episodes/1")
+    page.locator(".panel", has_text="Answered").wait_for()
+    page.keyboard.press("End")
+    page.evaluate("window.mark = 'the same page'")
+    PacedAgent.permits.release(3)
+    page.get_by_text("being played").wait_for(state="detached")
+    with Run(path) as run:
+        page.wait_for_url(f"**/turns/{run.cell(cell).steps - 2}")  # a reader at the last turn stays at the last one
+    assert page.evaluate("window.mark") == "the same page"
+    page.close()
 
 
 def test_pages_go_on_when_a_killed_server_is_started_again(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from axe_core_python.sync_playwright import Axe
 
@@ -168,8 +170,13 @@ def test_pictures_films_and_twins_have_addresses(
         return get(f"{server.origin}{place(recorded)}{path}")
 
     assert fetch("/turns/2/picture").body().startswith(b"\x89PNG")
-    assert fetch("/episodes/1/film.gif").body().startswith(b"GIF8")
-    assert fetch("/episodes/1/film.webp").headers["content-type"] == "image/webp"
+    films = [f"/episodes/{number}/film.{kind}" for number in range(5) for kind in ("webp", "gif")]
+    with httpx.Client(base_url=server.origin, timeout=None) as client, ThreadPoolExecutor(len(films)) as threads:
+        client.get(server.address())
+        made = list(threads.map(lambda film: client.get(place(recorded) + film), films))  # more than there are workers
+    assert [each.status_code for each in made] == [200] * len(films)
+    assert {each.headers["content-type"] for each in made} == {"image/webp", "image/gif"}
+    assert made[1].content.startswith(b"GIF8")
     assert json.loads(fetch("/turns/2.json").body())["sides"][0]["turn"]["number"] == 2
     assert [each["number"] for each in fetch("/turns.json?from=3&count=2").json()["turns"]] == [3, 4]
     assert fetch("/search.json?belief=0.5").json()["next"] is None

@@ -110,6 +110,11 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome in SCORED if self.counts is None else self.counts
 
     @property
+    def is_in_episode(self) -> bool:
+        """Whether it has turns of an episode that is not over."""
+        return self.steps > 0 and (self.outcome in RESUMABLE or self.steps - 1 > sum(e.turns for e in self.episodes))
+
+    @property
     def cell(self) -> Cell:
         """What was planned."""
         return Cell(self.agent, self.trial, self.repeat)

@@ -64,7 +64,7 @@ def write_film(
     Args:
         run: The run file.
         cell: The cell.
-        episode: The number of the episode.
+        episode: The number of the episode; the one after the last finished one is filmed as far as it goes.
         output: The file to write; its name ends in `.gif` or `.webp`. WebP is several times smaller.
         trust: Run a domain that the run file names even if this user did not sign it.
         progress: Called with the number of every turn that was played again.
@@ -72,8 +72,9 @@ def write_film(
     kind = output.suffix.lower() or ".gif"  # a pipe has no ending
     if kind not in MAX_PICTURES:
         raise InvalidInput(f"{output}: the name of a film ends in .webp (smaller) or .gif.")
-    if not 0 <= episode < len(cell.episodes):
-        have = f"episodes 0 to {len(cell.episodes) - 1}" if cell.episodes else "no finished episode"
+    count = len(cell.episodes) + cell.is_in_episode
+    if not 0 <= episode < count:
+        have = f"episodes 0 to {count - 1}" if count else "no episode yet"
         raise InvalidInput(f"Cell {cell.id} has no episode {episode}; it has {have}.")
     replay = EpisodeReplay(run, cell, episode, trust)
     taken = (picture.pixels for picture in replay.pictures(progress))

@@ -123,7 +123,7 @@ class AccessGuard:
         """Return the answer to a request that goes no further; None if it does."""
         headers, path = Headers(scope=scope), scope["path"]
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not is_own_name(host, self._access.names):
+        if len(headers.getlist("host")) != 1 or not is_own_name(host, self._access.names):
             return refuse("This server has another name", "Use the address that openfield printed.", 421)
         if not _is_own_origin(origin, host, needed=scope["type"] == "websocket"):
             return refuse("Refused", "Pages of other sites may not use this server.", 403)

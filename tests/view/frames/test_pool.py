@@ -15,6 +15,7 @@ import openfield as of
 from openfield.journal.reader import CellRecord, Run
 from openfield.view.frames import EpisodeOrder, FramePool, WarmOrder
 from openfield.view.frames.messages import TurnPicture
+from openfield.view.frames.pool import MAX_FILMS
 from support.places import SUPPORT
 
 T = TypeVar("T")
@@ -68,6 +69,10 @@ def test_pictures_come_turn_by_turn_and_are_kept(cell: tuple[Path, CellRecord]) 
         assert (again.over, again.milliseconds) == (True, 40.0)
         seen = await pool.open_reel(order(cell)).picture_at(first + 2)
         assert seen is frames[2]
+        (idle,) = pool._idle
+        assert idle._process is not None
+        idle._process.kill()  # whether the pool knows of it or not when the next order comes
+        assert (await follow(pool, order(cell, 2)))[1] == ""
 
     use(work)
 
@@ -125,9 +130,12 @@ def test_an_order_that_is_left_gives_way_to_the_next(cell: tuple[Path, CellRecor
 
 def test_orders_that_many_others_follow_are_given_up(cell: tuple[Path, CellRecord]) -> None:
     async def work(pool: FramePool) -> None:
-        reels = [pool.open_reel(order(cell, number)) for number in (0, 1, 2, 3, 77, 78)]
-        assert "since" in reels[1].message
-        assert [reel.over for reel in reels] == [False, True, False, False, False, False]
+        films = [pool.open_reel(order(cell, 0, film=f"{number}.gif")) for number in range(MAX_FILMS + 2)]
+        reels = [pool.open_reel(order(cell, number)) for number in (1, 2, 3, 77, 78)]
+        assert "since" in reels[0].message
+        assert [reel.over for reel in reels] == [reel.again for reel in reels] == [True, False, False, False, False]
+        assert [reel.over for reel in films] == [False] * (MAX_FILMS + 1) + [True]  # one is made, the others wait
+        assert films[-1].again
 
     use(work)
 

@@ -155,6 +155,7 @@ def pass_texts(person: PlayVisit) -> None:
 def walk(person: PlayVisit, turn: int = 0) -> int:
     """Play an episode from a turn to its end, say something about it if that is asked for, and return the next turn."""
     while (told := person.reach(turn))["ask"] == "act":
+        assert not told["asks"]
         person.page.keyboard.press(("ArrowLeft", "ArrowDown", "ArrowUp", "ArrowRight")[turn % 4])
         turn += 1
     if told["asks"]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import openfield as of
+from openfield.agents.belief_question import BELIEF_QUESTION
 from openfield.cell import Cell
 from openfield.domain import Domain
 from openfield.domains.doom.play_page import describe_player
@@ -55,16 +56,20 @@ def compare(domain: Domain[Any], trial: of.Trial, steps: Sequence[Step], person:
     return len(person.turns())
 
 
-def test_maze_is_played_with_keys(tmp_path: Path, play: Plays) -> None:
+def test_maze_is_played_with_keys_and_asked_at_every_turn(tmp_path: Path, play: Plays) -> None:
     maze = of.find_domain(MAZE)
-    trial = one_trial(maze, training=0, before=1, after=1, patience=3)
+    trial = one_trial(maze, training=0, before=1, after=1, patience=3, ask="turn")
     with open_study(tmp_path / "run.sqlite", maze, [trial]) as server:
         person = play(server.links[0])
         page = person.open()
         turn = 0
         for belief in (10, 20):
             for key in ("ArrowLeft", "ArrowUp", "ArrowDown"):
-                if person.reach(turn)["last"] is None:
+                if (told := person.reach(turn))["last"] is None:
+                    assert told["asks"]
+                    page.get_by_text(BELIEF_QUESTION).wait_for()  # in the words that language models are asked in
+                    person.believe(turn + 1)
+                    page.locator(".belief").wait_for(state="hidden")
                     page.keyboard.press(key)
                     turn += 1
             assert person.reach(turn)["asks"]
@@ -77,7 +82,8 @@ def test_maze_is_played_with_keys(tmp_path: Path, play: Plays) -> None:
     acts = [each["act"] for each in person.sent if each["do"] == "act"]
     names = ("left", "right", "up", "down")
     assert [step.reply.action for step in steps if step.reply and step.reply.action] == [names[act] for act in acts]
-    assert [round(episode.belief.highest, 2) for episode in cell.episodes if episode.belief] == [0.6, 0.7]
+    said = [round(step.reply.belief.highest, 2) for step in steps if step.reply and step.reply.belief]
+    assert said == [0.51, 0.52, 0.53, 0.6, 0.55, 0.56, 0.57, 0.7]
     assert compare(maze, trial, steps, person) == len(steps) - 1  # the last reply leads to no turn
 
 

@@ -73,6 +73,8 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """Says why there are no (more) pictures."""
 
     message: str
+    again: bool = False
+    """Whether they may come if they are asked for again."""
 
 
 Order = EpisodeOrder | WarmOrder | StopOrder

@@ -37,7 +37,9 @@ from openfield.view.frames.reel import MAX_REEL_BYTES, Reel
 MAX_WORKERS = 2
 """Two agents side by side need two."""
 MAX_WAITING = 4
-"""Orders that wait for a worker; older ones are given up."""
+"""Orders for pictures that wait for a worker; older ones are given up."""
+MAX_FILMS = 16
+"""Films that wait for a worker; a further one is to be asked for again."""
 MAX_CACHED_BYTES = 256 << 20
 PATIENCE_SECONDS = 30.0
 """How long a worker may say nothing. One that replays many turns says so twice a second."""
@@ -57,6 +59,8 @@ class WorkerProcess:
     def __init__(self, patience: float, environment: Mapping[str, str] | None = None) -> None:
         self._patience, self._environment = patience, environment
         self._answered = False
+        self.was_idle = False
+        """Whether it had nothing to do before its order, so that its end says nothing about the order."""
         self._guard: Guard | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._printed: IO[bytes] | None = None
@@ -66,7 +70,7 @@ class WorkerProcess:
         if self._process is not None and self._process.returncode is None:
             return
         await self.end()
-        self._answered = False
+        self._answered = self.was_idle = False
         self._guard, self._printed = Guard(), tempfile.TemporaryFile()  # noqa: SIM115
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(
@@ -156,12 +160,16 @@ class FramePool:
         if not order.film:
             self._reels[order] = reel
             self._reels.move_to_end(order)
+        if order.film and sum(bool(each.order.film) for each in self._waiting) >= MAX_FILMS:
+            reel.end("Many films are being made. Ask again in a moment.", again=True)
+            return reel
         self._waiting.append(reel)
         self._dispatch()
-        for old in self._waiting[:-MAX_WAITING]:  # who leafs through episodes wants the last one
+        shown = [each for each in self._waiting if not each.order.film]
+        for old in shown[:-MAX_WAITING]:  # who leafs through episodes wants the last one
             self._waiting.remove(old)
             self._reels.pop(old.order, None)
-            old.end("Other pictures were asked for since. Open this episode again.")
+            old.end("Other pictures were asked for since. Open this episode again.", again=True)
         return reel
 
     def warm(self, order: WarmOrder) -> None:
@@ -189,7 +197,7 @@ class FramePool:
     def _stop_unwatched(self) -> None:
         """Stop an order that no reader follows any more."""
         for worker, reel in self._busy.items():
-            if reel is not None and not reel.watchers:
+            if reel is not None and reel.was_watched and not reel.watchers:
                 self._reels.pop(reel.order, None)  # a reader that comes now gets another reel
                 worker.send(StopOrder())
                 return
@@ -207,22 +215,39 @@ class FramePool:
             await worker.start()
             if warm is not None:
                 worker.send(warm)
+                worker.was_idle = True
             if reel is not None:
-                worker.send(reel.order)
-                while not reel.over:
-                    _note(reel, await worker.receive(), worker)
+                await self._make(worker, reel)
         except (WorkerLost, OSError) as error:
             await worker.end()
             if reel is not None:
-                reel.end(str(error))
+                reel.end(str(error), again=True)
         except asyncio.CancelledError:
             if reel is not None:
-                reel.end("The viewer is closing.")
+                reel.end("The viewer is closing.", again=True)
             raise
         self._busy.pop(worker, None)
         self._idle.append(worker)
         self._trim()
         self._dispatch()
+
+    async def _make(self, worker: WorkerProcess, reel: Reel) -> None:
+        """Have a worker make the pictures of a reel; one that ended while it had nothing to do is started again."""
+        worker.send(reel.order)
+        try:
+            answer = await worker.receive()
+        except WorkerLost:
+            if not worker.was_idle:
+                raise
+            await worker.end()
+            await worker.start()
+            worker.send(reel.order)
+            answer = await worker.receive()
+        worker.was_idle = False
+        _note(reel, answer, worker)
+        while not reel.over:
+            _note(reel, await worker.receive(), worker)
+        worker.was_idle = True
 
     def _trim(self) -> None:
         """Forget the pictures that were looked at longest ago."""
@@ -249,4 +274,7 @@ def _note(reel: Reel, answer: Answer, worker: WorkerProcess) -> None:
             reel.end()
         case Failed():
             cut = reel.size > MAX_REEL_BYTES
-            reel.end("The rest has too many pictures to be shown; make a film of it." if cut else answer.message)
+            if cut:
+                reel.end("The rest has too many pictures to be shown; make a film of it.")
+            else:
+                reel.end(answer.message, answer.again)

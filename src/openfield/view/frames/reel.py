@@ -26,9 +26,13 @@ class Reel:
         self.over = False
         self.message = ""
         """Why there are no more pictures, if it is not the end of the episode."""
+        self.again = False
+        """Whether they may come if they are asked for again: what kept them was no fault of the episode."""
         self.replayed = -1
         """The turn that the replay has reached."""
         self.watchers = 0
+        self.was_watched = False
+        """Whether there was a reader, who may be gone; the one who asked for it needs a moment to begin."""
         self._changed = asyncio.Event()
 
     @property
@@ -47,10 +51,10 @@ class Reel:
         self.replayed = turn
         self._wake()
 
-    def end(self, message: str = "") -> None:
-        """End the pictures, with the reason if some are missing."""
+    def end(self, message: str = "", again: bool = False) -> None:
+        """End the pictures, with the reason if some are missing, and whether to ask again for them."""
         if not self.over:
-            self.over, self.message = True, message
+            self.over, self.message, self.again = True, message, again
             self._wake()
 
     async def follow(self) -> AsyncGenerator[TurnPicture, None]:
@@ -86,6 +90,7 @@ class Reel:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         self.watchers += 1
+        self.was_watched = True
         try:
             yield
         finally:

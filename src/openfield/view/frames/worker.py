@@ -85,7 +85,7 @@ class FrameWorker:
         try:
             return Finished(self._make(order))
         except Stopped:
-            return Failed("It was stopped.")
+            return Failed("It was stopped for other pictures. Ask again.", again=True)
         except OpenfieldError as error:
             return Failed(str(error))
         except MemoryError:

@@ -23,6 +23,8 @@ from openfield.view.trials.trial import PlayedTrial
 END = 0xFFFF_FFFF
 """Stands where a turn's number would, before the last part: JSON that says how it ended."""
 FILMS = {"webp": "image/webp", "gif": "image/gif"}
+RETRY = "1"
+"""Seconds after which to ask again where a worker was busy or lost."""
 PNG = b"\x89PNG"
 
 
@@ -47,10 +49,10 @@ async def send_picture(request: Request) -> Response:
         turn = trial.check_turn(request.path_params["turn"])
         reel = frames_of(request).open_reel(_order(request, trial, trial.episode_of(turn)))
         frame = await reel.picture_at(turn)
-        if frame is None:
-            raise InvalidInput(reel.message or f"Turn {turn} has no picture.")
     except OpenfieldError as error:
         return _refuse(error)
+    if frame is None:
+        return _say_missing(reel, f"Turn {turn} has no picture.")
     return Response(frame.data, media_type="image/png" if frame.data.startswith(PNG) else "image/jpeg")
 
 
@@ -68,12 +70,13 @@ async def send_film(request: Request) -> Response:
         reel = frames_of(request).open_reel(msgspec.structs.replace(order, film=str(path)))
         async for _ in reel.follow():
             pass
-        if not reel.is_whole or not path.is_file():
-            raise InvalidInput(reel.message or f"Episode {episode} has no picture.")
     except OpenfieldError as error:
         if folder is not None:
             folder.cleanup()
         return _refuse(error)
+    if not reel.is_whole or not path.is_file():
+        folder.cleanup()
+        return _say_missing(reel, f"Episode {episode} has no picture.")
     name = f"{trial.path.stem}-{trial.cell.id[:8]}-{episode}.{kind}"
     return FileResponse(path, media_type=FILMS[kind], filename=name, background=BackgroundTask(folder.cleanup))
 
@@ -106,6 +109,12 @@ async def _parts(reel: Reel) -> AsyncIterator[bytes]:
 
 def _part(turn: int, data: bytes) -> bytes:
     return turn.to_bytes(4, "big") + len(data).to_bytes(4, "big") + data
+
+
+def _say_missing(reel: Reel, otherwise: str) -> Response:
+    """Answer why there are no pictures: to be asked for again, or none can be made of what was recorded."""
+    data = {"error": reel.message or otherwise}
+    return JSONResponse(data, 503, {"retry-after": RETRY}) if reel.again else JSONResponse(data, 422)
 
 
 def _refuse(error: OpenfieldError) -> Response:

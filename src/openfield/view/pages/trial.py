@@ -46,6 +46,9 @@ class TrialHead(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str | None
     note: str
     episodes: int
+    """How many are over."""
+    under_way: bool
+    """Whether there are turns of one more."""
     turns: int
     seconds: float
     performance: float | None
@@ -187,6 +190,7 @@ def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
         outcome=cell.outcome,
         note=cell.note,
         episodes=len(trial.episodes),
+        under_way=trial.turns > trial.firsts[-1],
         turns=trial.turns,
         seconds=cell.seconds,
         performance=sum(known) / len(known) if known else None,

@@ -22,31 +22,9 @@ from openfield.journal.writer import Journal
 from openfield.record import Entry
 from openfield.runner.executors import hidden_main
 from openfield.runner.processes import ONE_THREAD, undisturbed
+from openfield.view.play import worker_messages as wire
 from openfield.view.play.browser_channel import MAX_WAITING, BrowserChannel, Gone
 from openfield.view.play.play_worker import serve_person
-from openfield.view.play.worker_messages import (
-    MAX_ANSWER,
-    Alive,
-    Answer,
-    Ended,
-    FinishOrder,
-    LeaveOrder,
-    Left,
-    Lost,
-    MessageOrder,
-    MessageRefused,
-    MessageTaken,
-    OpenOrder,
-    Order,
-    PlayOrder,
-    RecordEntries,
-    ShowPicture,
-    ShowText,
-    TrialOpened,
-    WrittenOrder,
-    read_answer,
-    restore_failure,
-)
 
 SILENT_SECONDS = 30.0
 """How long a process may say nothing; it says every two seconds that it is alive."""
@@ -74,8 +52,8 @@ class PlayProcess:
             loop: The event loop of the server.
         """
         self._journal, self._loop = journal, loop
-        self._answers: asyncio.Queue[Answer | Lost] = asyncio.Queue()
-        self._outbox: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._answers: asyncio.Queue[wire.Answer | wire.Lost] = asyncio.Queue()
+        self._outbox: queue.SimpleQueue[wire.Order | None] = queue.SimpleQueue()
         self._heard, self._busy, self._reason = time.monotonic(), 0.0, ""
         self._begun = False  # whether it leads a group of processes
         self._recorded: tuple[str, int | None] = "", None
@@ -92,7 +70,7 @@ class PlayProcess:
             thread.start()
         loop.call_soon_threadsafe(self._watch)
 
-    async def open(self, order: OpenOrder) -> bool:
+    async def open(self, order: wire.OpenOrder) -> bool:
         """Open a trial, and return whether it is open; else it was over.
 
         Raises:
@@ -105,14 +83,14 @@ class PlayProcess:
         self._outbox.put(order)
         while True:
             match self._check(await self._answers.get()):
-                case TrialOpened():
+                case wire.TrialOpened():
                     return True
-                case Ended() as ended:
+                case wire.Ended() as ended:
                     if ended.failure:
-                        raise restore_failure(ended)
+                        raise wire.restore_failure(ended)
                     return False
 
-    async def play(self, channel: BrowserChannel, order: PlayOrder) -> None:
+    async def play(self, channel: BrowserChannel, order: wire.PlayOrder) -> None:
         """Let the person at a connection go on with the trial that is open, to its end.
 
         Raises:
@@ -126,19 +104,19 @@ class PlayProcess:
         try:
             while True:
                 match self._check(await self._answers.get()):
-                    case ShowText(text):
+                    case wire.ShowText(text):
                         await channel.send_text(text)
-                    case ShowPicture(data):
+                    case wire.ShowPicture(data):
                         await channel.send_picture(data)
-                    case MessageRefused(reason):
+                    case wire.MessageRefused(reason):
                         await channel.refuse(reason)
-                    case MessageTaken():
+                    case wire.MessageTaken():
                         room.release()
-                    case Left():
+                    case wire.Left():
                         raise Gone
-                    case Ended() as ended:
+                    case wire.Ended() as ended:
                         if ended.failure:
-                            raise restore_failure(ended)
+                            raise wire.restore_failure(ended)
                         return
         except Gone:
             await self._leave()
@@ -155,8 +133,8 @@ class PlayProcess:
         Raises:
             ProcessLost: The process is gone.
         """
-        self._outbox.put(FinishOrder(outcome))
-        await self._wait_for(Ended)
+        self._outbox.put(wire.FinishOrder(outcome))
+        await self._wait_for(wire.Ended)
 
     async def end(self) -> None:
         """End the process and all that it started."""
@@ -181,13 +159,13 @@ class PlayProcess:
 
     async def _leave(self) -> None:
         """Tell the process that the page is gone, and wait until it shows nothing more."""
-        self._outbox.put(LeaveOrder())
+        self._outbox.put(wire.LeaveOrder())
         with suppress(ProcessLost):
-            answer = await self._wait_for(Left, Ended)
-            if isinstance(answer, Ended):
+            answer = await self._wait_for(wire.Left, wire.Ended)
+            if isinstance(answer, wire.Ended):
                 self._answers.put_nowait(answer)  # for the page that comes next
 
-    async def _wait_for(self, *kinds: type[Answer]) -> Answer:
+    async def _wait_for(self, *kinds: type[wire.Answer]) -> wire.Answer:
         while True:
             try:
                 answer = self._check(await asyncio.wait_for(self._answers.get(), LEAVE_SECONDS))
@@ -202,12 +180,12 @@ class PlayProcess:
             while True:
                 message = await channel.receive()
                 await room.acquire()
-                self._outbox.put(MessageOrder(msgspec.json.encode(message)))
+                self._outbox.put(wire.MessageOrder(msgspec.json.encode(message)))
         except Gone:
-            self._outbox.put(LeaveOrder())
+            self._outbox.put(wire.LeaveOrder())
 
-    def _check(self, answer: Answer | Lost) -> Answer:
-        if isinstance(answer, Lost):
+    def _check(self, answer: wire.Answer | wire.Lost) -> wire.Answer:
+        if isinstance(answer, wire.Lost):
             self._answers.put_nowait(answer)  # it stays lost
             raise ProcessLost(answer.reason)
         return answer
@@ -230,12 +208,12 @@ class PlayProcess:
     def _read(self) -> None:
         with suppress(EOFError, OSError, msgspec.DecodeError):
             while True:
-                answer = read_answer(self._connection.recv_bytes(MAX_ANSWER))
+                answer = wire.read_answer(self._connection.recv_bytes(wire.MAX_ANSWER))
                 self._heard, self._begun = time.monotonic(), True
                 match answer:
-                    case Alive(busy):
+                    case wire.Alive(busy):
                         self._busy = busy
-                    case RecordEntries():
+                    case wire.RecordEntries():
                         self._record(answer)
                     case _:
                         self._tell(answer)
@@ -244,13 +222,13 @@ class PlayProcess:
         code = self._process.exitcode or 0
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         self._reason = self._reason or f"Its process died ({how})."
-        self._tell(Lost(self._reason))
+        self._tell(wire.Lost(self._reason))
 
-    def _tell(self, answer: Answer | Lost) -> None:
+    def _tell(self, answer: wire.Answer | wire.Lost) -> None:
         with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
             self._loop.call_soon_threadsafe(self._answers.put_nowait, answer)
 
-    def _record(self, answer: RecordEntries) -> None:
+    def _record(self, answer: wire.RecordEntries) -> None:
         """Record entries of the trial that is open, and say so when they are on disk."""
         entries = _ENTRIES.decode(answer.entries)
         if any((entry.cell, entry.attempt) != self._recorded for entry in entries):
@@ -258,11 +236,11 @@ class PlayProcess:
         try:
             receipt = self._journal.add(*entries)
         except JournalError as error:
-            self._outbox.put(WrittenOrder(answer.number, str(error)))
+            self._outbox.put(wire.WrittenOrder(answer.number, str(error)))
             return
 
         def tell() -> None:
-            self._outbox.put(WrittenOrder(answer.number, str(receipt.failure or "")))
+            self._outbox.put(wire.WrittenOrder(answer.number, str(receipt.failure or "")))
 
         receipt.then(tell)
 

@@ -30,30 +30,11 @@ from openfield.journal.recorder import Recorder
 from openfield.record import REPLY_ENCODER, Entry
 from openfield.registry import find_domain
 from openfield.runner.player import explain
+from openfield.view.play import worker_messages as wire
 from openfield.view.play.browser_channel import Gone, write_content
 from openfield.view.play.messages import Message, read_message
 from openfield.view.play.open_trial import OpenTrial
 from openfield.view.play.play_session import PlaySession
-from openfield.view.play.worker_messages import (
-    Alive,
-    Answer,
-    Ended,
-    FinishOrder,
-    LeaveOrder,
-    Left,
-    MessageOrder,
-    MessageRefused,
-    MessageTaken,
-    OpenOrder,
-    Order,
-    PlayOrder,
-    RecordEntries,
-    ShowPicture,
-    ShowText,
-    TrialOpened,
-    WrittenOrder,
-    describe_failure,
-)
 
 ALIVE_SECONDS = 2.0
 OPENING_SECONDS = 540.0
@@ -90,7 +71,7 @@ class PlayWorker:
         self._channel: PipeChannel | None = None
         self._receipts: dict[int, Receipt[None]] = {}
         self._numbers = itertools.count()
-        self._orders: asyncio.Queue[Order | None] = asyncio.Queue()
+        self._orders: asyncio.Queue[wire.Order | None] = asyncio.Queue()
 
     async def serve(self) -> None:
         """Carry out orders until the server is gone."""
@@ -100,22 +81,22 @@ class PlayWorker:
         playing: asyncio.Future[None] | None = None
         while (order := await self._orders.get()) is not None:
             match order:
-                case OpenOrder():
+                case wire.OpenOrder():
                     await self._open(order)
-                case PlayOrder():
+                case wire.PlayOrder():
                     self._channel = PipeChannel(self.send)
                     playing = asyncio.ensure_future(self._play(order, self._channel))
-                case MessageOrder(text) if self._channel is not None:
+                case wire.MessageOrder(text) if self._channel is not None:
                     self._channel.put(read_message(text))
-                case LeaveOrder() if self._channel is not None:
+                case wire.LeaveOrder() if self._channel is not None:
                     self._channel.put(None)
-                case FinishOrder(outcome):
+                case wire.FinishOrder(outcome):
                     if playing is not None:
                         await asyncio.wait([playing])
                     await self._finish(outcome)
         alive.cancel()
 
-    def send(self, answer: Answer) -> None:
+    def send(self, answer: wire.Answer) -> None:
         """Send an answer; any thread may."""
         with self._sending:
             self._connection.send_bytes(msgspec.msgpack.encode(answer))
@@ -138,13 +119,13 @@ class PlayWorker:
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         """Read orders, and settle at once what the thread of the world may wait for."""
-        order: Order | None
+        order: wire.Order | None
         while True:
             try:
                 order = self._connection.recv()
             except (EOFError, OSError):
                 order = None
-            if isinstance(order, WrittenOrder):
+            if isinstance(order, wire.WrittenOrder):
                 failure = JournalError(order.failure) if order.failure else None
                 self._receipts.pop(order.number).settle(None, failure)
                 continue
@@ -155,31 +136,31 @@ class PlayWorker:
     async def _tell_alive(self) -> None:
         while True:
             since = self._busy_since
-            self.send(Alive(0.0 if since is None else time.monotonic() - since))
+            self.send(wire.Alive(0.0 if since is None else time.monotonic() - since))
             await asyncio.sleep(ALIVE_SECONDS)
 
     def _emit(self, *entries: Entry) -> Receipt[None]:
         """Have the server record entries."""
         number, receipt = next(self._numbers), Receipt[None]()
         self._receipts[number] = receipt
-        self.send(RecordEntries(number, REPLY_ENCODER.encode(entries)))
+        self.send(wire.RecordEntries(number, REPLY_ENCODER.encode(entries)))
         return receipt
 
-    async def _open(self, order: OpenOrder) -> None:
+    async def _open(self, order: wire.OpenOrder) -> None:
         before, self._trial = self._trial, None
         try:
             if before is not None:  # it was opened for a page that was gone then, and nothing was played in it
                 await self.work(before.rollout.world.close)
             self._trial = await self.work(partial(self._open_trial, order), OPENING_SECONDS)
         except Exception as error:
-            self.send(describe_failure(error))
+            self.send(wire.describe_failure(error))
             return
         if self._trial.over:  # a crash came between the last reply and the outcome
             await self._finish("")
         else:
-            self.send(TrialOpened())
+            self.send(wire.TrialOpened())
 
-    def _open_trial(self, order: OpenOrder) -> OpenTrial:
+    def _open_trial(self, order: wire.OpenOrder) -> OpenTrial:
         domain, cell = find_domain(order.domain), order.cell
         if isinstance(domain, PreparesTrials):
             domain.expect([cell.trial])
@@ -189,7 +170,7 @@ class PlayWorker:
             past = list(run.raw_steps(cell.id, order.attempt))
         return OpenTrial(domain, cell, Recorder(cell.id, order.attempt, self._emit, len(past)), past)
 
-    async def _play(self, order: PlayOrder, channel: PipeChannel) -> None:
+    async def _play(self, order: wire.PlayOrder, channel: PipeChannel) -> None:
         """Play the trial that is open, to its end or until the page is gone."""
         trial = self._trial
         if trial is None:
@@ -197,18 +178,18 @@ class PlayWorker:
         try:
             await PlaySession(trial, channel, self.work).play(order.place, order.count, order.practice)
         except Gone:
-            self.send(Left())
+            self.send(wire.Left())
         except Exception as error:
             outcome, note = explain(error)
             await self._close(outcome, note)
-            self.send(describe_failure(error))
+            self.send(wire.describe_failure(error))
         else:
             await self._finish("cancelled" if order.practice else "")
 
     async def _finish(self, outcome: str) -> None:
         """End the trial, and say so."""
         await self._close(outcome)
-        self.send(Ended())
+        self.send(wire.Ended())
 
     async def _close(self, outcome: str, note: str = "") -> None:
         trial, self._trial = self._trial, None
@@ -220,7 +201,7 @@ class PlayWorker:
 class PipeChannel:
     """The connection to a browser, as a session sees it: the server passes on what both sides say."""
 
-    def __init__(self, send: Callable[[Answer], None]) -> None:
+    def __init__(self, send: Callable[[wire.Answer], None]) -> None:
         self._send = send
         self._inbox: asyncio.Queue[Message | None] = asyncio.Queue()
 
@@ -230,15 +211,15 @@ class PipeChannel:
 
     async def show(self, what: str, **content: Any) -> None:
         """Tell the page what to show."""
-        self._send(ShowText(write_content({"show": what, **content})))
+        self._send(wire.ShowText(write_content({"show": what, **content})))
 
     async def send_text(self, text: str) -> None:
         """Tell the page what to show, as text."""
-        self._send(ShowText(text))
+        self._send(wire.ShowText(text))
 
     async def send_picture(self, content: bytes) -> None:
         """Send a picture."""
-        self._send(ShowPicture(content))
+        self._send(wire.ShowPicture(content))
 
     async def receive(self) -> Message:
         """Wait for a message.
@@ -263,10 +244,10 @@ class PipeChannel:
 
     async def refuse(self, reason: str) -> None:
         """Say what is wrong with a message."""
-        self._send(MessageRefused(reason))
+        self._send(wire.MessageRefused(reason))
 
     def _take(self, message: Message | None) -> Message:
         if message is None:
             raise Gone
-        self._send(MessageTaken())
+        self._send(wire.MessageTaken())
         return message

@@ -124,11 +124,10 @@ const speed = viewer.querySelector(".speed select");
 const state = { episode: data.sides[0].turn.episode, offset: data.sides[0].turn.number - data.sides[0].first, into: null, playing: false, last: 0, spent: 0, loading: false };
 const beside = data.sides.length > 1 ? `?with=${encodeURIComponent(data.sides[1].head.cell)}` : "";
 const longest = () => Math.max(...sides.map((side) => side.count), 1);
-const unfinished = ({ first, count, head }) => head.turns > first + count; // of the episode that is shown there are more
-const episodes = () => Math.max(sides[0].head.episodes + (unfinished(sides[0]) ? 1 : 0), state.episode + 1);
+const episodes = () => Math.max(sides[0].head.episodes + sides[0].head.under_way, state.episode + 1);
 
 let asked = 0;
-/** Go to an episode, at its start or at its end. */
+/** Go to an episode, at its start, at its end (-1), or where the reader is by then (null). */
 async function enter(episode, offset = 0) {
   if (episode < 0 || (episode >= episodes() && episode !== 0)) return pause();
   const mine = ++asked;
@@ -139,7 +138,7 @@ async function enter(episode, offset = 0) {
   if (answer.error) return pause();
   state.episode = episode;
   sides.forEach((side, index) => side.enter(episode, answer.sides[index], answer.traces[index]));
-  state.offset = offset < 0 ? longest() - 1 : Math.min(offset, longest() - 1);
+  state.offset = Math.min(offset === null ? state.offset : offset < 0 ? Infinity : offset, longest() - 1);
   state.into = null;
   state.spent = 0;
   drawTrace();
@@ -154,7 +153,7 @@ async function renew(fresh) {
   const figures = fresh.querySelectorAll(".timeline");
   sides.forEach((side, index) => side.renew(answer.sides[index], answer.traces[index], figures[index]));
   attach(pick);
-  if (last && sides[0].head.turns > sides[0].first + sides[0].count) return void enter(sides[0].head.episodes, -1);
+  if (last && sides[0].head.turns > sides[0].first + sides[0].count) return void enter(episodes() - 1, -1);
   if (last) state.offset = Math.max(longest() - (sides[0].head.outcome === null ? 2 : 1), 0);
   drawTrace();
   draw();
@@ -190,8 +189,9 @@ function note() {
     for (const link of document.querySelectorAll('.tools a[href*=".json"]')) link.href = `${path}.json${beside}`;
     viewer.querySelector(".read").href = `${sides[0].base}/turns?from=${number}`;
     const film = viewer.querySelector(".film");
-    if (film) film.hidden = sides[0].stream?.over && !sides[0].stream.frames.length;
-    if (film) film.href = `${sides[0].base}/episodes/${state.episode}/film.webp`;
+    const { frames, over } = sides[0].stream ?? { frames: [] };
+    if (film) film.hidden = !frames.length && (over || !sides[0].head.draws); // only pictures tell whether a domain draws that is not at hand
+    if (film && !film.hidden) film.href = `${sides[0].base}/episodes/${state.episode}/film.webp`;
   }, 150);
 }
 
@@ -382,7 +382,7 @@ keys({
   End: ["last turn of the episode", () => { pause(); state.offset = longest() - 1; draw(); }],
   "+": ["faster", () => faster(1)],
   "-": ["slower", () => faster(-1)],
-  f: ["this episode as a film", () => viewer.querySelector(".film")?.click()],
+  f: ["this episode as a film", () => viewer.querySelector(".film:not([hidden])")?.click()],
   "/": ["find turns", () => openSearch(true)],
   l: ["the transcript, from here on", () => viewer.querySelector(".read").click()],
   u: ["the trial", () => location.assign(sides[0].base + beside)],
@@ -393,4 +393,4 @@ addTruth(() => state.episode);
 new ResizeObserver(() => { drawTrace(); drawMark(); }).observe(traceCanvas);
 new MutationObserver(() => { drawTrace(); drawMark(); }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 for (const side of sides) side.show(state.offset, null);
-enter(state.episode, state.offset);
+enter(state.episode, null);

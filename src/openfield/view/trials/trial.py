@@ -19,7 +19,7 @@ import msgspec
 from openfield.capabilities import HasFilm
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.people import person_fact
-from openfield.journal.reader import RESUMABLE, CellRecord, Episode, Run
+from openfield.journal.reader import CellRecord, Episode, Run
 from openfield.registry import known_domain
 from openfield.report.film import sees_pictures
 from openfield.view.library import Library, Signature, sign_file
@@ -51,6 +51,7 @@ class PlayedTrial:
         """
         self.cell = cell
         self.path: Path = run.path
+        self._is_in_episode = cell.is_in_episode
         self.firsts: Sequence[int] = [0, *accumulate(each.turns for each in cell.episodes)]
         """The first turn of each episode; the last number is that of an episode that is not over, if there is one."""
         facts = run.facts
@@ -68,9 +69,7 @@ class PlayedTrial:
     @property
     def turns(self) -> int:
         """The number of its turns: one for each reply, and one that waits for a reply if it is not over."""
-        answered = self.cell.steps - 1
-        over = self.cell.outcome not in RESUMABLE and self.firsts[-1] >= answered
-        return max(answered if over else self.cell.steps, 0)
+        return max(self.cell.steps if self._is_in_episode else self.cell.steps - 1, 0)
 
     @cached_property
     def onset(self) -> int | None:
