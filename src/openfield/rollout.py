@@ -86,7 +86,11 @@ def drive(rollout: Rollout, agent: Agent) -> str:
 
 
 class Rollout:
-    """A trial under way."""
+    """A trial under way.
+
+    It has fewer than 30 attributes: Python looks up those of larger objects in a slower way, and a turn would take a
+    tenth longer.
+    """
 
     turn: Turn
     """What the agent may see now."""
@@ -118,20 +122,19 @@ class Rollout:
         self.world = world
         self.turns, self.over, self.outcome = 0, False, "done"
         self._timed = bool(getattr(world, "timed", False))
-        self._stays: Callable[[Reply], bool] = getattr(world, "stays", None) or (lambda _: False)
-        self._check_belief: Callable[[Belief], None] = getattr(world, "check_belief", None) or (lambda _: None)
         self._limits, self._deadline = limits, nanoseconds(limits.reply_seconds)
         self._recorder, self._book = recorder, recorder  # `_recorder` is None while a recorded past is replayed
         self._heartbeat = heartbeat
         self._past: Iterator[RawStep] = iter(())
         self._repeated: RawStep | None = None  # the recorded step that the agent must repeat next
         self._episode = EpisodeInProgress()
-        self._hesitations = self._hesitated_at = 0  # how many in a row, and before which turn the last of them was
+        self._hesitations = 0  # how many in a row
         self._stopping = self._late = self._failed = False
         self._limit = ""  # the limit that ended the trial: a note tells it from an agent that was free to leave
         self._pause_at = limits.episode_turns or NEVER
         self._tokens_left = limits.tokens or NEVER
         self._started = self._shown = self._saved = time.monotonic_ns()
+        self._ends_at = nanoseconds(limits.trial_seconds, self._started)
         self._begin()
         self._clocked = self._timed or recorder is not None or heartbeat is not None or limits != UNLIMITED
         self._start_clock()
@@ -284,7 +287,7 @@ class Rollout:
             self._heartbeat[0] = 0
         if took > self._deadline:
             raise AgentTimeout(f"Turn {self.turns}: no reply within {self._limits.reply_seconds:g} s.")
-        if self._limits.trial_seconds is not None and now > nanoseconds(self._limits.trial_seconds, self._started):
+        if now > self._ends_at:
             self._late, self._pause_at = True, 0
         return took
 
@@ -303,9 +306,10 @@ class Rollout:
                 check_note(reply.note)
             except (*UNWRITABLE, msgspec.DecodeError) as error:
                 raise AgentProtocol(f"Turn {self.turns}: the note cannot be recorded: {error}.") from None
-        if reply.belief is not None:
+        check_more: Callable[[Belief], None] | None = getattr(self.world, "check_belief", None)
+        if reply.belief is not None and check_more is not None:
             try:
-                self._check_belief(reply.belief)
+                check_more(reply.belief)
             except AgentProtocol as error:
                 raise AgentProtocol(f"Turn {self.turns}: {error}") from None
 
@@ -342,8 +346,15 @@ class Rollout:
             self._count_tokens(reply.note)
         if again:
             self._count_hesitation()
-        elif turn.last is not None or truth.episode_over:
+            return
+        self._hesitations = 0
+        if turn.last is not None or truth.episode_over:
             self._end_episode(turn, truth, turn.last or "terminated")
+
+    def _stays(self, reply: Reply) -> bool:
+        """Return whether the world has more to say after its last turn."""
+        stays: Callable[[Reply], bool] | None = getattr(self.world, "stays", None)
+        return stays is not None and stays(reply)
 
     def _as_recorded(self, turn: Turn) -> Turn | msgspec.Raw:
         """Return the turn as it was when it was shown: the agent may have changed its observation since."""
@@ -356,9 +367,7 @@ class Rollout:
             self._pause_at = 0
 
     def _count_hesitation(self) -> None:
-        in_a_row = self._hesitated_at == self.turns - 1
-        self._hesitations = self._hesitations + 1 if in_a_row else 1
-        self._hesitated_at = self.turns
+        self._hesitations += 1
         if self._hesitations >= MAX_HESITATIONS:
             raise AgentProtocol(f"Turn {self.turns}: {MAX_HESITATIONS} replies in a row without an action.")
 
@@ -481,6 +490,7 @@ class Rollout:
         """Record everything from here on, if the agent has repeated all it must."""
         if self._repeated is None:
             self._recorder = self._book
+            self._ends_at = nanoseconds(self._limits.trial_seconds, self._started)
             if self.turns >= self._pause_at:
                 self._pause()
         self._start_clock()

@@ -47,12 +47,26 @@ def test_full_chunks_are_emitted_as_such(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_full_chunks_wait_for_company_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journals, "LEISURE_SECONDS", 3600.0)
+    monkeypatch.setattr(journals, "FULL_SECONDS", 3600.0)
     with Journal(tmp_path / "run.sqlite") as journal:
         waiting = journal.add(Chunk("cell", 1, 0, 1, 0, b"", full=True))
         assert not waiting.done()
         journal.add(Chunk("cell", 1, 1, 1, 0, b"")).result(timeout=60)
         assert waiting.done()
+
+
+@pytest.mark.parametrize("flush", [False, True])
+def test_ends_wait_for_company_until_something_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: bool
+) -> None:
+    monkeypatch.setattr(journals, "ENDED_SECONDS", 3600.0)
+    place = {"cell": "cell", "attempt": 1, "phase": "test", "novel": False, "turns": 7}
+    said = {"performance": 1.0, "belief": None, "ended": "terminated"}
+    with Journal(tmp_path / "run.sqlite") as journal:
+        receipts = [journal.add(EpisodeEnd(number=number, **place, **said)) for number in range(3)]
+        assert [receipt.done() for receipt in receipts] == [False] * 3
+        journal.flush() if flush else receipts[1].result(timeout=60)
+        assert [receipt.done() for receipt in receipts] == [True] * 3
 
 
 def test_the_end_of_an_episode_takes_all_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

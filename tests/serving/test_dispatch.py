@@ -382,17 +382,18 @@ def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path
         assert run.cells()[0].outcome == "cancelled"
 
 
-def test_a_reply_that_fills_a_chunk_is_not_kept_waiting_for_company(
+def test_a_reply_that_fills_a_chunk_or_ends_an_episode_is_not_kept_waiting_for_company(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "LEISURE_SECONDS", 10_000.0)
+    monkeypatch.setattr(writer, "FULL_SECONDS", 10_000.0)
+    monkeypatch.setattr(writer, "ENDED_SECONDS", 10_000.0)
     monkeypatch.setattr(recorder, "CHUNK_BYTES", 1)
 
     async def play() -> None:
         with Journal(path) as journal:
             dispatcher = TrialDispatcher(journal, TINY, tiny_trials(), "ada", None)
             remote = await dispatcher.join()
-            for _ in range(3):
+            for _ in range(10):  # an episode has seven
                 await remote.reply(Reply(0))
             dispatcher.close()
 

@@ -109,10 +109,11 @@ class Recorder:
         except BaseException:
             del buffer[size:]  # no half step stays
             raise
-        self.due = took > COSTLY_REPLY or len(buffer) > CHUNK_BYTES
-        if self.due and len(buffer) - size > MAX_STEP:
-            large, buffer[size:] = len(buffer) - size, b""
-            raise ValueError(f"a step of {large >> 20} MB; {MAX_STEP >> 20} MB are allowed")
+        if took > COSTLY_REPLY or len(buffer) > CHUNK_BYTES:
+            self.due = True
+            if len(buffer) - size > MAX_STEP:
+                large, buffer[size:] = len(buffer) - size, b""
+                raise ValueError(f"a step of {large >> 20} MB; {MAX_STEP >> 20} MB are allowed")
         self._steps += 1
 
     def settle(self, took: int) -> None:

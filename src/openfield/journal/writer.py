@@ -6,6 +6,7 @@ Stands between rollout and metrics: entries go in here, `reader` reads them back
 from __future__ import annotations
 
 import copy
+import math
 import os
 import queue
 import sqlite3
@@ -34,8 +35,10 @@ from openfield.journal.schema import (
 from openfield.journal.steps import LAST, EntryWriter, Place, Tail, has_tails
 from openfield.record import RECORD_FACT, Chunk, Entry
 
-LEISURE_SECONDS = 0.5
+FULL_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
+ENDED_SECONDS = 0.01
+"""How long the ends of episodes and attempts may wait: a commit costs as much as hundred turns of a quick world."""
 BUSY_SECONDS = 30.0
 """How long the journal's thread waits for another process that writes the file."""
 Durability = Literal["episode", "turn"]
@@ -86,23 +89,26 @@ class Journal:
         """Whether something could not be written; nothing will be, from then on."""
         return self._failure is not None
 
-    def add(self, *entries: Entry, hurry: bool = False) -> Receipt[None]:
+    def add(self, *entries: Entry) -> Receipt[None]:
         """Write entries that belong together.
 
-        Args:
-            entries: What to write. Chunks alone are committed and reach the disk later, unless a reply was costly.
-            hurry: Whether something waits for them. Otherwise full chunks wait for company.
+        Chunks alone are committed and reach the disk later, unless a reply was costly. What nothing waits for may wait
+        a moment itself, to be committed with what comes next.
 
         Returns:
             A receipt that is settled when they are committed, and those that must be on disk are there.
         """
         chunks = [entry for entry in entries if isinstance(entry, Chunk)]
-        hurry = hurry or len(chunks) < max(len(entries), 1) or not all(chunk.full for chunk in chunks)
-        durable = len(chunks) < len(entries) or any(chunk.costly for chunk in chunks) or self.durable == "turn"
-        task = _Task(lambda db: self._entries.write(db, entries), Receipt(), hurry, durable)
-        if not hurry or durable or not self._do_here(task):
+        ended, costly = len(chunks) < len(entries), any(chunk.costly for chunk in chunks)
+        durable = ended or costly or self.durable == "turn"
+        patience = 0.0
+        if entries and not costly:
+            patience = ENDED_SECONDS if ended else FULL_SECONDS if all(chunk.full for chunk in chunks) else 0.0
+        receipt = Receipt[None](self._hurry if patience else None)
+        task = _Task(lambda db: self._entries.write(db, entries), receipt, patience, durable)
+        if patience or durable or not self._do_here(task):
             self._submit(task)
-        return task.receipt
+        return receipt
 
     def add_anew(self, cell: str, attempt: int, *entries: Entry, fingerprint: str | None = None) -> Receipt[None]:
         """Start a new attempt at a cell with its first entries: both will be on disk, or neither.
@@ -119,7 +125,7 @@ class Journal:
                 raise RunBusy(f"Another process has started cell {cell} again.")
             self._entries.write(db, entries)
 
-        return self._ask(write, hurry=bool(entries), durable=bool(entries))
+        return self._ask(write, patience=0.0 if entries else FULL_SECONDS, durable=bool(entries))
 
     def flush(self) -> None:
         """Wait until everything added so far is committed, so that readers see it."""
@@ -221,16 +227,16 @@ class Journal:
             self._db.close()
             raise
 
-    def _ask(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True, durable: bool = True) -> Receipt[T]:
-        """Have some work done by the thread.
+    def _ask(self, work: Callable[[sqlite3.Connection], T], patience: float = 0.0, durable: bool = True) -> Receipt[T]:
+        """Let the thread do some work.
 
         Args:
-            work: What is to be done.
-            hurry: Whether something waits for it.
+            work: What to do.
+            patience: How many seconds it may wait for company, unless something waits for it.
             durable: Whether it must be on disk. A lease need not be: it ends with its process.
         """
-        receipt: Receipt[T] = Receipt()
-        self._submit(_Task(work, receipt, hurry, durable))
+        receipt = Receipt[T](self._hurry if patience else None)
+        self._submit(_Task(work, receipt, patience, durable))
         return receipt
 
     def _submit(self, task: _Task) -> None:
@@ -240,6 +246,11 @@ class Journal:
         self._queue.put(task)
         if not self._thread.is_alive():  # it was closed in between
             self._turn_away()
+
+    def _hurry(self) -> None:
+        """Let the thread commit at once what it has, because something waits for that."""
+        self._reserve()
+        self._queue.put(_Task(lambda _: None, Receipt()))
 
     def _reserve(self) -> None:
         """Keep the file for the thread, which has one more task to do."""
@@ -305,12 +316,11 @@ class Journal:
         tasks: list[_Task] = []
         try:
             task = self._queue.get(timeout=max(patience, 0.0))
-            until = time.monotonic() + LEISURE_SECONDS
-            hurry = False
+            until = math.inf
             while task is not None:
                 tasks.append(task)
-                hurry = hurry or task.hurry
-                task = self._queue.get(not hurry, max(until - time.monotonic(), 0.0))
+                until = min(until, time.monotonic() + task.patience)
+                task = self._queue.get(timeout=max(until - time.monotonic(), 0.0))
         except queue.Empty:
             return tasks, True
         return tasks, False
@@ -385,7 +395,8 @@ class _Task(NamedTuple):
 
     work: Callable[[sqlite3.Connection], Any]
     receipt: Receipt[Any]
-    hurry: bool = True
+    patience: float = 0.0
+    """How many seconds it may wait for company."""
     durable: bool = True
 
 

@@ -48,14 +48,12 @@ class GroupedWrites:
     def __init__(self, journal: Journal) -> None:
         self._journal, self._lock = journal, threading.Lock()
         self._entries: list[Entry] = []
-        self._hurry = False
         self._receipt: Receipt[None] | None = None
 
     def add(self, *entries: Entry) -> Receipt[None]:
         """Write entries in the order in which they are added. Any thread may call this."""
         with self._lock:
             self._entries += entries
-            self._hurry |= not entries  # a reply waits for what was added before
             begins, receipt = self._receipt is None, self._receipt or Receipt[None]()
             self._receipt = receipt
         if begins:
@@ -68,12 +66,12 @@ class GroupedWrites:
     def hand_over(self) -> None:
         """Let the journal write all that was added."""
         with self._lock:
-            entries, hurry, receipt = self._entries, self._hurry, self._receipt
-            self._entries, self._hurry, self._receipt = [], False, None
+            entries, receipt = self._entries, self._receipt
+            self._entries, self._receipt = [], None
             if receipt is None:
                 return
             try:
-                written = self._journal.add(*entries, hurry=hurry)
+                written = self._journal.add(*entries)
             except OpenfieldError as error:
                 receipt.settle(None, error)
                 return
