@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import re
+import signal
 import socket
 import sys
 from contextlib import suppress
@@ -264,9 +267,19 @@ def test_a_program_may_connect_again_within_its_trial(path: Path, client: Any) -
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_stopped_run_is_rehearsed_with_a_fresh_program(path: Path, client: Any, workers: int) -> None:
-    agents, trials, whole = client("play()"), tiny_trials(1), path.with_name("whole.sqlite")
+    """The program waits in the middle until Ctrl-C was pressed."""
+    pressed, seen = path.with_name("pressed"), itertools.count(1)
+    wait = f"while count == 30 and not os.path.exists({str(pressed)!r}): time.sleep(0.01)"
+    agents = client("play()", CLIENT.replace("count += 1\n", f"count += 1\n            {wait}\n"))
+    trials, whole = tiny_trials(1), path.with_name("whole.sqlite")
+
+    def press_ctrl_c(_: object) -> None:
+        if next(seen) == 25:
+            os.kill(os.getpid(), signal.SIGINT)
+            pressed.touch()
+
     with pytest.raises(Cancelled):
-        of.run(agents, trials, path, workers=workers, watch=press_ctrl_c_after(25))
+        of.run(agents, trials, path, workers=workers, watch=press_ctrl_c)
     assert outcome(path)[0] == "cancelled"
     of.run(agents, trials, path, workers=workers)
     of.run(agents, trials, whole)
