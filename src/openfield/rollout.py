@@ -86,11 +86,7 @@ def drive(rollout: Rollout, agent: Agent) -> str:
 
 
 class Rollout:
-    """A trial under way.
-
-    It has fewer than 30 attributes: Python looks up those of larger objects in a slower way, and a turn would take a
-    tenth longer.
-    """
+    """A trial under way. It has fewer than 30 attributes: with more, Python looks all of them up in a slower way."""
 
     turn: Turn
     """What the agent may see now."""
@@ -306,10 +302,9 @@ class Rollout:
                 check_note(reply.note)
             except (*UNWRITABLE, msgspec.DecodeError) as error:
                 raise AgentProtocol(f"Turn {self.turns}: the note cannot be recorded: {error}.") from None
-        check_more: Callable[[Belief], None] | None = getattr(self.world, "check_belief", None)
-        if reply.belief is not None and check_more is not None:
+        if reply.belief is not None and hasattr(self.world, "check_belief"):
             try:
-                check_more(reply.belief)
+                self.world.check_belief(reply.belief)
             except AgentProtocol as error:
                 raise AgentProtocol(f"Turn {self.turns}: {error}") from None
 
@@ -326,7 +321,7 @@ class Rollout:
         again = reply.action is None and turn.ask is ACT
         shown: Turn | msgspec.Raw | None = None
         try:
-            if turn.last is not None and world.over and not self._stays(bare):
+            if turn.last is not None and world.over and not (hasattr(world, "stays") and world.stays(bare)):
                 self.over = True
             elif again:
                 shown = self._as_recorded(turn)
@@ -350,11 +345,6 @@ class Rollout:
         self._hesitations = 0
         if turn.last is not None or truth.episode_over:
             self._end_episode(turn, truth, turn.last or "terminated")
-
-    def _stays(self, reply: Reply) -> bool:
-        """Return whether the world has more to say after its last turn."""
-        stays: Callable[[Reply], bool] | None = getattr(self.world, "stays", None)
-        return stays is not None and stays(reply)
 
     def _as_recorded(self, turn: Turn) -> Turn | msgspec.Raw:
         """Return the turn as it was when it was shown: the agent may have changed its observation since."""
@@ -383,9 +373,8 @@ class Rollout:
         novel = episode.novel if truth.episode_over and turn.last is None else truth.novel
         self._episode = EpisodeInProgress(episode.number + 1, self.turns, truth.novel)
         self._pause_at = self.turns + (self._limits.episode_turns or NEVER)
-        if (
-            self._stopping or self._late or self._tokens_left <= 0
-        ):  # asked after the assignment, which a signal may have interrupted
+        # Asked after the assignment, which a signal may have interrupted.
+        if self._stopping or self._late or self._tokens_left <= 0:
             self._pause_at = 0
         if self._recorder is None:
             return
