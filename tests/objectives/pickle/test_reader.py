@@ -167,11 +167,11 @@ def test_reads_one_giant_batch(tmp_path, reader):
     assert read(tmp_path / "t.pkl")[0] == table
 
 
-@pytest.mark.parametrize("protocol", range(1, 6))
-@pytest.mark.parametrize("name", ["large", "fractions", "numpy", "shared", "book", "numpy book"])
-def test_reads_one_giant_batch_of_any_kind(tmp_path, monkeypatch, protocol, name):
+@pytest.fixture(scope="module")
+def giants():
+    """Tables of every kind with more entries than a batch has."""
     shared = [np.int64(number) for number in range(50)]
-    tables = {
+    return {
         "large": {(2**70 + n, -n, n): 2**80 + n for n in range(9_000)},
         "fractions": {(n, n % 5, -n): n + 0.5 for n in range(9_000)},
         "numpy": {(np.int8(n % 100), np.uint64(2**63 + n), n): np.float32(n) for n in range(9_000)},
@@ -179,11 +179,16 @@ def test_reads_one_giant_batch_of_any_kind(tmp_path, monkeypatch, protocol, name
         "book": ({(1, 2, 3): 4}, {2**120 + n: n for n in range(9_000)}),
         "numpy book": ({(1, 2, 3): 4}, {np.uint64(n): shared[n % 50] for n in range(9_000)}),
     }
+
+
+@pytest.mark.parametrize("protocol", range(1, 6))
+@pytest.mark.parametrize("name", ["large", "fractions", "numpy", "shared", "book", "numpy book"])
+def test_reads_one_giant_batch_of_any_kind(tmp_path, monkeypatch, giants, protocol, name):
     monkeypatch.setattr(pickle._Pickler, "_BATCHSIZE", 10**9)
     file = io.BytesIO()
-    pickle._Pickler(file, max(protocol, 3) if "numpy" in name or name == "shared" else protocol).dump(tables[name])
+    pickle._Pickler(file, max(protocol, 3) if "numpy" in name or name == "shared" else protocol).dump(giants[name])
     (tmp_path / "t.pkl").write_bytes(file.getvalue())
-    expected = tables[name] if isinstance(tables[name], tuple) else (tables[name], {})
+    expected = giants[name] if isinstance(giants[name], tuple) else (giants[name], {})
     assert read(tmp_path / "t.pkl") == expected
 
 
@@ -305,12 +310,19 @@ def all_hostile_files(mark):
             yield f"{name}, binary", b"\x80\x02" + raw
 
 
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """The files by name, and what some of them would make if anything in them ran."""
+    mark = tmp_path_factory.mktemp("hostile") / "ran"
+    return dict(all_hostile_files(mark)), mark
+
+
 @pytest.mark.parametrize("name", [name for name, _ in all_hostile_files("x")])
-def test_refuses_hostile_files_and_runs_nothing(tmp_path, name):
+def test_refuses_hostile_files_and_runs_nothing(tmp_path, hostile, name):
     from openfield.objectives import load_table
 
-    mark = tmp_path / "ran"
-    raw = dict(all_hostile_files(mark))[name]
+    files, mark = hostile
+    raw = files[name]
     assert len(raw) <= 1_000_010
     path = tmp_path / "bad.pkl"
     path.write_bytes(raw)
@@ -321,11 +333,11 @@ def test_refuses_hostile_files_and_runs_nothing(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["marks", "numbers", "laughs", "puts", "long bytes", "collisions"])
-def test_refuses_hostile_files_in_little_memory(tmp_path, name):
+def test_refuses_hostile_files_in_little_memory(tmp_path, hostile, name):
     from openfield.objectives import load_table
 
     path = tmp_path / "bad.pkl"
-    path.write_bytes(dict(hostile_files("x"))[name])
+    path.write_bytes(hostile[0][name])
     tracemalloc.start()
     with pytest.raises(InvalidInput):
         load_table(path)

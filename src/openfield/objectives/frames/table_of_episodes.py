@@ -381,8 +381,8 @@ class PixelValues:
         if self._base is None:
             self._base = Database()
             self._base.run("CREATE TABLE seen (pixel INTEGER, value DOUBLE)")
-        for pixel, values in enumerate(self._known):
-            self._base.insert("seen", {"pixel": np.full(len(values), pixel), "value": values})
+        pixels = np.repeat(np.arange(len(self._known)), [len(values) for values in self._known])
+        self._base.insert("seen", {"pixel": pixels, "value": np.concatenate(self._known)})
         self._known, self._held = [np.empty(0) for _ in self._known], 0
         return self._base
 
