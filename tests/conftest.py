@@ -57,6 +57,11 @@ def pytest_collection() -> Iterator[None]:
         sys.dont_write_bytecode = sys.flags.dont_write_bytecode == 1
 
 
+def pytest_unconfigure() -> None:
+    """Libraries look at their end for what was not collected."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every worker must have the same order, in whichever it read the files."""
     items.sort(key=lambda item: item.path)
