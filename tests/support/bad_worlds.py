@@ -243,6 +243,8 @@ class Altering(of.EpisodicWorld[WalkSettings]):
                 return msgspec.structs.replace(turn, red_light=novel)
             case "lying_red_light" if self._trial.red_light:
                 return msgspec.structs.replace(turn, red_light=True)
+            case "pays_early" if turn.phase == "training":
+                return msgspec.structs.replace(turn, reward=1.0)
             case "always_novel":
                 self.truth = msgspec.structs.replace(self.truth, novel=True)
         return turn
@@ -251,6 +253,12 @@ class Altering(of.EpisodicWorld[WalkSettings]):
 class Altered(BadWalks):
     def world(self, trial: of.Trial) -> of.World:
         return Altering(self, trial, self.play)
+
+
+class PaysEarly(Altered):
+    """Pays nothing after the onset of a novelty that would change what is paid."""
+
+    novelties = (*Walks.novelties, of.Novelty("double", 5, "goals", "pays twice", lambda s: s))
 
 
 class KnowsBefore(BadWalks):
@@ -334,6 +342,7 @@ SHOWS_DETAIL = Altered("shows_detail")
 SHOWS_PHASE = Altered("shows_phase")
 SHOWS_RED_LIGHT = Altered("shows_red_light")
 LYING_RED_LIGHT = Altered("lying_red_light")
+PAYS_EARLY = PaysEarly("pays_early")
 ALWAYS_NOVEL = Altered("always_novel")
 KNOWS_BEFORE = KnowsBefore("knows_before")
 TELLING_SPEC = TellingSpec("telling_spec")

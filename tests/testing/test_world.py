@@ -84,6 +84,13 @@ def test_what_a_novelty_does_may_be_seen(name: str) -> None:
     assert report.passed, report
 
 
+def test_novelties_of_rewards_are_not_judged_where_none_is_paid_any_more() -> None:
+    (finding,) = (each for each in check(bad_worlds.PAYS_EARLY).findings if each.check == "novelties")
+    assert finding.passed
+    assert not finding.judged
+    assert "which double would change" in finding.detail
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -86,8 +86,8 @@ class Played:
         self.altered = watched.find_altered()
         """The first turn that the world altered after it had shown it."""
         self.red_lights = [turn.red_light for turn in turns]
-        self.pays = any(turn.reward for turn in turns)
-        """Whether any reward was paid."""
+        self.last_paid = max((number for number, turn in enumerate(turns) if turn.reward), default=-1)
+        """The last turn that paid a reward; -1 if none did."""
         self.misfit = next(_misfits(spec, turns), "")
         """The first observation that does not fit the declared space."""
         self.secrets = list(_secrets(domain, trial, spec, watched))

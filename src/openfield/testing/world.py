@@ -274,9 +274,9 @@ CHECKS = name_checks(*PLAYABLE, *REPEATABLE, *SILENT, _novelties, _performance, 
 
 
 def _needs_reward(evidence: Evidence, trial: Trial) -> bool:
-    """Return whether novelties are about rewards, and none is paid."""
+    """Return whether novelties are about rewards, and none would be paid after their onset."""
     kinds = {find_novelty(evidence.domain.novelties, name).kind for name in trial.novelty}
-    return kinds == {"goals"} and not evidence.play(without_novelty(trial)).pays
+    return kinds == {"goals"} and evidence.play(without_novelty(trial)).last_paid < evidence.play(trial).onset
 
 
 def _has_effect(evidence: Evidence, trial: Trial, agent: int) -> bool:
