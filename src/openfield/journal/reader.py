@@ -156,6 +156,13 @@ class Run(RunFile):
         return self._version
 
     @property
+    def size(self) -> int:
+        """The bytes of the file once its log is written into it."""
+        ((pages,),) = self._rows("PRAGMA page_count", tuple[int])
+        ((each,),) = self._rows("PRAGMA page_size", tuple[int])
+        return pages * each
+
+    @property
     def facts(self) -> dict[str, str]:
         """What was said of the run as a whole."""
         return dict(self._rows("SELECT key, value FROM facts ORDER BY rowid", tuple[str, str]))

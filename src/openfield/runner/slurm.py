@@ -139,7 +139,8 @@ def submit_jobs(scripts: Sequence[Path]) -> list[str]:
         except FileNotFoundError:
             raise InvalidInput("There is no sbatch here. Submit the scripts where SLURM is installed.") from None
         except subprocess.CalledProcessError as error:
-            raise InvalidInput(f"sbatch refuses {script}: {error.stderr.strip() or error}") from None
+            said_last = error.stderr.strip().rpartition("\n")[2]
+            raise InvalidInput(f"sbatch refuses {script}: {said_last or error}") from None
         numbers.append(said.stdout.strip().partition(";")[0])
     return numbers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from rich.progress import Progress
 
 import openfield as of
-from openfield.cli.shared.progress import _Bars
+from openfield.cli.shared.progress import Forecast, _Bars
 from openfield.errors import Cancelled
-from openfield.record import AttemptEnd, Chunk, EpisodeEnd
+from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.runner.plan import Plan, make_plan
+from openfield.runner.run import run_plan
 from openfield.runner.scheduler import RunWarning
 from support.players import Crasher, Fickle, copycat
 from support.stories import press_ctrl_c_after
@@ -110,3 +112,22 @@ def test_cells_of_an_earlier_version_count_only_if_they_are_kept(
     sys.modules.pop("openfield_file_mine", None)
     plan = make_plan({"mine": "mine.py:play"}, tiny_trials(1))
     assert [bars(plan, keep)[1]() for keep in (False, True)] == [(0, 8), (8, 8)]
+
+
+def test_a_forecast_leaves_out_what_the_plan_itself_takes(path: Path) -> None:
+    forecast, said, ended = Forecast(path, 300), [], 0
+
+    def watch(entry: Entry) -> None:
+        nonlocal ended
+        if isinstance(entry, AttemptEnd):
+            said.append(forecast.tell(1000.0 + 10.0 * ended))
+            ended += 1
+            if ended == 8:
+                raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        run_plan(make_plan([copycat], tiny_trials(300)), path, watch=watch)
+    assert [bool(line) for line in said] == [False] * 5 + [True] + [False] * 2
+    found = re.fullmatch(r"About 49 minutes and (\d+) MB for the 294 cells that are left\.", said[5])
+    assert found is not None
+    assert int(found[1]) < 5  # with the plan it would be a multiple

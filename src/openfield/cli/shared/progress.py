@@ -122,19 +122,24 @@ class _Mean:
 
 
 class Forecast:
-    """Tells from the first cells of a large run how long it will take and how large its file will be."""
+    """Tells from the first cells of a large run how long it will take and how large its file will be.
+
+    It counts from the end of the first cell: by then the plan is written, which may be larger than what is played.
+    """
 
     def __init__(self, run: Path, left: int) -> None:
         self.left = left
         """How many cells are not over."""
         self._run = run
-        self._ended, self._told = 0, False
-        self._since, self._size = time.monotonic(), _measure(run)
+        self._ended, self._told = -1, False
+        self._since, self._size = 0.0, 0
 
     def tell(self, now: float) -> str:
         """Take note of one more cell that is over, and return a forecast if it is time for one."""
         self._ended += 1
         self.left -= 1
+        if not self._ended:
+            self._since, self._size = now, _measure(self._run)
         seconds = now - self._since
         if self._told or self._ended < MIN_CELLS or seconds < MIN_SECONDS:
             return ""
@@ -148,12 +153,10 @@ class Forecast:
 
 
 def _measure(run: Path) -> int:
-    """Return the bytes of a run file with its log."""
-    size = 0
-    for path in (run, Path(f"{run}-wal")):
-        with suppress(OSError):
-            size += path.stat().st_size
-    return size
+    """Return the bytes that a run file has with what is in its log."""
+    with suppress(JournalError), Run(run) as opened:
+        return opened.size
+    return 0
 
 
 def _describe(episode: EpisodeEnd, domain: Domain[Any], mean: _Mean) -> str:
