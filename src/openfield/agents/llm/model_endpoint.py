@@ -6,6 +6,7 @@ All agents of a process that ask the same endpoint share one `ModelEndpoint`, an
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -201,7 +202,7 @@ class ModelEndpoint:
         return True
 
     def _away(self, told: str) -> AgentAway:
-        return AgentAway(f"{self.model} at {self.address} does not answer: {told}")
+        return AgentAway(f"{self.model} at {self.address} does not answer: {told.rstrip('.')}.")
 
 
 @cache
@@ -238,6 +239,8 @@ def _describe(error: Exception) -> str:
     text = " ".join(str(error).split())
     if status is not None:
         return f"status {status}: {text[:MAX_ERROR]}"
+    if isinstance(error, json.JSONDecodeError):
+        return f"what it sends is no JSON: {error.doc[:80]!r}"
     return f"{text} ({' '.join(str(cause).split()) or type(cause).__name__})"[:MAX_ERROR] if cause else text[:MAX_ERROR]
 
 
