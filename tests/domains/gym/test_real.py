@@ -223,3 +223,9 @@ def test_an_environment_that_does_not_replay_is_told_what_to_do(
 def test_seeds_that_change_nothing_are_declared() -> None:
     assert find_domain("gym:MiniGrid-Empty-5x5-v0").without_chance  # type: ignore[attr-defined]
     assert not find_domain("gym:CartPole-v1").without_chance  # type: ignore[attr-defined]
+
+
+def test_the_kit_plays_on_until_a_game_begins_to_move() -> None:
+    usual, still = (find_domain(f"gym:ALE/{name}-v5") for name in ("Breakout", "Seaquest"))
+    assert usual.check_settings["max_steps"] == 30  # type: ignore[attr-defined]
+    assert still.check_settings["max_steps"] > 40  # type: ignore[attr-defined]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from contextlib import suppress
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from openfield.domains.gym.generic import Fit
 from openfield.domains.gym.makers import find_maker
 from openfield.domains.gym.novelty import join_changes, list_novelties
 from openfield.domains.gym.probe import Probe, probe_env
-from openfield.domains.gym.scale import find_drift, has_chance, measure_floor
+from openfield.domains.gym.scale import find_chance, find_drift, measure_floor
 from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_novelties, open_suite
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
@@ -41,6 +42,8 @@ MAX_PHASES = 256
 
 CHECK_SETTINGS = {"before": 2, "after": 6, "max_steps": 40, "allow_drift": True}
 """How the conformance kit plays an environment. It says itself where one does not replay."""
+SEED_MARGIN = 1.4
+"""How much longer the kit plays than it once took two seeds to differ: with other seeds it may take longer."""
 
 
 class GymDomain(Domain[GymSettings]):
@@ -52,7 +55,6 @@ class GymDomain(Domain[GymSettings]):
     demo_agents: Sequence[str] = ("random",)
     demo_novelty: str | None = None
     demo_settings: Mapping[str, Any] = {"before": 3, "after": 3, "max_steps": 200}
-    check_settings: Mapping[str, Any] | None = CHECK_SETTINGS
     check_patience = 60.0  # some environments need long to be made
     shown_detail: Sequence[str] = ("return", "unclipped")
     shown_effects: Sequence[str] = ()
@@ -94,7 +96,6 @@ class GymDomain(Domain[GymSettings]):
         self.novelties = list_novelties(list_suite_novelties(self._entry), fit)
         self.default_novelty = self.novelties[0].id
         self.rare_novelties = [each.id for each in self._entry.novelties if each.rare]
-        self.check_settings = {**CHECK_SETTINGS, **self._entry.check}
         self.shown_effects = list_single_numbers(probe.observations)
 
     def make_env(self, settings: GymSettings, drawing: bool = False) -> Env:
@@ -120,12 +121,25 @@ class GymDomain(Domain[GymSettings]):
         steps = settings.max_steps or self.probe(settings).steps or self._entry.steps or MAX_EPISODE_STEPS
         return max(1, round(steps * settings.time_limit))
 
+    @cached_property
+    def check_settings(self) -> Mapping[str, Any]:
+        """How the kit plays the environment: its episodes outlast a beginning in which nothing moves."""
+        usual, still = {**CHECK_SETTINGS, **self._entry.check}, 0
+        with suppress(InvalidInput):  # the kit itself says what fails
+            still = self._first_chance or 0
+        return {**usual, "max_steps": max(usual["max_steps"], round(still * SEED_MARGIN))}
+
     @property
     def without_chance(self) -> bool:
         """Whether seeds change nothing, so that all trials without novelty show the same."""
-        settings = make_settings(self.settings, {**(self.check_settings or {}), "make": self._arguments})
+        return self._first_chance is None
+
+    @cached_property
+    def _first_chance(self) -> int | None:
+        """The first step at which another seed shows something else."""
+        settings = GymSettings(make=self._arguments)
         actions = self.probe(settings).actions
-        return not self._try(lambda: has_chance(partial(self.make_env, settings), actions))
+        return self._try(lambda: find_chance(partial(self.make_env, settings), actions))
 
     def spec(self, trial: Trial) -> Spec:
         """Return what an agent may know before this trial starts."""

@@ -42,12 +42,16 @@ def measure_floor(make: Callable[[], Env], actions: Space, limit: int) -> float:
 def find_drift(make: Callable[[], Env], actions: Space) -> int | None:
     """Return the first step at which two environments with the same seed and actions differ; None if none does."""
     one, other = (_show(make, actions, global_seed) for global_seed in (1, 2))
-    return next((number for number, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    return _find_difference(one, other)
 
 
-def has_chance(make: Callable[[], Env], actions: Space) -> bool:
-    """Return whether two seeds show something else under the same actions."""
-    return _play(make(), actions) != _play(make(), actions, 1)
+def find_chance(make: Callable[[], Env], actions: Space) -> int | None:
+    """Return the first step at which two seeds show something else under the same actions; None if none does."""
+    return _find_difference(_play(make(), actions), _play(make(), actions, 1))
+
+
+def _find_difference(one: list[bytes], other: list[bytes]) -> int | None:
+    return next((number for number, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]), None)
 
 
 def _show(make: Callable[[], Env], actions: Space, global_seed: int) -> list[bytes]:
