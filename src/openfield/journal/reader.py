@@ -160,7 +160,7 @@ class Run(RunFile):
         """The bytes of the file once its log is written into it."""
         ((pages,),) = self._rows("PRAGMA page_count", tuple[int])
         ((each,),) = self._rows("PRAGMA page_size", tuple[int])
-        return pages * each
+        return int(pages * each)
 
     @property
     def facts(self) -> dict[str, str]:

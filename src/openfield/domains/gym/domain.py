@@ -139,7 +139,8 @@ class GymDomain(Domain[GymSettings]):
         """The first step at which another seed shows something else."""
         settings = GymSettings(make=self._arguments)
         actions = self.probe(settings).actions
-        return self._try(lambda: find_chance(partial(self.make_env, settings), actions))
+        found: int | None = self._try(lambda: find_chance(partial(self.make_env, settings), actions))
+        return found
 
     def spec(self, trial: Trial) -> Spec:
         """Return what an agent may know before this trial starts."""
