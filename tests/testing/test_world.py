@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import pytest
 
 from openfield.domain import Domain
-from openfield.testing import Report, check_world
+from openfield.testing import Report, check_world, world
+from openfield.testing.worker import Worker
 from support import bad_worlds
 
 PATIENCE = 60.0
@@ -54,7 +57,52 @@ BAD_WORLDS = {
 }
 
 
+class KeptWorker(Worker):
+    """A worker whose process the next check goes on with: to start one takes longer than most checks do."""
+
+    idle: ClassVar[list[tuple[Any, Any]]] = []
+    unanswered = 0
+
+    def ask(self, function: Callable[..., Any], *values: Any) -> None:
+        super().ask(function, *values)
+        self.unanswered += 1
+
+    def _start(self) -> None:
+        if self.idle:
+            self._process, self._connection = self.idle.pop()
+        else:
+            super()._start()
+        self.unanswered = 0
+
+    def _receive(self, patience: float) -> bytes:
+        message = super()._receive(patience)
+        self.unanswered -= 1
+        return message
+
+    def close(self) -> None:
+        if self._process is None or self.unanswered:  # it hangs, or died
+            super().close()
+        else:
+            self.idle.append((self._process, self._connection))
+            self._process = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process() -> Iterator[None]:
+    """Checks share a process as long as none hangs in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world, "Worker", KeptWorker)
+        yield
+    for process, connection in KeptWorker.idle:
+        process.kill()
+        process.join()
+        connection.close()
+    KeptWorker.idle.clear()
+
+
+@functools.cache
 def check(domain: Domain[Any]) -> Report:
+    """Check a domain once for all tests that ask."""
     return check_world(domain, patience=PATIENCE)
 
 
@@ -64,7 +112,8 @@ def detail(report: Report) -> str:
 
 @pytest.mark.parametrize("name", BAD_WORLDS)
 def test_a_bad_world_is_caught_by_name(name: str) -> None:
-    report = check_world(getattr(bad_worlds, name), patience=0.5 if name == "HANGS" else PATIENCE)
+    domain = getattr(bad_worlds, name)
+    report = check_world(domain, patience=0.5) if name == "HANGS" else check(domain)
     assert set(report.failed) == BAD_WORLDS[name], report
 
 
