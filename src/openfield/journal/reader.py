@@ -234,6 +234,11 @@ class Run(RunFile):
         """Yield the ids of all cells. Nothing else is read."""
         return (cell for (cell,) in self._rows("SELECT id FROM cells", tuple[str], (), 4096))
 
+    def places(self) -> Iterator[tuple[str, str, int]]:
+        """Yield the agent, cell and number of every attempt. Nothing else is read."""
+        query = "SELECT agent, id, number FROM cells JOIN attempts ON cell = id ORDER BY cells.rowid, number"
+        return self._rows(query, tuple[str, str, int], (), 4096)
+
     def statuses(self) -> dict[str, CellStatus]:
         """Return how far every cell is that was begun, by its id. Nothing else is read."""
         query = schema.STATUSES.format(player=schema.PLAYER if self._version > 1 else "NULL")

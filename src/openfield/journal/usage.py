@@ -82,15 +82,14 @@ def read_run_usage(run: Run, without: Container[str] = ()) -> dict[str, Usage]:
         run: The run file.
         without: Cells that are not counted here.
     """
-    attempts: dict[str, list[tuple[str, int]]] = {}
-    for cell in run.cells(with_episodes=False):
-        if cell.id in without:
-            continue
-        attempts.setdefault(cell.agent, []).extend((cell.id, number) for number in range(1, cell.attempt + 1))
-    found: dict[str, Usage] = {}
-    for agent, places in attempts.items():
-        if any(_is_noted(run, *place) for place in places[:MAX_LOOKED_AT]):
-            found[agent] = sum_usage(step for place in places for step in run.raw_steps(*place))
+    first: dict[str, list[tuple[str, int]]] = {}
+    for agent, cell, attempt in run.places():
+        if cell not in without and len(known := first.setdefault(agent, [])) < MAX_LOOKED_AT:
+            known.append((cell, attempt))
+    found = {agent: NOTHING for agent, places in first.items() if any(_is_noted(run, *place) for place in places)}
+    for agent, cell, attempt in list(run.places()) if found else ():
+        if agent in found and cell not in without:
+            found[agent] += sum_usage(run.raw_steps(cell, attempt))
     return found
 
 
