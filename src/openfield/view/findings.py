@@ -26,19 +26,23 @@ def say_findings(groups: Sequence[AgentResults], comparisons: Sequence[Compariso
 def _say_best(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
     if not groups:
         return ""
-    best, does = groups[0], "does best" if len(groups) > 1 else "performs"
-    before, after = (best.estimates.get(name) for name in ("before", "after"))
-    lead = _say_lead(groups, comparisons)
-    if after is not None and after.mean is not None:
-        text = f"{best.agent} {does} once the world has changed: {_say(after)}{lead}"
-        return f"{text}; before the change it had {_say(before)}." if before and before.mean is not None else f"{text}."
-    return f"{best.agent} {does}: {_say(before)}{lead}." if before and before.mean is not None else ""
+    before, after = (groups[0].estimates.get(name) for name in ("before", "after"))
+    if before is not None and before.mean is None:
+        before = None
+    if after is None or after.mean is None:
+        return "" if before is None else f"{_say_reached(groups, before, '', comparisons)}."
+    text = _say_reached(groups, after, " once the world has changed", comparisons)
+    return f"{text}." if before is None else f"{text}; before the change it had {_say(before)}."
+
+
+def _say_reached(groups: Sequence[AgentResults], found: Estimate, when: str, comparisons: Sequence[Comparison]) -> str:
+    if len(groups) == 1:
+        return f"{groups[0].agent} reaches {_say(found)}{when}"
+    return f"{groups[0].agent} does best{when}: {_say(found)}{_say_lead(groups, comparisons)}"
 
 
 def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
     """Return whether the best agent is clearly better than the next one."""
-    if len(groups) < 2:
-        return ""
     pair = {groups[0].agent, groups[1].agent}
     found = next((one for one in comparisons if {one.first, one.second} == pair and one.p_holm is not None), None)
     if found is None or found.p_holm is None:

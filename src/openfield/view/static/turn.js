@@ -50,7 +50,7 @@ class Side {
     const frame = this.stream.at(number, into), lacks = this.stream.frames.length > 0 && frame === null;
     this.screen.draw(frame);
     const waiting = !this.stream.frames.length && !this.stream.over;
-    const text = this.stream.message || (waiting ? "Playing it again …" : this.stream.over && !this.stream.frames.length ? "This episode has no picture." : lacks ? "There is no picture of this turn yet." : "");
+    const text = this.stream.message || (waiting ? "Playing it again …" : this.stream.over && !this.stream.frames.length ? "This episode has no picture." : lacks ? `The first picture is that of turn ${this.stream.frames[0].turn - this.first}.` : "");
     if (this.note.textContent !== text) this.note.textContent = text;
     this.box.classList.toggle("empty", !this.stream.frames.length || lacks);
     this.box.classList.toggle("none", !this.stream.frames.length && (this.stream.over || !this.head.draws));
