@@ -63,7 +63,7 @@ class TestContent:
         assert re.search(r"<b>0\.\d\d</b><span class=\"ci\">, 3 trials</span>", page)
         assert 'class="iv' not in page
         glance = page[page.index('id="overview"') : page.index('id="scenario-0"')]
-        assert (glance.count('class="bar'), glance.count(", 3 trials")) == (4, 4)
+        assert (glance.count('class="bar'), glance.count("<small>3 trials</small>")) == (4, 4)
 
     def test_controls_stand_below_everything_else(self) -> None:
         controls = [replace(cell, agent=f"control {cell.agent}", control=True) for cell in make_run()]

@@ -142,5 +142,6 @@ def _draw_bar(estimate: Estimate | None, kind: str) -> str:
     if estimate is None or estimate.mean is None:
         return ""
     share = round(min(max(estimate.mean, 0.0), 1.0), 3)
-    few = "" if estimate.n >= MIN_TRIALS else estimate.interval  # which says how many trials there are
-    return f'<span class="bar {kind}">{escape(estimate.figure)}{escape(few)}<i style="--b:{share}"></i></span>'
+    few = "" if estimate.n >= MIN_TRIALS else estimate.interval.lstrip(", ")  # which says how many trials there are
+    note = f"<small>{escape(few)}</small>" if few else ""
+    return f'<span class="bar {kind}">{escape(estimate.figure)}<i style="--b:{share}"></i>{note}</span>'
