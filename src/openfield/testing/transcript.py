@@ -58,7 +58,8 @@ class WatchedWorld:
     def __init__(self, world: World) -> None:
         self._world, self.look, self.close = world, world.look, world.close
         self.timed = bool(getattr(world, "timed", False))
-        self.stays: Callable[[Reply], bool] | None = getattr(world, "stays", None)
+        if hasattr(world, "stays"):
+            self.stays: Callable[[Reply], bool] = world.stays
         self.turns: list[Turn] = []
         self.truths: list[Truth] = []
 
