@@ -302,9 +302,10 @@ class Rollout:
                 check_note(reply.note)
             except (*UNWRITABLE, msgspec.DecodeError) as error:
                 raise AgentProtocol(f"Turn {self.turns}: the note cannot be recorded: {error}.") from None
-        if reply.belief is not None and hasattr(self.world, "check_belief"):
+        check_further = getattr(self.world, "check_belief", None)
+        if reply.belief is not None and check_further is not None:
             try:
-                self.world.check_belief(reply.belief)
+                check_further(reply.belief)
             except AgentProtocol as error:
                 raise AgentProtocol(f"Turn {self.turns}: {error}") from None
 
@@ -321,7 +322,7 @@ class Rollout:
         again = reply.action is None and turn.ask is ACT
         shown: Turn | msgspec.Raw | None = None
         try:
-            if turn.last is not None and world.over and not (hasattr(world, "stays") and world.stays(bare)):
+            if turn.last is not None and world.over and not (getattr(world, "stays", None) or (lambda _: False))(bare):
                 self.over = True
             elif again:
                 shown = self._as_recorded(turn)
