@@ -110,12 +110,18 @@ def print_at(width: int, names: list[str]) -> list[str]:
 
 def test_many_agents_stand_in_one_table_with_a_row_each() -> None:
     names = [f"agent{number}" for number in range(7)]
-    lines = print_at(80, names)
+    printed = print_at(80, names)
+    border = next(number for number, line in enumerate(printed) if line.split()[:2] == ["first", "second"])
+    lines, compared = printed[:border], printed[border:]
     rows = [line.split() for line in lines if line.startswith("  agent")]
     assert sorted(row[0] for row in rows) == names
     assert all(len(row) == len(rows[0]) >= 4 for row in rows)  # a value in each column, intervals are below
     below = [lines[lines.index(line) + 1] for line in lines if line.startswith("  agent")]
     assert all("7 done" in line or "5 done" in line for line in below)
+    pairs = [number for number, line in enumerate(compared) if line.startswith("  agent")]
+    assert [len(compared[number].split()) for number in pairs] == [5] * 6
+    assert all(compared[number + 1].count("[") == 2 for number in pairs)  # two lines each
+    assert all(compared[number + 1].endswith("5 shared trials  ") for number in pairs)
     assert all(line.count("[") >= 2 for line in below)
     assert any("more numbers: in a wider terminal" in line for line in lines)
 

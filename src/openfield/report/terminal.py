@@ -6,9 +6,11 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from textwrap import fill
+from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -60,8 +62,12 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
         parts += [_heading(scenario, groups, domains), _Results(summary, agents)]
         tasks = [one for one in summary.curricula if one.scenario == scenario and one.task_steps and not one.control]
-        parts += [*map(_tasks, tasks), *([_comparisons(rivals, agents)] if rivals else []), Text(note, style="dim")]
-        parts += [_controls(summary, controls), Text(words.CONTROLS, style="dim")] if controls else []
+        parts += [
+            *map(_tasks, tasks),
+            *([_Fitted(partial(_comparisons, rivals, agents))] if rivals else []),
+            Text(note, style="dim"),
+        ]
+        parts += [_Fitted(partial(_controls, summary, controls)), Text(words.CONTROLS, style="dim")] if controls else []
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
 
 
@@ -113,10 +119,8 @@ class _Results:
         self._names = words.shorten_agents(group.agent for group in groups)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        endless = options.update(width=MAX_WIDTH)  # a measure is never more than the width there is
-
         def fits(table: Table) -> bool:
-            return Measurement.get(console, endless, table).maximum <= options.max_width
+            return _fits(table, console, options)
 
         table, note = self._tabulate(), ""
         if not fits(table):
@@ -171,6 +175,23 @@ class _Results:
         return table
 
 
+class _Fitted:
+    """A table with a narrow form for terminals that its wide form does not fit."""
+
+    def __init__(self, make: Callable[[bool], Table]) -> None:
+        """Take what makes the table; it is told whether it must be narrow."""
+        self._make = make
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = self._make(False)
+        yield wide if _fits(wide, console, options) else self._make(True)
+
+
+def _fits(table: Table, console: Console, options: ConsoleOptions) -> bool:
+    endless = options.update(width=MAX_WIDTH)  # a measure is never more than the width there is
+    return Measurement.get(console, endless, table).maximum <= options.max_width
+
+
 def _order_numbers(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
     """Return the numbers that have a value for some agent, the headlines first."""
     known = [(each.name, group.estimates.get(each.name)) for each in summary.numbers for group in groups]
@@ -194,17 +215,24 @@ def _estimate(estimate: Estimate | None, number: Number | None, group: AgentResu
     return Text(str(estimate)).append("" if n is None else f" n={n}", style="dim")
 
 
-def _controls(summary: Summary, groups: list[AgentResults]) -> Table:
+def _controls(summary: Summary, groups: list[AgentResults], narrow: bool) -> Table:
     """Return what controls reach, one below the other; the page and the JSON have all their numbers."""
     known = {number.name: number for number in summary.numbers}
     shown = [known[name] for name in HEADLINES if any(name in group.estimates for group in groups)]
-    table = Table(title="Controls", title_justify="left")
+    table = _table(narrow, title="Controls", title_justify="left")
     table.add_column("")
     for number in shown:
-        table.add_column(words.name_number(number, groups[0].scenario)[0], justify="right")
+        title = words.name_number(number, groups[0].scenario)[0]
+        table.add_column(fill(title, TITLE_WIDTH) if narrow else title, justify="right")
     for group in groups:
-        table.add_row(Text(group.agent), *(_estimate(group.estimates.get(one.name), one, group) for one in shown))
+        cells = (_estimate(group.estimates.get(one.name), one, group) for one in shown)
+        table.add_row(Text(group.agent), *(_fold(cell, LINES) if narrow else cell for cell in cells))
     return table
+
+
+def _table(narrow: bool, **form: Any) -> Table:
+    """Return an empty table; a narrow one has few lines."""
+    return Table(**form, box=box.SIMPLE_HEAD if narrow else box.HEAVY_HEAD)
 
 
 def _tasks(results: CurriculumResults) -> Table:
@@ -227,12 +255,20 @@ def _say_task(estimate: Estimate | None) -> str:
     return NONE if estimate is None else str(estimate)
 
 
-def _comparisons(comparisons: list[Comparison], groups: list[AgentResults]) -> Table:
+def _comparisons(comparisons: list[Comparison], groups: list[AgentResults], narrow: bool) -> Table:
+    """Return one agent against another in each row; in a narrow table the basis stands below the p-value."""
     names = words.shorten_agents(group.agent for group in groups)
-    table = Table()
-    for title in ("first", "second", "difference", "P(first is better)", "p, corrected", "basis"):
+    table = _table(narrow)
+    for title in ("first", "second", "difference", "P(first is better)"):
+        table.add_column(title)
+    for title in ("p, corrected\nbasis",) if narrow else ("p, corrected", "basis"):
         table.add_column(title)
     for one in comparisons:
-        figures = str(one.difference), str(one.improvement), words.say_corrected(one), words.describe_basis(one)
-        table.add_row(*map(Text, (names[one.first], names[one.second], *figures)))
+        estimates = (Text(str(each)) for each in (one.difference, one.improvement))
+        told = words.say_corrected(one), words.describe_basis(one)
+        table.add_row(
+            *map(Text, (names[one.first], names[one.second])),
+            *(_fold(each, LINES) if narrow else each for each in estimates),
+            *map(Text, ("\n".join(told),) if narrow else told),
+        )
     return table
