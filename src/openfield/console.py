@@ -80,13 +80,15 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None
         console.print(part)
 
 
-def _print_lines(cells: Iterable[Sequence[str]]) -> None:
+def _print_lines(cells: Sequence[Sequence[str]]) -> None:
     """Print every row as one line. Rich would take 0.3 ms for each, and a run may have a million."""
-    rows = [[text.replace("\n", " ") for text in row] for row in cells]
-    widths = [_longest(column) + GAP for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "".join(text + " " * (width - _measure(text)) for text, width in zip(row, widths, strict=True))
-        print(line.rstrip())
+    widths = [_longest(column) + GAP for column in zip(*cells, strict=True)]
+    form = "".join(f"%-{width}s" for width in widths)
+    for row in cells:
+        line = form % tuple(row)
+        if not line.isascii():  # some characters take two columns
+            line = "".join(text + " " * (width - _measure(text)) for text, width in zip(row, widths, strict=True))
+        print(line.replace("\n", " ").rstrip())
 
 
 def _lay_out(cells: list[list[str]], least: list[int], room: int, below: bool) -> Iterable[RenderableType]:
@@ -127,8 +129,8 @@ def _fit(cells: Sequence[Sequence[str]], least: Sequence[int], room: int) -> lis
     return widths
 
 
-def _longest(texts: Iterable[str]) -> int:
-    return max(map(_measure, texts), default=0)
+def _longest(texts: Sequence[str]) -> int:
+    return max(map(len if all(map(str.isascii, texts)) else _measure, texts), default=0)
 
 
 def _measure(text: str) -> int:
