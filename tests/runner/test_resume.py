@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
+import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import openfield as of
 from conftest import Spawn
 from openfield.journal.reader import Run
+from openfield.runner.executors import WORKER_NAME, _Worker
+from support.players import Learner
 from support.stories import attempts, rows, story, wait_until
+from support.worlds import tiny_trials
 
 WHOLE: dict[str, object] = {}
 AGENTS = ["Learner", "Redriven", "Stateless"]
@@ -122,7 +130,13 @@ if __name__ == "__main__":
     script = path.with_suffix(".py")
     script.write_text(code)
     program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
-    wait_until(lambda: path.exists() and path.stat().st_size > 50_000)
+
+    def has_begun() -> bool:
+        with suppress(sqlite3.OperationalError):  # its tables are still to come
+            return path.exists() and bool(episodes(path))
+        return False
+
+    wait_until(has_begun)
     os.killpg(program.pid, signal.SIGINT)
     out, err = program.communicate(timeout=60)
     assert (program.returncode, err) == (
@@ -133,6 +147,21 @@ if __name__ == "__main__":
     with Run(path) as run:
         assert run.verify() == []
         assert {cell.outcome for cell in run.cells()} <= {"done", "cancelled", None}
+
+
+def test_ctrl_c_while_workers_are_ended_leaves_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first waits for them to end, the second does not."""
+    end = _Worker.end
+
+    def press_and_end(worker: Any, at_once: bool) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        end(worker, at_once)
+
+    monkeypatch.setattr(_Worker, "end", press_and_end)
+    with pytest.raises(KeyboardInterrupt):
+        of.run([Learner], tiny_trials(2), path, workers=2)
+    wait_until(lambda: not [child for child in multiprocessing.active_children() if child.name == WORKER_NAME])
 
 
 SLOW_START = """

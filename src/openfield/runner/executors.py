@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableSequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -157,9 +157,15 @@ class Processes:
 
     def close(self) -> None:
         """End all workers."""
-        for worker in (*self._idle, *self._busy):
-            worker.end(at_once=worker in self._busy)
+        idle, busy = self._idle, self._busy
         self._idle, self._busy = [], []
+        try:
+            for worker in (*idle, *busy):
+                worker.end(at_once=worker in busy)
+        except BaseException:  # Ctrl-C in between: the interpreter would wait for those that are left when it ends
+            for worker in (*idle, *busy):
+                worker.kill()
+            raise
 
     def _receive(self, worker: _Worker) -> None:
         while worker.job is not None and worker.connection.poll():
@@ -282,7 +288,13 @@ class _Worker:
         """End the agent's turn with an error inside the worker, so that all turns before it are kept."""
         os.kill(self.process.pid or 0, signal.SIGUSR1)
 
+    def kill(self) -> None:
+        """End it without a word, if that was not done."""
+        with suppress(ValueError):  # it is closed
+            self.process.kill()
+
     def end(self, at_once: bool) -> None:
+        """End it and all that its agents have started."""
         self.connection.close()
         if not at_once:
             self.process.join(2 * GRACE_SECONDS)  # an agent may have left a thread that never ends

@@ -101,8 +101,8 @@ class CellScheduler:
             executor: Plays them, and gives what comes of them to `emit`. It is closed in the end.
         """
         self._executor = executor
-        try:
-            with _on_signals(lambda: self._stop(executor)):
+        with _on_signals(lambda: self._stop(executor)):
+            try:
                 while self._running or (self._is_something_left and not self._is_ending):
                     self._start_some(executor)
                     if self._running or not executor.free:  # machines may have yet to come
@@ -111,9 +111,9 @@ class CellScheduler:
                         self._wait()
                     if self._changed:
                         executor.stop()
-        finally:
-            executor.close()
-            self._reader.close()
+            finally:
+                executor.close()
+                self._reader.close()
         self._journal.flush()
         self._conclude()
 
