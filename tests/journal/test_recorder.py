@@ -84,6 +84,12 @@ def test_a_costly_reply_is_emitted_at_once(monkeypatch: pytest.MonkeyPatch) -> N
         assert sum(kept(groups)) == replies + 1
 
 
+def test_a_costly_reply_that_ends_an_episode_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorders, "COSTLY_REPLY", -1)
+    (ended,) = (group for group in play(21, length=20) if any(isinstance(entry, EpisodeEnd) for entry in group))
+    assert [entry.costly for entry in ended if isinstance(entry, Chunk)] == [True]
+
+
 def test_a_cheap_reply_waits_for_its_chunk() -> None:
     assert play(30) == []
 

@@ -77,6 +77,7 @@ class Recorder:
         self._steps = self._committed = written  # all steps, and those emitted early
         self._emit, self._full = emit, full
         self._buffer = bytearray()
+        self._costly = False  # whether the last reply that made something due was costly
         self._mark = 0  # where in the buffer the first step begins that was not emitted early
         self._latest = b"", 0  # the last chunk and how many steps it has
         self._state: AgentState | None = None  # waits to be emitted with the next steps, as do the episodes
@@ -111,6 +112,7 @@ class Recorder:
             raise
         if took > COSTLY_REPLY or len(buffer) > CHUNK_BYTES:
             self.due = True
+            self._costly = took > COSTLY_REPLY
             if len(buffer) - size > MAX_STEP:
                 large, buffer[size:] = len(buffer) - size, b""
                 raise ValueError(f"a step of {large >> 20} MB; {MAX_STEP >> 20} MB are allowed")
@@ -192,12 +194,12 @@ class Recorder:
             return ()
         fresh = self._sole and self._committed == self.written
         place = self.cell, self.attempt, self.written, count
-        chunk = _pack(place, _as_list(self._buffer, count), fresh, full=self._full)
+        chunk = _pack(place, _as_list(self._buffer, count), fresh, self._costly, self._full)
         self._latest = bytes(self._buffer), count
         self._sole = True
         self._buffer.clear()
         self.written = self._committed = self._steps
-        self._mark = 0
+        self._mark, self._costly = 0, False
         return (chunk,)
 
 
