@@ -192,9 +192,13 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     with explaining(path):
         _take_back(path)
         db = _connect_read_only(path)
-        db.execute("BEGIN")  # the file is locked once for all that is checked
-        _check_schema(db, path)
-        db.execute("COMMIT")
+        try:
+            db.execute("BEGIN")  # the file is locked once for all that is checked
+            _check_schema(db, path)
+            db.execute("COMMIT")
+        except BaseException:
+            db.close()  # or a file that was refused would stay locked
+            raise
     return db
 
 
