@@ -2,10 +2,10 @@
 
 `python bench/bench_view.py [TURNS] [FILES]`. The viewer serves over HTTP on this machine. Times are medians. Where
 chromium is installed, a page of the large run is also timed in it, from the address to the numbers and curves, and two
-browsers watch a run of some ten thousand turns a second while it is played on one processor. What watching costs is
-given as ratios within this run: `view_watching_ratio` adds the processor time of the viewer to that of the run,
-`view_watched_work_ratio` is the run's own processor time beside that of the same run alone, `view_watched_pace_ratio`
-its time by the clock, which the browsers themselves may take too.
+browsers watch a run while it is played on one processor: one as fast as it can be, and one of some ten thousand turns a
+second (`_paced`). What watching costs is given as ratios within this run: `view_watching_ratio` adds the processor time
+of the viewer to that of the run, `view_watched_work_ratio` is the run's own processor time beside that of the same run
+alone, `view_watched_clock_ratio` its time by the clock, which the browsers themselves may take too.
 """
 
 from __future__ import annotations
@@ -114,10 +114,11 @@ def main(turns: int = 1_000_000, files: int = 1_000) -> None:
         report("view_folder_first_s", first, 1.5)
         report("view_folder_again_s", again, 0.2)
         if CHROMIUM is not None:
-            share, work, pace = time_watching(place, CHROMIUM)
-            report("view_watching_ratio", share, 1.05)
-            report("view_watched_work_ratio", work, 1.05)
-            report("view_watched_pace_ratio", pace, 1.05)
+            for agent, kind in (("Teller", ""), ("Thinker", "_paced")):
+                share, work, clock = time_watching(place, CHROMIUM, agent)
+                report(f"view_watching_ratio{kind}", share, 1.05)
+                report(f"view_watched_work_ratio{kind}", work, 1.05)
+                report(f"view_watched_clock_ratio{kind}", clock, 1.05)
 
 
 def report(name: str, value: float, limit: float | None) -> None:
@@ -194,27 +195,27 @@ def time_folder(place: Path, files: int) -> tuple[float, float]:
     return statistics.median(first), statistics.median(again)
 
 
-def time_watching(place: Path, chromium: str) -> tuple[float, float, float]:
+def time_watching(place: Path, chromium: str, agent: str) -> tuple[float, float, float]:
     """Play the same run again and again, in turn alone and watched by two browsers, on one processor of several.
 
     Return the processor time of the viewer beside that of the run, and by what the run needs more processor time and
     more time if it is watched. The last one counts what the browsers themselves take from a machine with two
     processors; the first one is all that openfield does, as if the run had to wait for it.
     """
-    share, work, pace = [], [], []
+    share, work, clock = [], [], []
     for number in range(PAIRS):
-        alone = play_apart(place / f"alone{number}.sqlite")
-        with watching(path := place / f"watched{number}.sqlite", chromium) as viewer:
-            watched = play_apart(path, viewer.pid)
+        alone = play_apart(place / f"{agent}{number}.sqlite", agent)
+        with watching(path := place / f"{agent}{number}_watched.sqlite", chromium) as viewer:
+            watched = play_apart(path, agent, viewer.pid)
         share.append(1 + watched["viewer"] / watched["cpu"])
         work.append(watched["cpu"] / alone["cpu"])
-        pace.append(watched["seconds"] / alone["seconds"])
-    return statistics.median(share), statistics.median(work), statistics.median(pace)
+        clock.append(watched["seconds"] / alone["seconds"])
+    return statistics.median(share), statistics.median(work), statistics.median(clock)
 
 
-def play_apart(path: Path, viewer: int = 0) -> dict[str, float]:
+def play_apart(path: Path, agent: str, viewer: int = 0) -> dict[str, float]:
     """Play a run in a process of its own; return its seconds, its processor time and meanwhile that of a viewer."""
-    words = [sys.executable, __file__, "--play", str(path)]
+    words = [sys.executable, __file__, "--play", str(path), agent]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
         assert child.stdout is not None
@@ -226,13 +227,13 @@ def play_apart(path: Path, viewer: int = 0) -> dict[str, float]:
         return {**answer, "viewer": read_cpu(viewer) - before if viewer else 0.0}
 
 
-def play_here(path: Path) -> None:
+def play_here(path: Path, agent: type[Teller]) -> None:
     """Play a run when told to, and print how long it took."""
     play(path, 800)  # the viewer is given files that exist; modules are loaded from now on
     print("ready", flush=True)
     sys.stdin.readline()
     before = time.process_time()
-    print(json.dumps({"seconds": play(path, WATCHED_TURNS, Thinker), "cpu": time.process_time() - before}), flush=True)
+    print(json.dumps({"seconds": play(path, WATCHED_TURNS, agent), "cpu": time.process_time() - before}), flush=True)
 
 
 def read_cpu(pid: int) -> float:
@@ -272,6 +273,6 @@ if __name__ == "__main__":
     import bench_view  # workers find its domain and agents by the name of the module
 
     if sys.argv[1:2] == ["--play"]:
-        bench_view.play_here(Path(sys.argv[2]))
+        bench_view.play_here(Path(sys.argv[2]), getattr(bench_view, sys.argv[3]))
     else:
         bench_view.main(*map(int, sys.argv[1:]))

@@ -164,6 +164,15 @@ def test_what_is_not_there_or_no_file_is_refused(path: Path, tmp_path: Path) -> 
             Journal(place)
 
 
+def test_a_file_that_was_refused_is_not_locked(path: Path) -> None:
+    path.touch()
+    with pytest.raises(JournalError) as refused:
+        Run(path)
+    with closing(sqlite3.connect(path, timeout=0)) as db:
+        db.execute("BEGIN EXCLUSIVE")  # while what was raised still holds on to what it came from
+    assert refused.value
+
+
 def test_an_empty_file_and_one_left_by_a_crash_become_runs(path: Path) -> None:
     path.touch()
     Journal(path).close()

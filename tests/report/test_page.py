@@ -173,7 +173,7 @@ class TestForm:
 
     @pytest.mark.parametrize(
         ("agents", "novelties", "trials", "episodes"),
-        [(2, 1, 1000, 40), (4, 10, 20, 40), (8, 40, 5, 12), (2, 1, 5, 4000)],
+        [(2, 1, 1000, 40), (4, 10, 50, 40), (8, 40, 5, 12), (2, 1, 5, 4000)],
     )
     def test_stays_small(self, agents: int, novelties: int, trials: int, episodes: int) -> None:
         names = [f"agent {number}" for number in range(agents)]

@@ -77,7 +77,7 @@ class Recorder:
         self._steps = self._committed = written  # all steps, and those emitted early
         self._emit, self._full = emit, full
         self._buffer = bytearray()
-        self._costly = False  # whether the last reply that made something due was costly
+        self._costly = False  # whether the chunk under way ends with a costly reply
         self._mark = 0  # where in the buffer the first step begins that was not emitted early
         self._latest = b"", 0  # the last chunk and how many steps it has
         self._state: AgentState | None = None  # waits to be emitted with the next steps, as do the episodes

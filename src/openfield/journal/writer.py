@@ -38,7 +38,7 @@ from openfield.record import RECORD_FACT, Chunk, Entry
 FULL_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
 ENDED_SECONDS = 0.01
-"""How long the ends of episodes and attempts may wait: a commit costs as much as hundred turns of a quick world."""
+"""How long the ends of episodes and attempts may wait: a commit costs as much as a hundred turns of a quick world."""
 BUSY_SECONDS = 30.0
 """How long the journal's thread waits for another process that writes the file."""
 Durability = Literal["episode", "turn"]

@@ -28,7 +28,7 @@ from support.places import SUPPORT
 
 DATA = SUPPORT / "objectives" / "data"
 books = st.dictionaries(st.integers(0, 2**140), st.integers(0, 1000), min_size=1, max_size=20)
-quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
+quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 narrow_tables = st.dictionaries(
     st.tuples(st.integers(-(2**62), 2**62), st.integers(-3, 300), st.integers(-5, 2**40)),
     st.one_of(st.integers(1, 2**45), st.floats(0.1, 100)),
@@ -111,7 +111,7 @@ def counts_of(counts):
 
 
 def test_many_rows_are_counted_to_the_same_bit(tmp_path):
-    rows = random_rows(140_000)
+    rows = random_rows(300_000)
     table = as_table(
         dict(zip(zip(*(column.tolist() for column in rows[:3]), strict=True), rows.counts.tolist(), strict=True))
     )
@@ -468,12 +468,12 @@ def test_an_empty_code_book_is_a_code_book(tmp_path):
 
 
 def test_every_flipped_bit_of_the_rows_is_seen(tmp_path):
-    rows = Rows(np.arange(90), np.arange(90) % 4, np.arange(90) * 7, np.arange(1, 91))
+    rows = Rows(np.arange(300), np.arange(300) % 4, np.arange(300) * 7, np.arange(1, 301))
     write_table(make_table([rows]), tmp_path / "t.parquet")
     raw = (tmp_path / "t.parquet").read_bytes()
     good = evaluate_file(tmp_path / "t.parquet", num_obs=10_000).values
     end = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
-    for at in range(4, end, 5):
+    for at in range(4, end, 3):
         (tmp_path / "t.parquet").write_bytes(raw[:at] + bytes((raw[at] ^ 1 << at % 8,)) + raw[at + 1 :])
         with suppress(InvalidInput):  # what does not matter may pass
             assert evaluate_file(tmp_path / "t.parquet", num_obs=10_000).values == good
