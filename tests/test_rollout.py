@@ -780,7 +780,7 @@ def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:
 
 
 def test_a_rollout_has_few_enough_attributes_to_be_fast() -> None:
-    """Python shares the keys of at most 30 attributes between the objects of a class."""
+    """Python shares the keys of fewer than 30 attributes between the objects of a class."""
     rollout = Rollout(two_episodes(), recorder=Kept().recorder())
     rollout.save, rollout.save_seconds = (lambda: b""), 1.0
     drive(rollout, lambda turn: Reply(1, Belief(0.5), note="said"))

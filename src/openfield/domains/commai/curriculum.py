@@ -28,8 +28,6 @@ def make_environment(
     settings: CommaiSettings | None = None,
     seed: int = 0,
     scheduler: Scheduler | None = None,
-    learner: str = "the learner",
-    intruder: str = "",
 ) -> Environment:
     """Make an environment that shares nothing with another one.
 
@@ -37,16 +35,13 @@ def make_environment(
         settings: The domain's settings.
         seed: The seed of all randomness.
         scheduler: Chooses the tasks; by default the scheduler of the settings.
-        learner: The name of the learner in error messages.
-        intruder: A task that may come later.
     """
     chosen = settings or CommaiSettings()
     scheduler = scheduler or make_scheduler(chosen)
     kind: type[Environment] = BitEnvironment if chosen.bit_mode else Environment
-    tasks = [*scheduler.tasks, *(make_task(name) for name in (intruder,) if name)]
-    if isinstance(scheduler, ForeignScheduler) or any(isinstance(task, HostedTask) for task in tasks):
+    if isinstance(scheduler, ForeignScheduler) or any(isinstance(task, HostedTask) for task in scheduler.tasks):
         kind = HostedEnvironment
-    return kind(scheduler, chosen, seed, make_serializer(chosen, seed), learner)
+    return kind(scheduler, chosen, seed, make_serializer(chosen, seed))
 
 
 def make_scheduler(settings: CommaiSettings) -> Scheduler:

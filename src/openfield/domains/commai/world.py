@@ -170,7 +170,8 @@ class CommaiWorld:
     def _tune(self, settings: CommaiSettings) -> None:
         """Make the tables between bytes and characters, and between rewards and turns."""
         table = self.alphabet = make_byte_table(settings)
-        self.environment.alphabet = table
+        if settings.bit_mode:
+            self.environment.alphabet = table
         self._hears = _hearing(table, settings.bit_mode)
         shown = _showing(table, settings.bit_mode)
         light = self._novel if self._red_light else None

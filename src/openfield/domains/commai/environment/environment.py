@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from openfield.domains.commai.environment import serializers
@@ -42,11 +43,12 @@ class Environment:
         settings: The settings that tasks read.
         seed: The seed of all randomness.
         serializer: Encodes the teacher's words and decodes the learner's; None leaves them as they are.
-        learner: The name of the learner in error messages.
     """
 
     symbols = "one character with a code from 0 to 255"
     bit_mode = False
+    alphabet: Mapping[int, int] = MappingProxyType({})
+    """Which character stands for which; it must be its own inverse. Only bit mode uses it."""
 
     def __init__(
         self,
@@ -54,12 +56,10 @@ class Environment:
         settings: CommaiSettings | None = None,
         seed: int = 0,
         serializer: Scrambler | None = None,
-        learner: str = "the learner",
     ) -> None:
         self.settings = settings or CommaiSettings()
         self.scheduler = scheduler
         self.rng = random.Random(seed)
-        self.learner = learner
         self.task: Task | None = None
         self.instance: Instance | None = None
         self.finished = 0
@@ -77,8 +77,6 @@ class Environment:
         self.watch: Callable[[], None] | None = None
         """Called whenever an instance has ended, before the next one starts."""
         self.serializer = serializer
-        self.alphabet: dict[int, int] = {}
-        """Which character stands for which; it must be its own inverse. Only bit mode uses it."""
         self._tallies: dict[str, Tally] = {}
         self.tally = Tally()
         self.text = ""
@@ -237,8 +235,9 @@ class Environment:
     def _retire(self) -> None:
         self.finished += 1
         self.result = self._verdict
-        self.tally.steps += self.instance_steps
-        self.scheduler.spend(self.instance_steps)
+        steps = self.instance_steps
+        self.tally.steps += steps
+        self.scheduler.spend(steps)
         if self._verdict is not None:
             self.tally.solved += self._verdict
             self.scheduler.record(self._verdict)
@@ -281,7 +280,7 @@ class Environment:
 
     def _admit(self, heard: object) -> None:
         """Refuse a value that is not a symbol."""
-        raise AgentProtocol(f"{self.learner} said {heard!r}. A symbol here is {self.symbols}.")
+        raise AgentProtocol(f"The learner said {heard!r}. A symbol here is {self.symbols}.")
 
 
 def _deaf(symbol: str) -> int:

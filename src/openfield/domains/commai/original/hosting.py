@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from openfield.domains.commai.environment.environment import Environment, Tally
@@ -122,7 +122,7 @@ class HostSerializer(StandardSerializer):
 
     def __init__(self) -> None:
         self.scramble: Callable[[str], str] | None = None
-        self.alphabet: dict[int, int] = {}
+        self.alphabet: Mapping[int, int] = {}
 
     def to_binary(self, message: str) -> str:
         """Return a text as bits."""
@@ -275,7 +275,6 @@ class HostedEnvironment(Environment):
         settings: The settings of the trial.
         seed: The seed of all randomness.
         serializer: The words that are replaced; None leaves them as they are.
-        learner: The name of the learner in error messages.
     """
 
     def __init__(
@@ -284,10 +283,9 @@ class HostedEnvironment(Environment):
         settings: CommaiSettings | None = None,
         seed: int = 0,
         serializer: Scrambler | None = None,
-        learner: str = "the learner",
     ) -> None:
         self._channel = HostSerializer()
-        super().__init__(scheduler, settings, seed, serializer, learner)
+        super().__init__(scheduler, settings, seed, serializer)
         self.bit_mode = self.settings.bit_mode
         self.symbols = "'0' or '1'" if self.bit_mode else Environment.symbols
         self._core = _Core(self, self._channel)
@@ -331,13 +329,13 @@ class HostedEnvironment(Environment):
         self._channel.scramble = None if scrambler is None else scrambler.encode
 
     @property
-    def alphabet(self) -> dict[int, int]:
+    def alphabet(self) -> Mapping[int, int]:
         """Which character stands for which, in bit mode."""
         return self._channel.alphabet
 
     @alphabet.setter
-    def alphabet(self, table: dict[int, int]) -> None:
-        self._channel.alphabet = table if self.settings.bit_mode else {}
+    def alphabet(self, table: Mapping[int, int]) -> None:
+        self._channel.alphabet = table
 
     @property
     def unsaid(self) -> int:
