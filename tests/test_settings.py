@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from openfield.errors import InvalidInput, UnknownName
-from openfield.settings import Settings, changed_settings, make_settings, setting_rows
+from openfield.settings import Settings, changed_settings, make_settings, setting_rows, write_settings
 
 
 class Garden(Settings, frozen=True):
@@ -109,3 +109,8 @@ def test_rows_say_all_there_is_to_know() -> None:
 def test_only_what_differs_is_kept() -> None:
     assert changed_settings(Garden()) == {}
     assert changed_settings(Garden(size=4, plants=("oak",))) == {"size": 4, "plants": ["oak"]}
+
+
+def test_settings_are_written_in_the_words_of_the_command_line() -> None:
+    written = write_settings({"size": 4, "make": {"map": "4x4", "slip": False}, "others": {}})
+    assert written == ["make.map=4x4", "make.slip=False", "others={}", "size=4"]

@@ -86,6 +86,15 @@ def trial_settings(settings: Settings) -> dict[str, Any]:
     return {name: value for name, value in changed.items() if name not in SET_SETTINGS}
 
 
+def write_settings(values: Mapping[str, Any]) -> list[str]:
+    """Return settings in words, in the order of their names; keys of a mapping as `--set make.size=8` names them."""
+    written = []
+    for name, value in sorted(values.items()):
+        keys = {f"{name}.{key}": one for key, one in sorted(value.items())} if isinstance(value, Mapping) else {}
+        written += [f"{key}={one}" for key, one in (keys or {name: value}).items()]
+    return written
+
+
 def setting_rows(kind: type[Settings]) -> tuple[SettingRow, ...]:
     """Return every setting with its type, default and meaning."""
     return _rows(kind)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from openfield.journal.reader import CellRecord
+from openfield.settings import write_settings
 
 
 class Scenario(msgspec.Struct, frozen=True, order=True):
@@ -29,8 +30,7 @@ Key = tuple[Scenario, str]
 def scenario_of(cell: CellRecord) -> Scenario:
     """Return the scenario of a cell."""
     trial = cell.trial
-    settings = ", ".join(f"{key}={value}" for key, value in sorted(trial.settings.items()))
-    return Scenario(trial.domain, trial.novelty, trial.red_light, settings)
+    return Scenario(trial.domain, trial.novelty, trial.red_light, ", ".join(write_settings(trial.settings)))
 
 
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:

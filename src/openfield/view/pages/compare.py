@@ -17,6 +17,7 @@ from openfield.metrics.scenario import group_cells
 from openfield.metrics.summary import score_trials
 from openfield.report.words import describe_basis, describe_provenance, say_corrected
 from openfield.result import Result
+from openfield.settings import write_settings
 from openfield.view.addresses import agent_address, trial_address
 from openfield.view.analysis import Analysis, ScenarioAnalysis, analyse
 from openfield.view.library import Library, RunEntry, Signature
@@ -211,8 +212,9 @@ def _list_facts(result: Result) -> Iterator[tuple[str, str]]:
         yield f"{domain}: novelties", ", ".join(sorted({"+".join(trial.novelty) or "none" for trial in own}))
         yield f"{domain}: trials", str(len(own))
         yield f"{domain}: agents are told", ", ".join(sorted({"yes" if trial.red_light else "no" for trial in own}))
-        for name in sorted({name for trial in own for name in trial.settings}):
-            values = {str(trial.settings.get(name, "the default")) for trial in own}
+        chosen = [dict(text.partition("=")[::2] for text in write_settings(trial.settings)) for trial in own]
+        for name in sorted({name for each in chosen for name in each}):
+            values = {each.get(name, "the default") for each in chosen}
             yield f"{domain}: setting {name}", ", ".join(sorted(values))
     for told in result.provenance[-1:]:
         yield from describe_provenance(msgspec.structs.replace(told, versions={}, agents={})).items()
