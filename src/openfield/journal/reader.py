@@ -143,6 +143,8 @@ class AgentProgress(NamedTuple):
     failed: int
     """Those of them that it failed."""
     episodes: int
+    turns: int
+    """Those of its finished episodes."""
     performance: float | None
     """The mean over its episodes so far; None if there is none."""
 
@@ -255,13 +257,10 @@ class Run(RunFile):
 
     def progress(self) -> dict[str, AgentProgress]:
         """Return how far every agent is, in the order in which they were entered."""
-        rows = self._rows(schema.PROGRESS, tuple[str, int, int, int, int, float | None], ("superseded", "cancelled"))
+        rows = self._rows(
+            schema.PROGRESS, tuple[str, int, int, int, int, int, float | None], ("superseded", "cancelled")
+        )
         return {agent: AgentProgress(*counts) for agent, *counts in rows}
-
-    def totals(self) -> tuple[int, int]:
-        """Return how many episodes are finished in all attempts, and how many turns they have."""
-        (row,) = self._rows("SELECT count(*), coalesce(sum(turns), 0) FROM episodes", tuple[int, int])
-        return row[0], row[1]
 
     def count_episodes(self) -> dict[tuple[str, int], int]:
         """Return how many finished episodes every attempt has, by cell and attempt."""

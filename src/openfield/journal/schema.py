@@ -96,11 +96,13 @@ LATEST_ATTEMPTS = """
 """
 PROGRESS = """
     SELECT agent, count(*), count(*) FILTER (WHERE coalesce(outcome, ?2) NOT IN (?1, ?2)),
-      count(*) FILTER (WHERE outcome LIKE 'agent_%'), coalesce(sum(played), 0), sum(score) / sum(scored)
+      count(*) FILTER (WHERE outcome LIKE 'agent_%'), coalesce(sum(played), 0), coalesce(sum(said), 0),
+      sum(score) / sum(scored)
     FROM cells
     LEFT JOIN (SELECT cell, max(number) AS number, outcome FROM attempts GROUP BY cell) ON cell = id
     LEFT JOIN (
-      SELECT cell AS of_cell, attempt, count(*) AS played, sum(performance) AS score, count(performance) AS scored
+      SELECT cell AS of_cell, attempt, count(*) AS played, sum(turns) AS said, sum(performance) AS score,
+        count(performance) AS scored
       FROM episodes GROUP BY cell, attempt
     ) ON of_cell = id AND attempt = number
     GROUP BY agent ORDER BY min(cells.rowid)

@@ -42,7 +42,8 @@ class PaceMeter:
             run: The open file.
             is_live: Whether a process plays it.
         """
-        agents, (episodes, turns) = run.progress(), run.totals()
+        agents = run.progress()
+        episodes, turns = sum(each.episodes for each in agents.values()), sum(each.turns for each in agents.values())
         planned = sum(each.planned for each in agents.values())
         played = sum(each.played for each in agents.values())
         if not is_live:
@@ -59,4 +60,5 @@ class PaceMeter:
         if seconds < MIN_SECONDS:
             return Pace(agents, episodes, turns)
         rate = (played - played_then) / seconds
-        return Pace(agents, episodes, turns, (turns - before) / seconds, (planned - played) / rate if rate else None)
+        pace = max(turns - before, 0) / seconds  # an attempt that begins anew counts from nothing
+        return Pace(agents, episodes, turns, pace, (planned - played) / rate if rate else None)

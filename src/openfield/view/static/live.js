@@ -1,7 +1,7 @@
 // Keep a page up to date: when the server says that a run has changed, fetch the page again and put in what differs.
 // Only texts and attributes that differ are touched, so nothing flickers, and what a reader opened stays open.
 const WAIT_SHARE = 40; // a page is asked for again at most a fortieth of the time, so that a run is not slowed down
-const WAIT_LEAST = 2000, WAIT_MOST = 10000; // milliseconds
+const WAIT_LEAST = 3000, WAIT_MOST = 10000; // milliseconds
 const KEPT = new Set(["open", "data-kept"]);
 
 /** Follow the events that the body names, if it names any. */
