@@ -205,3 +205,22 @@ def test_the_theme_is_kept(visit: Visits) -> None:
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.reload()
     assert light != dark == page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_first_numbers_of_a_run_need_no_scrolling(visit: Visits, runs: Path, size: dict[str, int]) -> None:
+    page = visit(viewport=size).go(run_address(name_run(runs / "maze.sqlite")))
+    page.locator(".leaders .figure").first.wait_for()
+    fits = "each => each.parentElement.scrollWidth <= each.parentElement.clientWidth"
+    assert all(each.evaluate(fits) for each in page.locator(".leaders").all())
+
+
+def test_agents_of_files_have_short_names(tmp_path: Path) -> None:
+    path, agent = tmp_path / "run.sqlite", "labs/nets/net.py:Net(rate=0.5)"
+    of.run({agent: "random", "random": "random"}, of.trials(MAZE, 5, before=2, after=2, unchanged=0), path)
+    with open_viewer(path) as server, httpx.Client(base_url=server.origin) as client:
+        client.get(server.address())
+        found = client.get(f"{run_address(name_run(path))}.json").json()["analysis"]["scenarios"][0]
+    assert found["names"] == {agent: "Net", "random": "random"}
+    assert {curve["agent"]: curve["name"] for curve in found["curves"]} == found["names"]
+    assert agent not in " ".join(found["findings"])

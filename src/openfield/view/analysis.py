@@ -37,6 +37,7 @@ from openfield.report.words import (
     explain_reading,
     name_number,
     pick_comparisons,
+    shorten_agents,
     title_domain,
 )
 from openfield.result import Result
@@ -73,6 +74,8 @@ class AgentCurves(msgspec.Struct, frozen=True):
     """The trials of an agent in a scenario, counted from the onset: their mean, and some of them one by one."""
 
     agent: str
+    name: str
+    """What it is called in drawings."""
     control: bool
     trials: int
     mean: Curve
@@ -98,6 +101,8 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     groups: list[AgentResults]
     """The agents, the best first."""
     controls: list[AgentResults]
+    names: dict[str, str]
+    """Agent -> what it is called here, where there is little room."""
     curves: list[AgentCurves]
     """In the same order, controls last."""
     comparisons: list[Comparison]
@@ -209,11 +214,15 @@ def _list_agents(cells: Iterable[CellRecord]) -> list[str]:
 def _analyse_scenarios(
     summary: Summary, members: Mapping[tuple[Scenario, str], Sequence[CellRecord]], result: Result, homes: Homes
 ) -> Iterator[ScenarioAnalysis]:
+    names = shorten_agents(homes)
     for scenario, found in groupby(summary.groups, key=lambda group: group.scenario):
         groups = sorted(found, key=_rank)
         shown = [number for number in summary.numbers if any(number.name in group.estimates for group in groups)]
         comparisons, note = pick_comparisons(summary.comparisons, groups)
-        traced = [trace_agent(group.agent, members[scenario, group.agent], homes[group.agent][0]) for group in groups]
+        traced = [
+            trace_agent(group.agent, names[group.agent], members[scenario, group.agent], homes[group.agent][0])
+            for group in groups
+        ]
         name = name_scenario(scenario)
         yield ScenarioAnalysis(
             id=name,
@@ -222,9 +231,10 @@ def _analyse_scenarios(
             title=title_domain(scenario, result.domains),
             change=describe_novelty(scenario, result.domains),
             terms=[text for text in (describe_terms(scenario), describe_onset(groups)) if text],
-            findings=say_findings([group for group in groups if not group.control], comparisons),
+            findings=say_findings([group for group in groups if not group.control], comparisons, names),
             groups=[group for group in groups if not group.control],
             controls=[group for group in groups if group.control],
+            names={group.agent: names[group.agent] for group in groups},
             curves=[each for each in traced if each is not None],
             comparisons=comparisons,
             note=note,
@@ -264,11 +274,12 @@ def _rename(number: Number, scenario: Scenario) -> Number:
     return number if title == number.title else msgspec.structs.replace(number, title=title, note=note)
 
 
-def trace_agent(agent: str, cells: Sequence[CellRecord], run: str) -> AgentCurves | None:
+def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) -> AgentCurves | None:
     """Return the curves of an agent in a scenario; trials that do not change are left out if some do.
 
     Args:
         agent: The agent.
+        name: What it is called in drawings.
         cells: Its cells in the scenario.
         run: The key of the run that they are in.
     """
@@ -282,7 +293,8 @@ def trace_agent(agent: str, cells: Sequence[CellRecord], run: str) -> AgentCurve
         SingleCurve(cell.id, trial_address(run, cell.id), curve) for cell, curve in zip(chosen, curves, strict=True)
     ]
     control = all(cell.control for cell in chosen)
-    return AgentCurves(agent, control, len(chosen), average(curves), pick_evenly(singles, MAX_SINGLES), bool(changed))
+    picked = pick_evenly(singles, MAX_SINGLES)
+    return AgentCurves(agent, name, control, len(chosen), average(curves), picked, bool(changed))
 
 
 def _score(cell: CellRecord, homes: Homes) -> TrialScore:

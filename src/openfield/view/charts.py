@@ -39,7 +39,7 @@ def draw_overlay(curves: Sequence[AgentCurves], label: str) -> Markup:
     if not shown:
         return Markup("")
     first, last = _range(shown)
-    margin = min(MAX_MARGIN, 24 + 8 * max(len(each.agent) for each in shown))
+    margin = min(MAX_MARGIN, 24 + 8 * max(len(each.name) for each in shown))
     frames = [Frame(first, last, 720, 178, 30, margin, 22, 8), Frame(first, last, 720, 130, 30, margin, 22, 22)]
     told = any(point.belief is not None for each in shown for point in each.mean)
     onset = any(each.onset for each in shown)
@@ -65,7 +65,7 @@ def draw_agent(curves: AgentCurves, bounds: tuple[int, int] | None = None, label
     mean = _cut(curves.mean, frame)
     lines = draw_line("b", frame, _values(mean, "belief")) + draw_line("p", frame, _values(mean, "performance"))
     body = _draw_ground(frame, curves.onset, True) + faint + lines
-    return _wrap(body, frame, frame.height, label or curves.agent, [curves])
+    return _wrap(body, frame, frame.height, label or curves.name, [curves])
 
 
 def share_range(curves: Sequence[AgentCurves]) -> tuple[int, int]:
@@ -172,7 +172,7 @@ def _draw_panel(frame: Frame, shown: Sequence[AgentCurves], what: str, onset: bo
         values = _values(_cut(each.mean, frame), what)
         known = [(at, value) for at, value in values if value is not None]
         if known:
-            ends.append((frame.y(known[-1][1]), slot, each.agent))
+            ends.append((frame.y(known[-1][1]), slot, each.agent, each.name))
             line = draw_line(f"{kind} slot{slot}", frame, values)
             lines += f'<g class="agent" data-agent="{escape(each.agent)}">{faint}{line}</g>'
     name = f'<text class="quantity {kind}" x="{frame.left}" y="{frame.top - 8}">{what}</text>'
@@ -220,9 +220,9 @@ def _sign(at: int) -> str:
     return f"+{at}" if at > 0 else str(at).replace("-", "−")
 
 
-def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str]], kind: str) -> str:
+def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str, str]], kind: str) -> str:
     """Write the names of lines beside their ends, pushed apart, each joined to its end by a hairline."""
-    placed: list[list[float]] = [[y, y] for y, _, _ in sorted(ends)]
+    placed: list[list[float]] = [[y, y] for y, *_ in sorted(ends)]
     for above, below in pairwise(placed):
         below[1] = max(below[1], above[1] + LABEL_GAP)
     over = placed[-1][1] - frame.height + 4 if placed else 0.0
@@ -231,12 +231,12 @@ def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str]], kind: str) -
         over = max(0.0, over - 2)
     x = frame.x(frame.last)
     drawn = ""
-    for (y, at), (_, slot, agent) in zip(placed, sorted(ends), strict=True):
-        name = agent if len(agent) <= MAX_NAME else agent[: MAX_NAME - 1] + "…"
+    for (y, at), (_, slot, agent, name) in zip(placed, sorted(ends), strict=True):
+        shown = name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
         drawn += (
             f'<path class="lead" d="M{x + 2} {y:.0f}L{x + 9} {at:.0f}"/>'
             f'<text class="t name {kind} slot{slot}" data-agent="{escape(agent)}" x="{x + 12}" y="{at + 4.5:.1f}">'
-            f"{escape(name)}</text>"
+            f"{escape(shown)}</text>"
         )
     return drawn
 
@@ -275,7 +275,7 @@ def _wrap(body: str, frame: Frame, height: int, label: str, shown: Sequence[Agen
         "onset": any(each.onset for each in shown),
         "agents": [
             {
-                "name": each.agent,
+                "name": each.name,
                 "points": [[p.at, _short(p.performance), _short(p.belief)] for p in _cut(each.mean, frame)],
             }
             for each in shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.stats import Estimate
@@ -13,56 +13,67 @@ MAX_CHANCE = 0.05
 """The p-value, corrected, below which a difference is called clear."""
 
 
-def say_findings(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> list[str]:
+def say_findings(
+    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]
+) -> list[str]:
     """Return who did best and who noticed the change, in sentences.
 
     Args:
         groups: The agents that are no controls, the best first.
         comparisons: Those of the scenario.
+        names: What each agent is called.
     """
-    return [text for text in (_say_best(groups, comparisons), _say_noticed(groups)) if text]
+    return [text for text in (_say_best(groups, comparisons, names), _say_noticed(groups, names)) if text]
 
 
-def _say_best(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
+def _say_best(groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]) -> str:
     if not groups:
         return ""
     before, after = (groups[0].estimates.get(name) for name in ("before", "after"))
     if before is not None and before.mean is None:
         before = None
     if after is None or after.mean is None:
-        return "" if before is None else f"{_say_reached(groups, before, '', comparisons)}."
-    text = _say_reached(groups, after, " once the world has changed", comparisons)
+        return "" if before is None else f"{_say_reached(groups, before, '', comparisons, names)}."
+    text = _say_reached(groups, after, " once the world has changed", comparisons, names)
     return f"{text}." if before is None else f"{text}; before the change it had {_say(before)}."
 
 
-def _say_reached(groups: Sequence[AgentResults], found: Estimate, when: str, comparisons: Sequence[Comparison]) -> str:
+def _say_reached(
+    groups: Sequence[AgentResults],
+    found: Estimate,
+    when: str,
+    comparisons: Sequence[Comparison],
+    names: Mapping[str, str],
+) -> str:
+    best = names[groups[0].agent]
     if len(groups) == 1:
-        return f"{groups[0].agent} reaches {_say(found)}{when}"
-    return f"{groups[0].agent} does best{when}: {_say(found)}{_say_lead(groups, comparisons)}"
+        return f"{best} reaches {_say(found)}{when}"
+    return f"{best} does best{when}: {_say(found)}{_say_lead(groups, comparisons, names)}"
 
 
-def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> str:
+def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]) -> str:
     """Return whether the best agent is clearly better than the next one."""
     pair = {groups[0].agent, groups[1].agent}
     found = next((one for one in comparisons if {one.first, one.second} == pair and one.p_holm is not None), None)
     if found is None or found.p_holm is None:
         return ""
-    return f", {'' if found.p_holm < MAX_CHANCE else 'but not '}clearly better than {groups[1].agent}"
+    return f", {'' if found.p_holm < MAX_CHANCE else 'but not '}clearly better than {names[groups[1].agent]}"
 
 
-def _say_noticed(groups: Sequence[AgentResults]) -> str:
+def _say_noticed(groups: Sequence[AgentResults], names: Mapping[str, str]) -> str:
     """Return who noticed the change most often."""
     found = ((group.estimates.get("correct"), group) for group in groups)
     known = [(each.mean, each.n, group) for each, group in found if each is not None and each.mean is not None]
     if not known:
         return ""
     share, trials, first = max(known, key=lambda each: each[0])
+    name = names[first.agent]
     if share == 0:
-        return f"{'No agent' if len(groups) > 1 else first.agent + ' never'} noticed the change without a false alarm."
+        return f"{'No agent' if len(groups) > 1 else name + ' never'} noticed the change without a false alarm."
     delay = first.estimates.get("delay")
     after = f", {say_number(delay.mean, 1)} episodes after the onset" if delay is not None and delay.mean else ""
     often = f"in {share * trials:.0f} of {say_count(trials, 'trial')}"
-    return f"{first.agent} noticed the change {often} without a false alarm{after}."
+    return f"{name} noticed the change {often} without a false alarm{after}."
 
 
 def _say(found: Estimate) -> str:
