@@ -203,3 +203,5 @@ def test_a_foreign_domain_is_not_run_to_draw(
         page = visit(server).go(place(recorded) + "/turns/1")
         page.get_by_text("names code that you did not sign").wait_for()
         assert page.locator(".panel", has_text="Answered").is_visible()
+        page.goto(server.origin + place(recorded))
+        assert "left and right" in page.locator(".opening.truth").inner_text()  # what changes is recorded in words

@@ -14,7 +14,8 @@ import msgspec
 from openfield.capabilities import EncodesActions, EncodesObservations, HasDetectionRule
 from openfield.core import Belief
 from openfield.domain import Domain
-from openfield.errors import DamagedRun
+from openfield.errors import DamagedRun, OpenfieldError
+from openfield.registry import known_domain
 from openfield.trial import Trial
 
 THRESHOLD = 0.5
@@ -80,6 +81,18 @@ def read_rules(facts: Mapping[str, str], name: str) -> DomainRules:
         return msgspec.json.decode(text, type=DomainRules)
     except msgspec.DecodeError as error:
         raise DamagedRun(f"The recorded rules of the domain '{name}' cannot be read: {error}.") from None
+
+
+def known_rules(facts: Mapping[str, str], name: str) -> Domain[Any] | DomainRules:
+    """Return a domain that is at hand, or else what a run file says of it: reading imports nothing a file names.
+
+    Raises:
+        DamagedRun: The file's description cannot be read.
+    """
+    try:
+        return known_domain(name, facts.get(f"domain {name}", ""))
+    except OpenfieldError:
+        return read_rules(facts, name)
 
 
 def find_false_rules(facts: Mapping[str, str], domain: Domain[Any]) -> Iterator[str]:

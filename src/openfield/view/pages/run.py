@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
 
-from openfield.domain import Domain
-from openfield.errors import OpenfieldError
 from openfield.journal.reader import Run
-from openfield.journal.rules import DomainRules, read_rules
+from openfield.journal.rules import known_rules
 from openfield.metrics.scenario import Scenario
-from openfield.registry import known_domain
 from openfield.report.words import describe_novelty, describe_provenance
 from openfield.result import HIDDEN_FACTS
 from openfield.runner.provenance import read_provenance
@@ -84,10 +80,7 @@ def list_asked(run: Run) -> list[ScenarioAsked]:
 
 
 def _describe(facts: dict[str, str], domain: str, novelty: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
-    try:
-        known: Domain[Any] | DomainRules = known_domain(domain, facts.get(f"domain {domain}", ""))
-    except OpenfieldError:
-        known = read_rules(facts, domain)
+    known = known_rules(facts, domain)
     words = describe_novelty(Scenario(domain, tuple(novelty), False, ""), {domain: known})
     return known.title, tuple(novelty), words
 

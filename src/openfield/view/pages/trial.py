@@ -9,9 +9,8 @@ import msgspec
 from anyio import from_thread
 from starlette.requests import Request
 
-from openfield.errors import InvalidInput, OpenfieldError
+from openfield.errors import InvalidInput
 from openfield.journal.reader import Episode
-from openfield.registry import known_domain
 from openfield.view.addresses import read_name
 from openfield.view.frames import WarmOrder
 from openfield.view.page import library_of, page
@@ -182,7 +181,7 @@ def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
         agent=cell.agent,
         domain=cell.trial.domain,
         novelty=list(cell.trial.novelty),
-        changes=_describe_change(trial),
+        changes=trial.changes,
         twin=cell.trial.is_unchanged_twin,
         red_light=cell.trial.red_light,
         repeat=cell.repeat,
@@ -203,15 +202,6 @@ def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
         before=trial.beside[0],
         after=trial.beside[1],
     )
-
-
-def _describe_change(trial: PlayedTrial) -> str:
-    """Return what changes in words, if the domain is at hand."""
-    cell = trial.cell
-    try:
-        return known_domain(cell.trial.domain, "").describe(cell.trial.novelty)
-    except OpenfieldError:
-        return " + ".join(cell.trial.novelty)
 
 
 def _describe_episode(trial: PlayedTrial, episode: Episode) -> EpisodeRow:

@@ -17,11 +17,14 @@ from pathlib import Path
 import msgspec
 
 from openfield.capabilities import HasFilm
-from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.domain import Domain
+from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.people import person_fact
 from openfield.journal.reader import CellRecord, Episode, Run
-from openfield.registry import known_domain
+from openfield.journal.rules import known_rules
+from openfield.metrics.scenario import scenario_of
 from openfield.report.film import sees_pictures
+from openfield.report.words import describe_novelty
 from openfield.view.library import Library, Signature, sign_file
 
 MAX_TRIALS = 32
@@ -54,9 +57,11 @@ class PlayedTrial:
         self._is_in_episode = cell.is_in_episode
         self.firsts: Sequence[int] = [0, *accumulate(each.turns for each in cell.episodes)]
         """The first turn of each episode; the last number is that of an episode that is not over, if there is one."""
-        facts = run.facts
+        facts, name = run.facts, cell.trial.domain
         self.person: str = facts.get(person_fact(cell.agent, cell.repeat), "")
         """Who played it, if people did."""
+        self.changes: str = describe_novelty(scenario_of(cell), {name: known_rules(facts, name)})
+        """What changes at the onset, in words."""
         peers = run.cells_of_trial(cell.id, MAX_PEERS + 1)
         self.peers: Sequence[SameTrial] = [
             SameTrial(*each, facts.get(person_fact(*each[1:]), "")) for each in peers if each[0] != cell.id
@@ -113,16 +118,12 @@ class PlayedTrial:
     def _find_pictures(self, run: Run) -> bool | None:
         if self.cell.trial.imported is not None or not self.cell.steps:
             return False
-        try:
-            name = self.cell.trial.domain
-            if isinstance(known_domain(name, run.facts.get(f"domain {name}", "")), HasFilm):
-                return True
-            unknown = False
-        except OpenfieldError:
-            unknown = True
+        domain = known_rules(run.facts, self.cell.trial.domain)
+        if isinstance(domain, HasFilm):
+            return True
         if sees_pictures(run, self.cell):
             return True
-        return None if unknown else False
+        return False if isinstance(domain, Domain) else None
 
 
 class TrialReader:
