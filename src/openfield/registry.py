@@ -99,11 +99,16 @@ def list_trial_code(trials: Iterable[Trial]) -> list[str]:
     Those of families name wrappers and other environments, as settings or as novelties; others what their domain says.
     """
     prefixes, found = tuple(f"{family}-" for family in FAMILIES), set[str]()
-    find = cache(lambda name: find_domain(name) if name in domain_names() else None)
+
+    @cache  # there may be a million trials
+    def find_namer(name: str) -> NamesCode | None:
+        domain = find_domain(name) if name in domain_names() else None
+        return domain if isinstance(domain, NamesCode) else None
+
     for trial in trials:
         if not trial.domain.startswith(prefixes):
-            domain = find(trial.domain)
-            found.update(domain.list_code(trial) if isinstance(domain, NamesCode) else ())
+            domain = find_namer(trial.domain)
+            found.update(domain.list_code(trial) if domain is not None else ())
         else:
             for key in ("wrappers", "novel_wrappers"):
                 given = trial.settings.get(key) or ()
