@@ -9,6 +9,7 @@ from rich.console import Console
 
 import openfield as of
 from openfield.report.curriculum import average_marks
+from openfield.report.page import Detail
 
 TASKS = "micro4,micro2,micro1"
 
@@ -60,6 +61,13 @@ def test_the_terminal_shows_tasks_that_have_steps_of_their_own(result):
     assert re.search(r"micro4 .*1.00 \[0.62, 1.00\] .*50.00 \[27.46, 162.68\] .*1.00 \(all 5 equal\)", said)
 
 
+def test_controls_have_numbers_of_tasks_and_no_row_is_about_a_change(tmp_path):
+    trials = of.trials("commai", 2, tasks=TASKS, max_steps=200)
+    said = say(of.run(["echo", "sleeper"], trials, tmp_path / "run.sqlite"))
+    assert "Effect of the change" not in said
+    assert re.search(r"Controls\s.*Tasks solved.*sleeper", said, re.DOTALL)
+
+
 def test_without_budgets_times_and_transfer_are_left_out(tmp_path):
     trials = of.trials("commai", 5, tasks=TASKS, max_steps=400)
     shared = of.run(["echo"], trials, tmp_path / "run.sqlite")
@@ -87,3 +95,17 @@ def test_a_curve_ends_where_fewer_than_half_of_the_trials_go_on():
     assert average_marks(["+-+-", "++", "+"], 1) == [(0, 1.0), (1, 0.5)]
     assert average_marks(["+-+-", "++"], 2) == [(1, 0.75), (3, 0.5)]
     assert average_marks([], 1) == []
+
+
+@pytest.mark.parametrize(
+    ("detail", "lacks"),
+    [
+        (Detail(4, 0, figures=False), "the domains' own figures and the pictures of tasks"),
+        (Detail(0, 0, charts=False, figures=False), "the curves and the tasks one by one"),
+    ],
+)
+def test_a_small_page_says_what_of_the_tasks_is_left_out(result, tmp_path, monkeypatch, detail, lacks):
+    monkeypatch.setattr("openfield.report.page.DETAILS", (detail,))
+    page = result.page(tmp_path / "page.html").read_text()
+    assert f"Left out to keep this page small: {lacks}" in page
+    assert ("Tasks: echo" in page) is detail.charts

@@ -194,6 +194,6 @@ WINNING = built_in("winning", measure_winning, counts_failures=True)
 ADAPTATION = built_in(
     "adaptation",
     measure_adaptation,
-    pool=lambda cells: {"effect": measure_effects(cells)},
+    pool=lambda cells: {"effect": measure_effects(cells)} if any(cell.trial.novelty for cell in cells) else {},
     counts_failures=True,
 )

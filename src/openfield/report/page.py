@@ -144,7 +144,7 @@ def _draw_body(
         yield "<p>There are no cells yet.</p>"
     scenarios = group_scenarios(summary)
     yield draw_overview(scenarios, domains, detail.scenarios)
-    yield _say_omissions(len(scenarios), detail)
+    yield _say_omissions(len(scenarios), detail, bool(summary.curricula))
     for number, (scenario, groups) in enumerate(scenarios[: detail.scenarios]):
         agents, controls = words.split_controls(groups)
         played = {
@@ -153,9 +153,9 @@ def _draw_body(
         }
         charts = draw_curves(played, detail.faint, detail.single) if detail.charts else ""
         charts += draw_samples(played, domains.get(scenario.domain), baseline) if detail.figures else ""
-        charts += draw_curricula(
-            list_curricula(summary, scenario), played, cells, detail.faint if detail.figures else 0
-        )
+        if detail.charts:
+            tasks = list_curricula(summary, scenario)
+            charts += draw_curricula(tasks, played, cells, detail.faint if detail.figures else 0)
         results = draw_results(summary.numbers, agents)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
         below = draw_results(summary.numbers, controls, "Controls", words.CONTROLS)
@@ -182,14 +182,15 @@ def list_curricula(summary: Summary, scenario: Scenario) -> list[CurriculumResul
     return [one for one in summary.curricula if one.scenario == scenario and not one.control]
 
 
-def _say_omissions(scenarios: int, detail: Detail) -> str:
+def _say_omissions(scenarios: int, detail: Detail, tasks: bool) -> str:
     """Name what a page of this size has no room for; panels say themselves how many trials they draw."""
-    lacks = [] if detail.charts else ["the curves"]
+    lacks = [] if detail.charts else ["the curves", *(["the tasks one by one"] if tasks else [])]
     lacks += ["the domains' own figures"] if detail.charts and not detail.figures else []
+    lacks += ["the pictures of tasks"] if detail.charts and not detail.figures and tasks else []
     lacks += [f"{scenarios - detail.scenarios} of {scenarios} scenarios"] if scenarios > detail.scenarios else []
     if not lacks:
         return ""
-    return f"<p>Left out to keep this page small: {' and '.join(lacks)}. The terminal report has every number.</p>"
+    return f"<p>Left out to keep this page small: {' and '.join(lacks)}. report --json has every number.</p>"
 
 
 def _draw_heading(scenario: Scenario, groups: Sequence[AgentResults], domains: Domains) -> str:

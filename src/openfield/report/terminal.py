@@ -35,7 +35,7 @@ SHORT = ("Note", "Tags", "Git revision", "Versions")
 TASK_COLUMNS = ("solved", "steps", "alone", "transfer", "retention")
 """The numbers of a task."""
 
-HEADLINES = ("concordance", "correct", "alarmed", "after")
+HEADLINES = ("concordance", "correct", "alarmed", "after", "tasks_solved", "borders_found")
 """The numbers of controls that a terminal has room for."""
 
 FIRST = ("after", "concordance", "before", "correct", "alarmed")

@@ -137,7 +137,15 @@ def test_a_folder_of_levels_may_have_a_registry_of_its_own(folder):
     assert parse_level(LEVEL).early.note == ""
 
 
-@pytest.mark.parametrize(("text", "words"), [("a = [", "is not TOML"), ('["1.6"]\nnotes="x"', "not a registry of")])
+BROKEN = (
+    ("a = [", "is not TOML"),
+    ('["1.6"]\nnotes="x"', "not a registry of"),
+    ('["1.6"]\nnote="x"\nchanged.wood={life=0}', "not a registry of"),
+    ('["1.6"]\nnote="x"\nchanged.wood={look="stoen"}', "stone"),
+)
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN)
 def test_a_registry_that_cannot_be_read_is_named(folder, text, words):
     (folder / "novelties.toml").write_text(text)
     with pytest.raises(OpenfieldError, match=words):

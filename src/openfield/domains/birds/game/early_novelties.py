@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_data, read_toml
 
 REGISTRY_NAME = "novelties.toml"
@@ -25,7 +25,7 @@ class Properties(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     bounce: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     linear_drag: Factor | None = None
-    life: Factor = 1.0
+    life: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
     points: Factor = 1.0
     look: str = ""
     """Its class in the palette; empty means that of the usual object."""
@@ -81,9 +81,15 @@ def find_registry(folder: Path) -> Registry:
     if not path.is_file():
         return load_registry()
     try:
-        return msgspec.convert(read_toml(path), Registry)
+        registry = msgspec.convert(read_toml(path), Registry)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{path} is not a registry of novelties: {error}.") from None
+    palette = read_data("openfield.domains.birds", "palette.toml", dict[str, Any])
+    for early in registry.values():
+        for found in (*early.objects.values(), *early.changed.values()):
+            if found.look and found.look not in palette:
+                raise UnknownName(f"look in {path}", found.look, palette, label="Known")
+    return registry
 
 
 def registry_key(name: str) -> str:
