@@ -27,3 +27,23 @@ def test_an_episode_is_a_level_and_its_shots(observe, shape):
     assert info["feedback"]["state"] in ("won", "lost")
     assert reward >= 0
     env.close()
+
+
+def test_a_shot_is_rendered_as_a_film(monkeypatch):
+    monkeypatch.setattr("openfield.domains.birds.picture.film.FPS", 5)  # thirty pictures a second take their time
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, observe="features", scenario="single", unchanged=0)
+    env = gymnasium.make("openfield.gym:openfield/Birds-v0", trial=trial, render_mode="rgb_array_list")
+    env.reset(seed=1)
+    intro = env.render()
+    env.step([0.9, 0.3, 0.0])
+    shot = env.render()
+    assert len(shot) > len(intro) > 0
+    assert {picture.shape for picture in (*intro, *shot)} == {(480, 640, 3)}
+    assert env.metadata["render_fps"] == pytest.approx(30)
+    env.close()
+    now = gymnasium.make("openfield.gym:openfield/Birds-v0", trial=trial, render_mode="rgb_array")
+    now.reset(seed=1)
+    before = now.render()
+    now.step([0.9, 0.3, 0.0])
+    assert (now.render() != before).any()
+    now.close()
