@@ -67,10 +67,10 @@ def run_words(domain: str, path: Path, workers: int, *agents: str) -> list[str]:
     return ["run", domain, *QUICK[domain], *named, "--workers", str(workers), "-o", str(path)]
 
 
-def complete(words: list[str], **options: Any) -> tuple[int, str]:
+def complete(words: list[str], timeout: float | None = 600, **options: Any) -> tuple[int, str]:
     """Run a command to its end, and return its exit status and what it said on standard error."""
     program = start(words, **options)
-    said = program.communicate(timeout=600)[1] or ""
+    said = program.communicate(timeout=timeout)[1] or ""
     return program.returncode, said
 
 

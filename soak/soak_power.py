@@ -3,7 +3,9 @@
 A run writes its log without moving it into the file, and is killed. Then the log is cut after every page, and in the
 middle of pages with rubbish after the cut, as a disk may leave it. Most turns do not wait for the disk, which may then
 write later pages before earlier ones: so single pages are also missing, with all others in place. What is read is what
-was committed before the first missing page, and never less after a later cut. `--cuts N` [0: all], `--resumed N` [50].
+was committed before the first missing page, and never less after a later cut. Then the power is cut while the log is
+moved into the file: some of its pages are new, some old, one is torn. `--cuts N` [0: all], `--moves N` [500],
+`--resumed N` [50].
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from common import ROOT, complete, finish, folder, parameter, report, tell
@@ -37,7 +42,7 @@ run_command(sys.argv[1:])
 """
 
 
-def main(cuts: int, resumed: int) -> None:
+def main(cuts: int, moves: int, resumed: int) -> None:
     with folder() as place:
         whole = place / "whole.sqlite"
         complete([*WORDS, str(whole)])
@@ -61,6 +66,10 @@ def main(cuts: int, resumed: int) -> None:
                 status, _ = complete([*WORDS, str(path)])
                 different += status != 0 or tell(path) != expected
         report("power", "files that are damaged", broken, 0, cuts=len(sizes), log_bytes=len(log))
+        cut(logged, path, log, 0)
+        committed = read(path)
+        torn = sum(found != committed for found in tear(logged, path, log, moves))
+        report("power", "files damaged while the log is moved", torn, 0, moves=moves)
         report("power", "commits that are lost", shrunk, 0, cuts=len(sizes))
         report("power", "runs that end otherwise", different, 0, resumed=len(chosen))
 
@@ -87,6 +96,24 @@ def cut(logged: Path, path: Path, log: bytes, rubbish: int) -> None:
     path.with_name(f"{path.name}-wal").write_bytes(log + after)
 
 
+def tear(logged: Path, path: Path, log: bytes, count: int) -> Iterator[int | None]:
+    """Cut the power while the log is moved into the file, which takes the pages in any order; yield what is read."""
+    page, fates = int.from_bytes(log[8:12], "big"), random.Random(18)
+    cut(logged, path, log, 0)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    old, new = logged.read_bytes(), path.read_bytes()
+    for _ in range(count):
+        cut(logged, path, log, 0)
+        moved = bytearray(old + bytes(len(new) - len(old)))
+        pages = fates.sample(range(0, len(new), page), fates.randrange(1, len(new) // page + 1))
+        for start in pages:
+            written = page if start != pages[-1] else fates.randrange(page)
+            moved[start : start + written] = new[start : start + written]
+        path.write_bytes(moved)
+        yield read(path)
+
+
 def read(path: Path) -> int | None:
     """Return how many steps and episodes a file has; None if it is damaged."""
     try:
@@ -100,5 +127,5 @@ def read(path: Path) -> int | None:
 
 
 if __name__ == "__main__":
-    main(parameter("cuts", 0, 60), parameter("resumed", 50, 5))
+    main(parameter("cuts", 0, 60), parameter("moves", 500, 20), parameter("resumed", 50, 5))
     finish()
