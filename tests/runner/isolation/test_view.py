@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.runner.isolation import view
+from openfield.runner.isolation import bubblewrap, view
+from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.view import View, view_of_command, view_of_python
 
 
@@ -70,3 +71,13 @@ def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: py
         (tmp_path / name).touch()
     with pytest.raises(InvalidInput, match="Put an agent to be isolated into a folder of its own"):
         View((tmp_path,)).mounts()
+
+
+def test_more_files_than_bubblewrap_can_hide_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.sqlite").touch()
+        (tmp_path / f"{number}.py").touch()
+    few = bubblewrap.wrap(["true"], View(), Isolation(), 2)
+    monkeypatch.setattr(bubblewrap, "MAX_WORDS", len(few) + 5)
+    with pytest.raises(InvalidInput, match=f"too many run files .* in {tmp_path}. Put the agent into a folder"):
+        bubblewrap.wrap(["true"], View((tmp_path,)), Isolation(), 2)

@@ -9,12 +9,15 @@ import warnings
 
 import msgspec
 
+from openfield.errors import InvalidInput
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.view import View, system_mounts
 
 FOLDER = "/sandbox"
 """The working folder of every isolated program."""
 TRY_SECONDS = 30.0
+MAX_WORDS = 9_000
+"""bubblewrap takes no more arguments. Every file that is shown or covered alone needs two or three."""
 MISSING = (
     "Isolated agents can read your files, use the network, and see and signal your processes, because bubblewrap does "
     "not work here:"
@@ -29,14 +32,24 @@ def wrap(words: list[str], view: View, isolation: Isolation, info: int) -> list[
         view: What it sees.
         isolation: What it may use.
         info: The file number to which bubblewrap tells the number of the sandbox's first process.
+
+    Raises:
+        InvalidInput: The folders of the view hold more files to hide than bubblewrap can.
     """
     private = ["--unshare-all", *(["--share-net"] if isolation.network else [])]
-    return [
+    command = [
         *("bwrap", *private, "--die-with-parent", "--cap-drop", "ALL", "--info-fd", str(info)),
         *system_mounts(isolation.network, isolation.gpu),
         *view.mounts(),
         *("--dir", FOLDER, "--chdir", FOLDER, "--", *words),
     ]
+    if len(command) > MAX_WORDS:
+        places = ", ".join(sorted({str(each) for each in view.folders}))
+        raise InvalidInput(
+            f"There are too many run files and hidden files to keep from an isolated agent in {places}. Put the agent "
+            "into a folder of its own, and run files into another."
+        )
+    return command
 
 
 def settle(isolation: Isolation) -> Isolation:
