@@ -4,12 +4,15 @@ BIN := .venv/bin
 SOAK ?= full
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check format docs bench soak clean
+.PHONY: demo test pytest check format docs bench soak clean
 
 demo: .venv/.package
 	$(BIN)/openfield demo
 
-test: check
+test: .venv/.tools
+	@$(MAKE) --no-print-directory --jobs=2 check pytest
+
+pytest: .venv/.tools
 	$(BIN)/python -m pytest
 
 check: .venv/.tools
@@ -48,6 +51,6 @@ clean:
 	$(PIP) install -c constraints.txt -e '.[all]'
 	@touch $@
 
-.venv/.tools: .venv/.package
+.venv/.tools: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) install -c constraints.txt -e '.[all,atari,crafter,inspect,llm,minigrid,onnx,ray,dev]'
-	@touch $@
+	@touch .venv/.package $@
