@@ -28,7 +28,7 @@ from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import MICRO, task_ids
 
 STEPS = 30_000
-REPEATS = 3
+REPEATS = 5
 CALIBRATION = 0.04
 """CPU seconds of calibration beside each run."""
 BATCH, BATCH_STEPS = 1024, 200
