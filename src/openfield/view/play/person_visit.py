@@ -62,9 +62,15 @@ class PersonVisit:
 
     async def _practise(self) -> None:
         study = self._study
-        if not await study.open_practice(self._person):
-            return
-        await study.play(self._person, self._channel, practice=True)
+        while True:
+            if not await study.open_practice(self._person):
+                return
+            try:
+                await study.play(self._person, self._channel, practice=True)
+                break
+            except ProcessLost:
+                await self._channel.show("between", title="The game stopped.", text="Practice begins anew.")
+                await self._wait_for_go()
         await study.work(partial(study.note, self._person, PRACTICE, True))
         await self._channel.show("between", title="That was practice.", text="From now on it counts.")
         await self._wait_for_go()

@@ -98,7 +98,7 @@ class PlayProcess:
             OpenfieldError: The trial has failed, which is recorded.
             ProcessLost: The process is gone, which is not recorded.
         """
-        room = asyncio.Semaphore(MAX_WAITING)
+        room, has_left = asyncio.Semaphore(MAX_WAITING), False
         self._outbox.put(order)
         passing = asyncio.ensure_future(self._pass_messages(channel, room))
         try:
@@ -113,16 +113,15 @@ class PlayProcess:
                     case wire.MessageTaken():
                         room.release()
                     case wire.Left():
+                        has_left = True
                         raise Gone
                     case wire.Ended() as ended:
                         if ended.failure:
                             raise wire.restore_failure(ended)
                         return
-        except Gone:
-            await self._leave()
-            raise
-        except asyncio.CancelledError:
-            await self._leave()
+        except (Gone, asyncio.CancelledError):
+            if not has_left:  # it says so once
+                await self._leave()
             raise
         finally:
             passing.cancel()
