@@ -301,12 +301,12 @@ def draw_panel(random: np.random.Generator, beliefs: Beliefs, changed: int, unch
 def cover_concordance(beliefs: Beliefs, changed: int, samples: int) -> float:
     random = np.random.default_rng(changed)
     many = [draw_panel(random, beliefs, 100, 40) for _ in range(200)]
-    sums = [count_pairs(panel, panel.onsets[None]) for panel in many]
+    sums = [count_pairs(panel, [panel.onsets[None]]) for panel in many]
     truth = sum(float(wins[0]) for wins, _ in sums) / sum(float(pairs[0]) for _, pairs in sums)
     held = []
     for _ in range(samples):
         panel = draw_panel(random, beliefs, changed, math.ceil(0.4 * changed))
-        wins, pairs = count_pairs(panel, panel.onsets[None])
+        wins, pairs = count_pairs(panel, [panel.onsets[None]])
         low, high = score_limits(float(wins[0] / pairs[0]), *mean_numbers(panel))
         held.append(low - 1e-12 <= truth <= high + 1e-12)
     return float(np.mean(held))

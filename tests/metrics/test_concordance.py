@@ -105,7 +105,7 @@ def test_equals_the_slow_count(drawn: list[tuple[int, int | None, list[float | N
     assert panel is not None
     failed = np.random.default_rng(mask).random(panel.present.shape) < 0.2
     panel = panel._replace(valid=panel.present & ~failed)
-    wins, pairs = count_pairs(panel, panel.onsets[None])
+    wins, pairs = count_pairs(panel, [panel.onsets[None]])
     assert (wins[0], pairs[0]) == count_slowly(panel)
 
 
@@ -115,7 +115,7 @@ def test_a_failed_episode_loses_all_its_pairs() -> None:
     for row, lost in ((0, 2), (1, 1)):
         failed = np.zeros(panel.present.shape, dtype=bool)
         failed[row, 3] = True
-        wins, pairs = count_pairs(panel._replace(valid=panel.present & ~failed), panel.onsets[None])
+        wins, pairs = count_pairs(panel._replace(valid=panel.present & ~failed), [panel.onsets[None]])
         assert (wins[0], pairs[0]) == (4 - lost, 4)
 
 

@@ -51,22 +51,35 @@ def test_labels_equal_scipys_permutation_test() -> None:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=7))
 def test_arrangements_are_all_distinct_ones_and_the_observed_first(labels: list[int]) -> None:
-    rows = [tuple(row) for row in arrange(np.array(labels)).tolist()]
+    rows = [tuple(row) for block in arrange(np.array(labels)) for row in block.tolist()]
     assert rows[0] == tuple(labels)
     assert set(rows) == set(itertools.permutations(labels))
     assert len(rows) == len(set(rows))
 
 
 def test_too_many_arrangements_are_drawn() -> None:
-    rows = arrange(np.arange(30))
+    rows = np.concatenate([*arrange(np.arange(30))])
     assert rows.shape == (MAX_ARRANGEMENTS, 30)
     assert (rows[0] == np.arange(30)).all()
     assert (np.sort(rows, axis=1) == np.arange(30)).all()
-    assert (rows == arrange(np.arange(30))).all()
+    assert (rows == np.concatenate([*arrange(np.arange(30))])).all()
 
 
 def test_one_label_among_thousands_has_one_arrangement_for_each_place() -> None:
-    assert len(arrange(np.arange(2000) == 5)) == 2000
+    assert [len(block) for block in arrange(np.arange(2000) == 5)] == [2000]
+
+
+def test_a_million_labels_are_arranged_block_by_block() -> None:
+    blocks = arrange(np.arange(1_000_000) % 3)
+    assert [len(block) for block in itertools.islice(blocks, 3)] == [1, 2, 2]
+
+
+def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(3).normal(0.1, 1, 40).tolist()
+    whole = np.concatenate([*arrange(np.arange(25))]), flip_signs(values), permute_labels(values[:25], values[25:])
+    monkeypatch.setattr("openfield.metrics.significance.MAX_BLOCK", 1_000)
+    assert (np.concatenate([*arrange(np.arange(25))]) == whole[0]).all()
+    assert (flip_signs(values), permute_labels(values[:25], values[25:])) == whole[1:]
 
 
 def test_holm_by_hand() -> None:

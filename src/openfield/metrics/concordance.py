@@ -9,7 +9,7 @@ steps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +22,6 @@ from openfield.metrics.stats import FEW, MIN_TRIALS, Estimate, score_limits
 
 STEP_POSITIONS = 20
 """Places of the test at which trials that count steps are compared."""
-MAX_BLOCK = 2_000_000
-"""Onsets that are rearranged at a time, so that memory is bounded."""
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -74,9 +72,8 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
         return None
     labels = np.zeros(panel.trials.max() + 1, dtype=np.int64)
     labels[panel.trials[::-1]] = panel.onsets[::-1]  # of several repeats the first
-    rows = arrange(labels)[:, panel.trials]
-    rows[0] = panel.onsets
-    wins, pairs = count_pairs(panel, rows)
+    blocks = (rows[:, panel.trials] for rows in arrange(labels))
+    wins, pairs = count_pairs(panel, itertools.chain([panel.onsets[None], next(blocks)[1:]], blocks))
     if not pairs[0]:
         return None
     shares = np.divide(wins, pairs, out=np.full(len(pairs), 0.5), where=pairs > 0)
@@ -156,39 +153,59 @@ def _carry(stated: Sequence[float | None]) -> Iterator[float]:
         yield last
 
 
-def count_pairs(panel: Panel, onsets: Indices) -> tuple[Floats, Floats]:
-    """Return how many pairs are won, ties half, and how many there are, for each row of onsets.
+def count_pairs(panel: Panel, onsets: Iterable[Indices]) -> tuple[Floats, Floats]:
+    """Return how many pairs are won, ties half, and how many there are, for each row of blocks of onsets.
 
     With c = 1 for changed trials, w the wins of one trial over another and m = 1 for pairs that count, the sums are
     c'w(1 - c) and c'm(1 - c). One of two trials wins, or each a half: w + w' = m for valid pairs. So c'wc is half of
     c'mc, and what is left of the first sum is linear in c: a table of each trial's wins from each onset on.
     """
-    won, met = np.empty(len(onsets)), np.empty(len(onsets))
-    wins, rivals = _tail_sums(_count_wins(panel)), _tail_sums(_count_rivals(panel))
-    block = max(1, MAX_BLOCK // onsets.shape[1])
-    for start in range(0, len(onsets), block):
-        rows = onsets[start : start + block]
-        part = slice(start, start + len(rows))
-        won[part] = _sum_from(wins, rows) - _count_changed(panel, panel.valid, rows) / 2
-        met[part] = _sum_from(rivals, rows) - _count_changed(panel, panel.present, rows)
-    return won, met
+    wins, rivals, twins = _tail_sums(_count_wins(panel)), _tail_sums(_count_rivals(panel)), _pair_twins(panel.seeds)
+    won, met = [], []
+    for rows in onsets:
+        won.append(_sum_from(wins, rows) - _count_changed(panel.valid, twins, rows) / 2)
+        met.append(_sum_from(rivals, rows) - _count_changed(panel.present, twins, rows))
+    return np.concatenate(won), np.concatenate(met)
 
 
 def _count_wins(panel: Panel) -> Floats:
     """Return how many valid trials of other seeds each trial beats at each position, ties half."""
-    apart = panel.seeds[:, None] != panel.seeds
     found = np.zeros_like(panel.beliefs)
     for place in range(panel.positions):
-        values, valid = panel.beliefs[:, place], panel.valid[:, place]
-        higher = np.heaviside(np.subtract.outer(values, values), 0.5)
-        found[:, place] = (higher * apart) @ valid.astype(float) * valid
+        valid = panel.valid[:, place]
+        ranks = np.unique(panel.beliefs[valid, place], return_inverse=True)[1]
+        # A rank beside its seed: beaten trials of the same seed are those between its first and this one.
+        first = panel.seeds[valid] * (len(ranks) + 1)
+        found[valid, place] = _count_lower(ranks, np.zeros_like(ranks)) - _count_lower(first + ranks, first)
     return found
+
+
+def _count_lower(values: Indices, least: Indices) -> Floats:
+    """Return how many values lie between the least one that counts and each value, equal ones half."""
+    ordered = np.sort(values)
+    below, upto = np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")
+    return np.asarray((below + upto) / 2 - np.searchsorted(ordered, least, "left"))
 
 
 def _count_rivals(panel: Panel) -> Floats:
     """Return how many trials of other seeds each trial meets at each position."""
-    apart = (panel.seeds[:, None] != panel.seeds).astype(float)
-    return np.asarray((apart @ panel.present.astype(float)) * panel.present)
+    return np.asarray((panel.present.sum(axis=0) - _count_by_seed(panel, panel.present)[panel.seeds]) * panel.present)
+
+
+def _count_by_seed(panel: Panel, flags: Flags) -> Floats:
+    """Return how many trials of each seed have a flag at each position."""
+    counts = np.zeros((panel.seeds.max() + 1, panel.positions))
+    np.add.at(counts, panel.seeds, flags)
+    return counts
+
+
+def _pair_twins(seeds: Indices) -> tuple[Indices, Indices]:
+    """Return all pairs of trials with the same seed."""
+    order = np.argsort(seeds, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(seeds[order])) + 1)
+    pairs = [group[np.array(np.triu_indices(len(group), 1))] for group in groups if len(group) > 1]
+    first, second = np.concatenate(pairs, axis=1) if pairs else np.zeros((2, 0), dtype=np.int64)
+    return first, second
 
 
 def _tail_sums(table: NDArray[Any]) -> Floats:
@@ -203,16 +220,22 @@ def _sum_from(tails: Floats, onsets: Indices) -> Floats:
     return np.asarray(tails.ravel()[onsets + np.arange(len(tails)) * tails.shape[1]].sum(axis=1))
 
 
-def _count_changed(panel: Panel, counted: Flags, onsets: Indices) -> Floats:
-    """Return the number of ordered pairs of changed trials with different seeds, over all positions, for each row."""
-    width = panel.positions + 1
+def _count_changed(counted: Flags, twins: tuple[Indices, Indices], onsets: Indices) -> Floats:
+    """Return the number of ordered pairs of changed trials with different seeds, over all positions, for each row.
+
+    Args:
+        counted: The positions of each trial that count.
+        twins: All pairs of trials with the same seed.
+        onsets: Onsets of the trials, a row for each arrangement.
+    """
+    width = counted.shape[1] + 1
     places = onsets + np.arange(len(onsets))[:, None] * width
     changed = np.bincount(places.ravel(), minlength=len(onsets) * width).reshape(-1, width).cumsum(axis=1)[:, :-1]
     for place in np.flatnonzero(~counted.all(axis=0)):
         changed[:, place] -= (onsets[:, ~counted[:, place]] <= place).sum(axis=1)
-    first, second = np.nonzero(np.triu(panel.seeds[:, None] == panel.seeds, 1))
-    twins = _sum_from(_tail_sums(counted[first] & counted[second]), np.maximum(onsets[:, first], onsets[:, second]))
-    return np.asarray((changed.astype(float) ** 2).sum(axis=1) - _sum_from(_tail_sums(counted), onsets) - 2 * twins)
+    first, second = twins
+    same = _sum_from(_tail_sums(counted[first] & counted[second]), np.maximum(onsets[:, first], onsets[:, second]))
+    return np.asarray((changed.astype(float) ** 2).sum(axis=1) - _sum_from(_tail_sums(counted), onsets) - 2 * same)
 
 
 def mean_numbers(panel: Panel) -> tuple[float, float]:
@@ -220,7 +243,7 @@ def mean_numbers(panel: Panel) -> tuple[float, float]:
     changed = panel.onsets[:, None] <= np.arange(panel.positions)
     repeats = np.bincount(panel.units)[panel.units]
     shares = panel.present / repeats[:, None]  # repeats of a trial are one trial, trials of a person one person
-    apart = (panel.seeds[:, None] != panel.seeds).astype(float)
-    pairs = (apart @ (panel.present & ~changed) * (panel.present & changed)).sum(axis=0)
+    numbers = [_count_by_seed(panel, panel.present & flags) for flags in (changed, ~changed)]
+    pairs = numbers[0].sum(axis=0) * numbers[1].sum(axis=0) - (numbers[0] * numbers[1]).sum(axis=0)
     first, second = (shares * changed).sum(axis=0), (shares * ~changed).sum(axis=0)
     return float(first @ pairs / pairs.sum()), float(second @ pairs / pairs.sum())

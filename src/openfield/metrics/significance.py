@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_ARRANGEMENTS = 10_000
+MAX_BLOCK = 2_000_000
+"""Values that are rearranged at a time, so that memory is bounded."""
 SEED = 0
 TOLERANCE = 1e-9
 """Sums of the same numbers in another order differ by rounding; arrangements that near count as equal."""
@@ -28,15 +30,15 @@ def flip_signs(differences: Sequence[float]) -> float:
     if 2 ** len(sizes) <= MAX_ARRANGEMENTS:
         signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(sizes))))
         return share_as_extreme(abs(signs @ sizes), observed, float(sizes.sum()))
-    signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (MAX_ARRANGEMENTS - 1, len(sizes)))
-    return share_as_extreme(np.append(abs(signs @ sizes), observed), observed, float(sizes.sum()))
+    rng = np.random.default_rng(SEED)
+    sums = [rng.choice((-1.0, 1.0), (rows, len(sizes))) @ sizes for rows in _split_rows(len(sizes))]
+    return share_as_extreme(np.append(abs(np.concatenate(sums)), observed), observed, float(sizes.sum()))
 
 
 def permute_labels(first: Sequence[float], second: Sequence[float]) -> float:
     """Return the two-sided p-value that two samples have one mean: each value could be of the other sample."""
     values, m = np.array([*first, *second], dtype=float), len(first)
-    labels = arrange(np.arange(len(values)) < m)
-    sums = labels @ values
+    sums = np.concatenate([labels @ values for labels in arrange(np.arange(len(values)) < m)])
     gaps = abs(sums / m - (values.sum() - sums) / (len(values) - m))
     return share_as_extreme(gaps, float(gaps[0]), float(abs(values).max()))
 
@@ -46,17 +48,40 @@ def share_as_extreme(statistics: NDArray[np.floating[Any]], observed: float, sca
     return float(np.mean(statistics >= observed - TOLERANCE * max(scale, 1.0)))
 
 
-def arrange(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return all distinct arrangements of labels, or a random choice of them; the first row is the observed one."""
+def arrange(labels: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield all distinct arrangements of labels, or a random choice of them, in blocks of rows.
+
+    The first row of the first block is the observed one.
+    """
     counts = sorted(Counter(labels.tolist()).items(), key=lambda item: item[1])
-    ways = math.factorial(len(labels))
-    for _, count in counts:
-        ways //= math.factorial(count)
-    if ways <= MAX_ARRANGEMENTS:
-        rows = [row for row in _list_all(counts, list(range(len(labels))), labels.tolist()) if row != labels.tolist()]
-        return np.array([labels.tolist(), *rows])
-    drawn = np.random.default_rng(SEED).permuted(np.tile(labels, (MAX_ARRANGEMENTS - 1, 1)), axis=1)
-    return np.concatenate([labels[None], drawn])
+    if _has_few_ways([count for _, count in counts]):
+        others = [row for row in _list_all(counts, list(range(len(labels))), labels.tolist()) if row != labels.tolist()]
+        yield np.array([labels.tolist(), *others])
+        return
+    yield labels[None]
+    rng = np.random.default_rng(SEED)
+    for rows in _split_rows(len(labels)):
+        yield rng.permuted(np.tile(labels, (rows, 1)), axis=1)
+
+
+def _has_few_ways(counts: Sequence[int]) -> bool:
+    """Return whether labels that occur so often have few enough arrangements to list them all."""
+    ways, left = 1, sum(counts)
+    for count in counts[:-1]:
+        if left > MAX_ARRANGEMENTS:  # there are more places for one label already
+            return False
+        ways, left = ways * math.comb(left, count), left - count
+    return ways <= MAX_ARRANGEMENTS
+
+
+def _split_rows(length: int) -> Iterator[int]:
+    """Yield the numbers of rows of this length in which random arrangements are drawn."""
+    block = max(1, MAX_BLOCK // max(1, length))
+    left = MAX_ARRANGEMENTS - 1
+    while left:
+        rows = min(block, left)
+        yield rows
+        left -= rows
 
 
 def _list_all(counts: Sequence[tuple[Any, int]], places: list[int], row: list[Any]) -> Iterator[list[Any]]:
