@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from openfield.errors import UnknownName
+from openfield.report.run_list import list_runs
 from openfield.view import library as module
 from openfield.view.addresses import name_run
 from openfield.view.library import Library
@@ -25,6 +26,18 @@ def test_runs_are_found_and_other_files_are_not(folder: Path) -> None:
     assert sorted(entry.name for entry in Library([folder]).entries()) == ["one", "two"]
     assert [entry.name for entry in Library([folder / "one.sqlite"]).entries()] == ["one"]
     assert Library([folder / "later.sqlite"]).entries() == []
+
+
+def test_a_file_that_two_places_lead_to_is_one_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    places = [Path(folder.name), folder, folder / "one.sqlite"]
+    assert sorted(entry.name for entry in Library(places).entries()) == ["one", "two"]
+    assert len(list_runs(places)) == 2
+    (folder / "two-linked.sqlite").symlink_to(folder / "two.sqlite")
+    library = Library([folder])
+    assert len(library.entries()) == 2
+    for name in ("two", "two-linked"):  # both addresses are good
+        assert library.entry(name_run(folder / f"{name}.sqlite")).summary.planned == 12
 
 
 def test_a_file_is_read_once_until_it_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,9 @@ from axe_core_python.sync_playwright import Axe
 import openfield as of
 from openfield import registry
 from openfield.journal.people import person_fact
+from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
+from openfield.metrics.stats import Estimate
 from openfield.view import ViewServer
 from openfield.view.addresses import (
     agent_address,
@@ -28,6 +30,7 @@ from openfield.view.addresses import (
     trial_address,
     trials_address,
 )
+from openfield.view.charts import draw_estimate
 from support.browsers import NARROW, WIDE, open_viewer
 from support.places import MAZE
 from view.conftest import Visits
@@ -198,6 +201,26 @@ def test_curves_tell_their_values(visit: Visits, runs: Path) -> None:
     page.wait_for_url(f"**{wanted}")
 
 
+def test_a_curve_that_ends_early_has_no_values_after_its_end(visit: Visits, runs: Path) -> None:
+    page = visit().go(run_address(name_run(runs / "maze.sqlite")))
+    curves = page.locator(".curves").first
+    curves.evaluate(
+        """svg => {
+          const data = JSON.parse(svg.dataset.curves);
+          data.agents[0].points = data.agents[0].points.filter(([at]) => at <= 0);
+          svg.dataset.curves = JSON.stringify(data);
+        }"""
+    )
+    cells = page.locator(".tip tr:first-child td")
+    curves.focus()
+    page.keyboard.press("ArrowRight")
+    assert "–" not in cells.all_inner_texts()
+    page.keyboard.press("ArrowRight")
+    assert "1 episode after the onset" in page.locator(".tip").inner_text()
+    assert cells.all_inner_texts()[1:] == ["–", "–"]
+    assert "–" not in page.locator(".tip tr:last-child td").all_inner_texts()
+
+
 def test_the_theme_is_kept(visit: Visits) -> None:
     page = visit(color_scheme="light").go("/")
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -213,6 +236,65 @@ def test_the_first_numbers_of_a_run_need_no_scrolling(visit: Visits, runs: Path,
     page.locator(".leaders .figure").first.wait_for()
     fits = "each => each.parentElement.scrollWidth <= each.parentElement.clientWidth"
     assert all(each.evaluate(fits) for each in page.locator(".leaders").all())
+
+
+@pytest.mark.parametrize("width", [1400, 1280, 1100, 1024])
+def test_tables_of_a_run_and_of_an_agent_are_not_clipped(visit: Visits, runs: Path, width: int) -> None:
+    visitor, key = visit(viewport={"width": width, "height": 900}), name_run(runs / "maze.sqlite")
+    for path in (run_address(key), agent_address(key, "compass"), trials_address(key)):
+        page = visitor.go(path)
+        page.locator(".pending").first.wait_for(state="detached")
+        clipped = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)"
+        assert page.locator(".wide").evaluate_all(clipped) == [], path
+
+
+def test_trials_of_several_novelties_are_told_apart(tmp_path: Path) -> None:
+    path, terms = tmp_path / "run.sqlite", {"count": 2, "training": 1, "before": 2, "after": 2}
+    swapped = of.trials(MAZE, novelty="swapped", unchanged=1, **terms)
+    of.run(["random"], [*swapped, *of.trials(MAZE, novelty="slip:hard", unchanged=0, **terms)], path)
+    of.run(["random"], swapped, tmp_path / "one.sqlite")
+    with open_viewer(tmp_path) as server, httpx.Client(base_url=server.origin) as client:
+        client.get(server.address())
+        text = client.get(trials_address(name_run(path))).text
+        alone = client.get(trials_address(name_run(tmp_path / "one.sqlite"))).text
+    assert '<th scope="col">Novelty</th>' in text
+    assert text.count('<td class="text">slip:hard</td>') == 2
+    assert '<th scope="col">Novelty</th>' not in alone
+    for row in re.findall(r'<tr id="trial-.*?</tr>', text, re.DOTALL):  # only what changes has an onset
+        assert ('class="o"' in row) == ("unchanged</span>" not in row)
+
+
+def test_runs_without_novelty_and_controls_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    of.run(["random", "counter"], of.trials(MAZE, 1, novelty="none", training=1, before=1, after=1), path)
+    with open_viewer(path) as server, httpx.Client(base_url=server.origin) as client:
+        client.get(server.address())
+        (found,) = client.get("/runs.json").json()["runs"]
+        assert found["run"]["summary"]["novelties"] == ["none"]
+        assert novelty_address(name_run(path), "maze", ["none"]) not in client.get("/").text
+        assert found["run"]["summary"]["controls"] == ["counter"]
+        assert client.get("/runs.json", params={"search": "counter"}).json()["found"] == 1
+        assert client.get("/runs.json", params={"search": "nothing-like-it"}).json()["found"] == 0
+
+
+@pytest.mark.parametrize(("domain", "letters"), [("commai", True), ("gym:FrozenLake-v1", False)])
+def test_only_letters_are_shown_as_text(visit: Visits, tmp_path: Path, domain: str, letters: bool) -> None:
+    path = tmp_path / "run.sqlite"
+    of.run(["random"], of.trials(domain, 1, unchanged=0), path, workers=0)
+    with Run(path) as run:
+        (cell,) = run.cells()
+    with open_viewer(path) as server:
+        page = visit(server).go(f"{trial_address(name_run(path), cell.id)}/turns/3")
+        page.get_by_role("heading", name="Answered").wait_for()
+        assert page.get_by_text("So far, symbol by symbol").is_visible() == letters
+
+
+def test_dots_at_the_ends_of_a_range_are_whole() -> None:
+    for value in (0.0, 1.0):
+        drawn = str(draw_estimate(Estimate(value, None, None, 3), (0, 1)))
+        width = float(re.findall(r'viewBox="0 0 (\d+)', drawn)[0])
+        x, radius = map(float, re.findall(r'cx="([\d.]+)" cy="7" r="([\d.]+)"', drawn)[0])
+        assert radius <= x <= width - radius
 
 
 def test_agents_of_files_have_short_names(tmp_path: Path) -> None:

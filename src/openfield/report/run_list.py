@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,12 +45,13 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_runs(places: Iterable[str | Path]) -> list[RunSummary]:
-    """Return what is in run files and in folders of run files, those that are being played first, then the latest.
+    """Return what is in run files and in folders of them, each once, those being played first, then the latest.
 
     Raises:
         InvalidInput: A place does not exist.
     """
-    return sort_runs(summary for path in find_run_files(places) if (summary := summarise_run(path)) is not None)
+    paths = drop_aliases(find_run_files(places))
+    return sort_runs(summary for path in paths if (summary := summarise_run(path)) is not None)
 
 
 def sort_runs(runs: Iterable[RunSummary]) -> list[RunSummary]:
@@ -98,6 +100,19 @@ def find_run_files(places: Iterable[str | Path]) -> Iterator[Path]:
             yield place
         else:
             raise InvalidInput(f"There is no run file or folder {place}.")
+
+
+def drop_aliases(paths: Iterable[Path]) -> list[Path]:
+    """Return the first path to each file: places may overlap, and links lead to files that are listed anyway.
+
+    Files are told apart by their numbers on the disk, as to resolve many paths takes long.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        with suppress(OSError):  # it was removed just now
+            about = path.stat()
+            found.setdefault((about.st_dev, about.st_ino), path)
+    return list(found.values())
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -31,6 +31,10 @@ MAX_MARGIN = 210
 MAX_NAME = 24
 LABEL_GAP = 15
 """The least distance of two labels, in units of the drawing."""
+RADIUS = 3
+"""The size of the dot of an estimate, in units of the drawing."""
+MARGIN = 4
+"""Room beside the range of an estimate, so that a dot at its end is whole."""
 
 
 def draw_overlay(curves: Sequence[AgentCurves], label: str) -> Markup:
@@ -89,18 +93,17 @@ def draw_estimate(estimate: Estimate, bounds: Bounds | None, kind: str = "p") ->
     zero = f'<path class="zero" d="M{_place(0, low, high)} 1v12"/>' if low < 0 < high else ""
     bar = f'<rect x="{a}" y="4.5" width="{max(0.5, round(b - a, 1))}" height="5" rx="1"/>' if b > a else ""
     return Markup(  # noqa: S704 - only numbers
-        f'<svg class="estimate {kind}" viewBox="0 0 104 14" aria-hidden="true">'
-        f'<path class="axis" d="M2 7h100"/>{zero}{bar}<circle cx="{x}" cy="7" r="3"/></svg>'
+        f'<svg class="estimate {kind}" viewBox="0 0 {2 * MARGIN + 100} 14" aria-hidden="true">'
+        f'<path class="axis" d="M{MARGIN} 7h100"/>{zero}{bar}<circle cx="{x}" cy="7" r="{RADIUS}"/></svg>'
     )
 
 
-def draw_spark(curve: Curve) -> Markup:
-    """Draw a trial as a small line of performance and one of belief, with the onset where there is one."""
+def draw_spark(curve: Curve, changes: bool) -> Markup:
+    """Draw a trial as a small line of performance and one of belief, with the onset if the world changes in it."""
     if not curve:
         return Markup("")
     frame = Frame(curve[0].at, curve[-1].at, 120, 26, 2, 2, 3, 3)
-    onset = any(point.at < 0 for point in curve) and curve[-1].at >= 0 and not all(p.training for p in curve)
-    line = f'<path class="o" d="M{frame.x(0)} 0V26"/>' if onset else ""
+    line = f'<path class="o" d="M{frame.x(0)} 0V26"/>' if changes else ""
     body = line + draw_line("b", frame, _values(curve, "belief")) + draw_line("p", frame, _values(curve, "performance"))
     return Markup(f'<svg class="spark" viewBox="0 0 120 26" aria-hidden="true">{body}</svg>')  # noqa: S704 - only numbers
 
@@ -293,7 +296,7 @@ def _short(value: float | None) -> float | None:
 
 
 def _place(value: float, low: float, high: float) -> float:
-    return round(2 + 100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
+    return round(MARGIN + 100 * min(1.0, max(0.0, (value - low) / (high - low))), 1)
 
 
 def _spread(value: float) -> float:

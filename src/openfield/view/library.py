@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.errors import UnknownName
 from openfield.journal.reader import Run
-from openfield.report.run_list import RunSummary, find_run_files, sort_runs, summarise_run
+from openfield.report.run_list import RunSummary, drop_aliases, find_run_files, sort_runs, summarise_run
 from openfield.result import Result
 from openfield.view.addresses import name_run
 
@@ -60,9 +60,10 @@ class Library:
         self._lock = threading.RLock()
 
     def entries(self) -> list[RunEntry]:
-        """Return all run files there are now, those that are being played first, then the latest."""
+        """Return all run files there are now, each once, those that are being played first, then the latest."""
         with self._lock:
-            found = {path: summary for path in self.paths() if (summary := self._summarise(path)) is not None}
+            paths = drop_aliases(self.paths())
+            found = {path: summary for path in paths if (summary := self._summarise(path)) is not None}
         keys = {summary.run: (self._name(path), path) for path, summary in found.items()}
         self._paths.update(dict(keys.values()))
         return [RunEntry(*keys[summary.run], summary) for summary in sort_runs(found.values())]

@@ -73,7 +73,8 @@ def read_runs(request: Request) -> RunsPage:
 
 def _fits(run: RunEntry, words: list[str], domain: str) -> bool:
     about = run.summary
-    text = " ".join((run.name, *about.domains, *about.agents, *about.novelties, *about.tags, *about.notes)).lower()
+    agents = *about.agents, *about.controls
+    text = " ".join((run.name, *about.domains, *agents, *about.novelties, *about.tags, *about.notes)).lower()
     return all(word in text for word in words) and (not domain or domain in about.domains)
 
 

@@ -35,6 +35,8 @@ class ScenarioName(msgspec.Struct, frozen=True):
 
     id: str
     name: str
+    novelty: str
+    """What changes; with the domain where there are several."""
 
 
 class TrialsPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +69,11 @@ class TrialsPage(msgspec.Struct, frozen=True, kw_only=True):
     def sort_by(self, column: str) -> str:
         """Return the address of this list sorted by a column, the other way round if it is already."""
         return self.address(sort=f"-{column}" if self.wanted["sort"] == column else column)
+
+    @property
+    def novelties(self) -> dict[str, str]:
+        """Scenario -> what changes in it; empty if there is only one."""
+        return {each.id: each.novelty for each in self.scenarios} if len(self.scenarios) > 1 else {}
 
     @property
     def agent_choices(self) -> list[tuple[str, str]]:
@@ -153,10 +160,14 @@ def _fits(trial: TrialScore, wanted: Mapping[str, str]) -> bool:
 
 
 def _name_scenarios(analysis: Analysis | None) -> list[ScenarioName]:
-    return [
-        ScenarioName(each.id, f"{each.novelty}{', red light' if each.scenario.red_light else ''}")
-        for each in (analysis.scenarios if analysis is not None else [])
-    ]
+    scenarios = analysis.scenarios if analysis is not None else []
+    several = len({each.scenario.domain for each in scenarios}) > 1
+    named = []
+    for each in scenarios:
+        light = ", red light" if each.scenario.red_light else ""
+        short = each.novelty if several else each.novelty.removeprefix(f"{each.scenario.domain}:")
+        named.append(ScenarioName(each.id, each.novelty + light, short + light))
+    return named
 
 
 ROUTES = page("/runs/{run}/trials", "trials.html", read_trials)

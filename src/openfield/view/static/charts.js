@@ -19,15 +19,23 @@ function format(value) {
   return value === null || value === undefined ? "–" : value.toFixed(2);
 }
 
+function nearest(points, at) {
+  return points.reduce((best, point) => (Math.abs(point[0] - at) < Math.abs(best[0] - at) ? point : best), points[0]);
+}
+
+/** Return the point of a curve at an episode; without values where the curve does not reach. A point may stand for several episodes. */
+function valuesAt(points, at) {
+  const near = nearest(points, at);
+  const step = Math.min(...points.slice(1).map(([each], index) => each - points[index][0]));
+  const reach = Number.isFinite(step) ? step / 2 : 0;
+  return near && Math.abs(near[0] - at) <= reach ? near : [at, null, null];
+}
+
 function show(svg, at, x, y) {
   const { agents, onset } = JSON.parse(svg.dataset.curves);
-  const rows = agents.map(({ name, points }) => {
-    const near = points.reduce((best, point) =>
-      Math.abs(point[0] - at) < Math.abs(best[0] - at) ? point : best, points[0]);
-    return [name, near];
-  });
+  const where = nearest(agents.flatMap(({ points }) => points), at)[0];
+  const rows = agents.map(({ name, points }) => [name, valuesAt(points, where)]);
   const title = document.createElement("b");
-  const where = rows[0][1][0];
   title.textContent = onset
     ? where === 0 ? "at the onset" : `${Math.abs(where)} episode${Math.abs(where) === 1 ? "" : "s"} ${where < 0 ? "before" : "after"} the onset`
     : `episode ${where}`;

@@ -48,10 +48,11 @@ class Saw extends Panel {
 }
 
 const TAPE = 72; // symbols that are shown of a stream
-const isSymbol = (value) => Number.isInteger(value) && value >= 0 && value < 256;
+const speaks = JSON.parse(document.getElementById("data").textContent).sides[0].head.domain === "commai"; // small numbers of others are no letters
+const isSymbol = (value) => speaks && Number.isInteger(value) && value >= 0 && value < 256;
 const sayAll = (values) => values.map((each) => (each >= 32 && each < 127 ? String.fromCharCode(each) : "·")).join("");
 
-/** The last symbols of both, one above the other, where a turn is a single byte. */
+/** The last symbols of both, one above the other, where a turn is a single letter. */
 class Symbols extends Panel {
   constructor() {
     super("So far, symbol by symbol");
