@@ -63,6 +63,20 @@ def test_the_same_runs_give_the_same_bytes(played: list[Path], tmp_path: Path) -
     assert len(first) == 6
 
 
+def test_runs_that_a_site_no_longer_has_are_removed_and_nothing_else(played: list[Path], tmp_path: Path) -> None:
+    publish(played, tmp_path)
+    data = msgspec.json.decode((tmp_path / "leaderboard.json").read_bytes())
+    data["runs"][0]["films"] = {"maze": "../mine.txt"}  # anyone may have written there
+    (tmp_path / "leaderboard.json").write_bytes(msgspec.json.encode(data))
+    mine = [tmp_path / "mine.txt", tmp_path / "runs" / "mine.txt", tmp_path.parent / "mine.txt"]
+    for path in mine:
+        path.touch()
+    publish(played[1:], tmp_path)
+    found = {path.name for path in (tmp_path / "runs").iterdir()}
+    assert found == {"b <i>.html", "b <i>.json", "mine.txt"}
+    assert all(path.exists() for path in mine)
+
+
 def test_nothing_to_publish_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="There is no run file to publish"):
         publish([], tmp_path)

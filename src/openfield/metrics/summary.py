@@ -216,7 +216,8 @@ def remark_people(cells: Sequence[CellRecord]) -> str:
         if cell.person:
             agents.setdefault(cell.agent, set()).add(cell.person)
     return "; ".join(
-        f"{name}: {len(people)} people, intervals are over them" for name, people in sorted(agents.items())
+        f"{name}: {len(people)} {'person' if len(people) == 1 else 'people'}, intervals are over them"
+        for name, people in sorted(agents.items())
     )
 
 

@@ -141,7 +141,7 @@ class AccessGuard:
         if token is None:
             return None if known else refuse("Not yet let in", ENTER, 403)
         if not known and not self._access.spend(token):
-            return refuse("This address was used before", ENTER, 403)
+            return refuse("This address was used before, or is not the one", ENTER, 403)
         rest = urlencode([(key, value) for key, value in query if key != "token"])
         response = RedirectResponse(f"/{scope['path'].lstrip('/')}{f'?{rest}' if rest else ''}", 303)
         if not known:

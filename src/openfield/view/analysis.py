@@ -37,7 +37,9 @@ from openfield.report.words import (
     explain_reading,
     name_number,
     pick_comparisons,
+    rank_agents,
     shorten_agents,
+    split_controls,
     title_domain,
 )
 from openfield.result import Result
@@ -216,7 +218,8 @@ def _analyse_scenarios(
 ) -> Iterator[ScenarioAnalysis]:
     names = shorten_agents(homes)
     for scenario, found in groupby(summary.groups, key=lambda group: group.scenario):
-        groups = sorted(found, key=_rank)
+        agents, controls = split_controls(sorted(found, key=_rank))
+        groups = [*(rank_agents(agents, summary.comparisons) if agents else ()), *controls]
         shown = [number for number in summary.numbers if any(number.name in group.estimates for group in groups)]
         comparisons, note = pick_comparisons(summary.comparisons, groups)
         traced = [
@@ -231,9 +234,9 @@ def _analyse_scenarios(
             title=title_domain(scenario, result.domains),
             change=describe_novelty(scenario, result.domains),
             terms=[text for text in (describe_terms(scenario), describe_onset(groups)) if text],
-            findings=say_findings([group for group in groups if not group.control], comparisons, names),
-            groups=[group for group in groups if not group.control],
-            controls=[group for group in groups if group.control],
+            findings=say_findings(groups[: len(agents)], comparisons, names),
+            groups=groups[: len(agents)],
+            controls=controls,
             names={group.agent: names[group.agent] for group in groups},
             curves=[each for each in traced if each is not None],
             comparisons=comparisons,
@@ -262,11 +265,11 @@ def _locate_comparison(one: Comparison, homes: Homes, scenario: str) -> str:
     return f"{compare_address(runs, (one.first, one.second))}#{scenario}"
 
 
-def _rank(group: AgentResults) -> tuple[bool, float, str]:
-    """Put agents in order: controls last, the best after the onset first."""
+def _rank(group: AgentResults) -> tuple[float, str]:
+    """Put agents in order that do better equally often: the best after the onset first."""
     best = group.estimates.get("after") or group.estimates.get("before")
     value = -1.0 if best is None or best.mean is None else best.mean
-    return group.control, -value, group.agent
+    return -value, group.agent
 
 
 def _rename(number: Number, scenario: Scenario) -> Number:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -77,7 +77,7 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
 
     Args:
         runs: Run files. Several are also read as one, for the leaderboard.
-        folder: Where to write. Files of an earlier site with the same runs are replaced.
+        folder: Where to write. Files of an earlier site are replaced, and those of runs it no longer has removed.
         films: Play a trial of each domain that draws again, and film it.
         trust: Run a domain that a run file names even if this user did not sign it.
 
@@ -113,6 +113,7 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
             )
         )
     boards = list(_make_boards(everything, summary, homes))
+    _remove_earlier(folder, published)
     _write_json(folder / "leaderboard.json", {"boards": boards, "runs": published})
     write_page(folder / "index.html", _draw_site(boards, published, summary, places))
     return notes
@@ -143,6 +144,29 @@ def _make_boards(
 
 def _make_row(rank: int, group: AgentResults, runs: Sequence[str]) -> LeaderboardRow:
     return LeaderboardRow(rank, group.agent, group.trials, group.outcomes, group.estimates, tuple(runs), group.versions)
+
+
+class _EarlierSite(msgspec.Struct):
+    """What is read of the leaderboard of an earlier site in the same folder."""
+
+    runs: list[PublishedRun] = []
+
+
+def _remove_earlier(folder: Path, published: Sequence[PublishedRun]) -> None:
+    """Remove the files of runs that an earlier site in this folder had and the new one has not; nothing else."""
+    try:
+        earlier = msgspec.json.decode((folder / "leaderboard.json").read_bytes(), type=_EarlierSite).runs
+    except (OSError, msgspec.DecodeError):
+        return
+    kept = {place for run in published for place in _list_files(run)}
+    for place in {place for run in earlier for place in _list_files(run)} - kept:
+        found = (folder / unquote(place)).resolve()
+        if found.parent in ((folder / "runs").resolve(), (folder / "films").resolve()):
+            found.unlink(missing_ok=True)
+
+
+def _list_files(run: PublishedRun) -> Iterator[str]:
+    yield from (run.page, run.data, *run.films.values())
 
 
 def _film_domains(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
-import queue
 import re
 import signal
 import stat
@@ -23,10 +21,7 @@ from websockets.sync.client import ClientConnection, connect
 
 import openfield as of
 from openfield.journal.reader import Run
-from openfield.view.play import worker_messages as wire
-from openfield.view.play.browser_channel import Gone
 from openfield.view.play.messages import MAX_MESSAGE
-from openfield.view.play.play_process import PlayProcess
 from openfield.view.play.play_server import PlayServer
 from support.browsers import NARROW, needs_chromium
 from support.places import MAZE
@@ -144,28 +139,6 @@ def test_a_tab_that_is_opened_again_goes_on_and_the_older_one_ends(maze_study: P
     page.get_by_role("heading", name="You play in another window").wait_for()
     page.reload()
     first.reach(1)
-
-
-def test_a_closed_tab_is_told_to_the_process_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says once that it has left; to wait for that a second time would end it."""
-
-    class Closed:
-        async def receive(self) -> None:
-            raise Gone
-
-    async def leave(process: PlayProcess) -> None:
-        raise AssertionError
-
-    async def play() -> None:
-        process._answers = asyncio.Queue()
-        process._answers.put_nowait(wire.Left())
-        await process.play(Closed(), wire.PlayOrder(place=0, count=1, practice=False))  # type: ignore[arg-type]
-
-    monkeypatch.setattr(PlayProcess, "_leave", leave)
-    process = PlayProcess.__new__(PlayProcess)
-    process._outbox = queue.SimpleQueue()
-    with pytest.raises(Gone):
-        asyncio.run(play())
 
 
 def pass_texts(person: PlayVisit) -> None:

@@ -19,6 +19,7 @@ from openfield.domain import Domain
 from openfield.errors import JournalError
 from openfield.journal.reader import OUR_FAILURES, Run
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.report.words import shorten_agents
 from openfield.runner.plan import Plan
 from openfield.runner.scheduler import Watch, is_outdated
 
@@ -70,8 +71,9 @@ class _Bars:
         for cell in cells.values():
             totals[cell.agent] += self._total(cell)
             done[cell.agent] += self._done[cell.id]
+        names = shorten_agents(totals)
         for agent, total in totals.items():
-            self._bars[agent] = progress.add_task(agent, total=total, completed=done[agent], unit=unit, note="")
+            self._bars[agent] = progress.add_task(names[agent], total=total, completed=done[agent], unit=unit, note="")
 
     def __call__(self, entry: Entry) -> None:
         cell = self._cells.get(entry.cell)
