@@ -205,3 +205,17 @@ def test_a_foreign_domain_is_not_run_to_draw(
         assert page.locator(".panel", has_text="Answered").is_visible()
         page.goto(server.origin + place(recorded))
         assert "left and right" in page.locator(".opening.truth").inner_text()  # what changes is recorded in words
+
+
+def test_a_trial_that_failed_at_once_says_so(visit: Visits, tmp_path: Path) -> None:
+    def fail(turn: of.Turn) -> of.Reply:
+        raise ValueError("no idea")
+
+    path = tmp_path / "run.sqlite"
+    of.run({"lost": fail}, of.trials(FILMED, count=1, before=2, after=2, unchanged=0), path, workers=0)
+    with Run(path) as run:
+        (cell,) = run.cells()
+    with open_viewer(path) as server:
+        page = visit(server).go(f"/runs/{name_run(path)}/trials/{cell.id}")
+        assert page.get_by_text("It ended before its first episode was over.").count() == 2
+        assert page.get_by_text("episodes that the agent failed to play count as performance 0").is_visible()
