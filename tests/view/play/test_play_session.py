@@ -185,7 +185,7 @@ def test_commai_is_a_conversation(tmp_path: Path, play: Plays) -> None:
 
 def test_ond_is_labelled_picture_by_picture(tmp_path: Path, play: Plays) -> None:
     ond = of.find_domain("ond")
-    trial = one_trial(ond, before=1, after=1, round_size=4, training=60)
+    trial = one_trial(ond, before=1, after=1, round_size=4, training=60, budget=1)
     with open_study(tmp_path / "run.sqlite", ond, [trial]) as server:
         person = play(server.links[0])
         page = person.open()
@@ -198,9 +198,12 @@ def test_ond_is_labelled_picture_by_picture(tmp_path: Path, play: Plays) -> None
             person.believe(20)
             ask = page.get_by_role("button", name="Ask for the true class")
             ask.wait_for()  # until then the strip is that of the labels
-            page.locator(".strip button").first.click()
+            assert (ask.is_disabled(), page.locator(".strip .now").count()) == (True, 0)
+            for number in range(1 + batch):
+                page.locator(".strip button").nth(number).click()
             ask.click()
             page.locator(".strip b").wait_for()
+            assert page.get_by_text("You are told 1 of 2").count() == batch
             page.get_by_role("button", name="Next batch").click()
             page.locator(".card button").click()
         page.get_by_role("heading", name="Done").wait_for()

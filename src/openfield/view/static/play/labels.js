@@ -4,7 +4,7 @@ import { h, isTyping } from "./dom.js";
 
 export class Labels {
   constructor(play, { known, examples }) {
-    Object.assign(this, { play, known, examples, labels: [], at: 0, turn: {} });
+    Object.assign(this, { play, known, examples, labels: [], at: 0, asked: 0, turn: {} });
     this.element = h("div", { class: "labels" });
     this.stop = new AbortController();
     addEventListener("keydown", (event) => this.key(event), { signal: this.stop.signal });
@@ -14,6 +14,7 @@ export class Labels {
     this.turn = turn;
     if (turn.examples?.length) this.examples = turn.examples;
     if (turn.stage === "label") {
+      this.asked = 0;
       this.labels = turn.pictures.concat(turn.pictures.length ? [] : turn.ids).map(() => null);
       this.at = 0;
     }
@@ -79,17 +80,23 @@ export class Labels {
   buy() {
     const bought = new Map(this.turn.bought.map(([number, label]) => [number, label]));
     const picked = new Set();
-    const toggle = (number) => { if (!picked.delete(number)) picked.add(number); };
+    this.at = -1; // no picture is being labelled
+    const ask = h("button", { type: "button", disabled: true, onclick: () => {
+      this.asked = picked.size;
+      this.play.send({ do: "act", act: { buy: [...picked] } });
+    } }, "Ask for the true class");
     const strip = this.strip((number) => {
-      toggle(number);
+      if (!picked.delete(number)) picked.add(number);
       strip.children[number].setAttribute("aria-pressed", String(picked.has(number)));
+      ask.disabled = !picked.size;
     });
     for (const [number, label] of bought) strip.children[number].append(h("b", {}, `is ${label}`));
+    const short = bought.size < this.asked ? `You are told ${bought.size} of ${this.asked}: more may not be asked for in this batch. ` : "";
     return [
-      h("p", { class: "hint" }, this.turn.message || "You may ask for the true class of some pictures: choose them, then ask. Or go on."),
+      h("p", { class: "hint" }, this.turn.message || `${short}You may ask for the true class of some pictures: choose them, then ask. Or go on.`),
       strip,
       h("div", { class: "row" },
-        h("button", { type: "button", onclick: () => picked.size && this.play.send({ do: "act", act: { buy: [...picked] } }) }, "Ask for the true class"),
+        ask,
         h("button", { type: "button", class: "primary", onclick: () => this.play.send({ do: "act", act: {} }) }, "Next batch")),
     ];
   }
