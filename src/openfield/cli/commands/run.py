@@ -144,7 +144,7 @@ def _run_experiment(
     experiment = make_experiment(_merge(start, changes, own))
     if playing.pace.share and experiment.sealed and experiment.secret is None:
         raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
-    changed = changes.experiment or own.keys() & {"novelty", "settings"}  # then the file is not what is wrong
+    changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the file is not what is wrong
     with nullcontext() if file is None or changed else naming(file):
         named = changes.agents if changes.agents and "agents" not in own else experiment.sources
         agents: Agents = add_controls(named) if experiment.controls else named
@@ -153,7 +153,7 @@ def _run_experiment(
         trials, facts = experiment.make_trials()
         made = make_plan(agents, trials, experiment.repeats)
         made = replace(made, facts=facts, resources=experiment.resources, record=experiment.record)
-        plan = playing.cluster.apply(playing.pace.apply(playing.record.change(made)))
+    plan = playing.cluster.apply(playing.pace.apply(playing.record.change(made)))
     path, players = experiment.path, playing.cluster.check(experiment.players)
     if playing.dry:
         if experiment.sealed and experiment.secret is None and not path.exists():
