@@ -115,6 +115,11 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.steps > 0 and (self.outcome in RESUMABLE or self.steps - 1 > sum(e.turns for e in self.episodes))
 
     @property
+    def turns(self) -> int:
+        """The number of its turns: one for each reply, and one that waits for a reply if it is not over."""
+        return self.steps if self.is_in_episode else max(self.steps - 1, 0)
+
+    @property
     def cell(self) -> Cell:
         """What was planned."""
         return Cell(self.agent, self.trial, self.repeat)

@@ -197,7 +197,7 @@ def analyse(result: Result, homes: Homes) -> Analysis:
         failed=count_failed({name: count for name, count in summary.outcomes.items() if name != "unfinished"}),
         trials=[_score(cell, homes) for cell in cells],
         episodes=sum(len(cell.episodes) for cell in result.cells),
-        turns=sum(cell.steps for cell in result.cells),
+        turns=sum(cell.turns for cell in result.cells),
         cautions=result.cautions,
         reading=explain_reading(summary),
     )
@@ -314,7 +314,7 @@ def _score(cell: CellRecord, homes: Homes) -> TrialScore:
         outcome=cell.outcome or ("playing" if cell.attempt else "waiting"),
         note=cell.note,
         episodes=sum(not episode.failed for episode in cell.episodes),
-        turns=cell.steps,
+        turns=cell.turns,
         seconds=cell.seconds,
         onset=len(periods.before) if periods.after else None,
         noticed=noticed,

@@ -54,7 +54,8 @@ class PlayedTrial:
         """
         self.cell = cell
         self.path: Path = run.path
-        self._is_in_episode = cell.is_in_episode
+        self.turns: int = cell.turns
+        """The number of its turns."""
         self.firsts: Sequence[int] = [0, *accumulate(each.turns for each in cell.episodes)]
         """The first turn of each episode; the last number is that of an episode that is not over, if there is one."""
         facts, name = run.facts, cell.trial.domain
@@ -70,11 +71,6 @@ class PlayedTrial:
         """The cells of the same agent before and after it."""
         self.draws: bool | None = self._find_pictures(run)
         """Whether there are pictures of its turns; None if only its domain knows, which is not at hand."""
-
-    @property
-    def turns(self) -> int:
-        """The number of its turns: one for each reply, and one that waits for a reply if it is not over."""
-        return max(self.cell.steps if self._is_in_episode else self.cell.steps - 1, 0)
 
     @cached_property
     def onset(self) -> int | None:
