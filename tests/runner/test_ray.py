@@ -347,6 +347,7 @@ def test_a_package_that_a_machine_does_not_have_is_named(
 def test_an_address_where_nothing_listens_is_named(path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"Ray does not answer at 127\.0\.0\.1:1: "):
         of.run(["random"], tiny_trials(1), path, executor="ray=127.0.0.1:1")
+    assert list(path.parent.iterdir()) == [path]  # nothing stays open
 
 
 def test_shards_of_a_table_are_counted_by_machines(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ from openfield.errors import DamagedRun, InvalidInput
 from openfield.record import AttemptEnd, Chunk, Entry
 from openfield.runner.cluster import Cluster, choose_workers
 from openfield.runner.plan import make_plan
+from openfield.runner.ray import connection
 from openfield.runner.ray.foreman import Outbox
 from openfield.runner.ray.needs import (
     Account,
@@ -32,6 +34,24 @@ from support.worlds import tiny_trials
 def test_what_cannot_travel_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"The agent 'mine' .* cannot be sent to other machines"):
         write_agent("mine", lambda turn: None)
+
+
+def test_a_refused_agent_leaves_no_run_file(path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot be sent to other machines"):
+        of.run([lambda turn: None], tiny_trials(1), path, executor="ray=127.0.0.1:1")
+    assert not path.exists()
+
+
+def test_a_cluster_on_the_loopback_address_is_looked_for_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it also listens where other machines look for it: then Ray finds it there."""
+    assert not connection.is_only_on_loopback("10.0.0.5:6379")
+    assert not connection.is_only_on_loopback("auto")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr(connection, "_find_own_address", lambda: "127.0.0.2")
+        assert connection.is_only_on_loopback(address)
+        monkeypatch.setattr(connection, "_find_own_address", lambda: "127.0.0.1")
+        assert not connection.is_only_on_loopback(address)
 
 
 def test_executors_are_chosen_by_name() -> None:
@@ -65,6 +85,20 @@ def test_an_account_gives_out_cards_and_shares_of_them() -> None:
 def test_amounts_that_are_none_are_refused(resources: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match="The agent 'a' needs"):
         read_needs("a", resources)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("memory", "Ray gives out no memory here"),
+        ("object_store_memory", "Ray gives out no object_store_memory here"),
+        ("GPU", "write num_gpus=1"),
+        ("cpus", "write num_cpus=1"),
+    ],
+)
+def test_names_of_ray_are_no_resources_of_an_agent(name: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=f"The agent 'a' needs {name}=1; {said}"):
+        read_needs("a", {name: 1})
 
 
 def test_files_of_python_and_openfield_do_not_travel() -> None:

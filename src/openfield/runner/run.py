@@ -72,6 +72,10 @@ def run_plan(
         keep: Keep cells that an earlier version of an agent played.
         remarks: What the user says about this command.
     """
+    if isinstance(workers, Cluster):
+        from openfield.runner.ray.shipment import check_agents
+
+        check_agents(plan)  # before the file is made
     with Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)
         if plan.record is None and record.keeps_arrays:  # it goes on as it was begun

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import shutil
@@ -15,6 +16,8 @@ from openfield.lazy import import_extra
 from openfield.runner.cluster import Cluster
 
 KNOCK_SECONDS = 10.0
+OUTSIDE = ("192.0.2.1", 9)
+"""An address that no machine has. Nothing is sent there: the system is asked which address it would send from."""
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
@@ -23,18 +26,23 @@ QUIET = {
 }
 """No statistics of use are sent anywhere, and nothing is printed that is not about the run."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""On every system: this makes Ray listen on the loopback address alone, which `_node_ip_address` does not."""
+"""On every system: this makes Ray listen on the loopback address alone, which `_node_ip_address` does not. Without it
+Ray takes 127.0.0.1 for the address that other machines know this one by, and would look for the cluster there."""
+IMPATIENT = {
+    "RAY_gcs_rpc_server_connect_timeout_s": "2",
+    "RAY_py_gcs_connect_timeout_s": "5",
+    "RAY_NUM_REDIS_GET_RETRIES": "3",
+}
+"""About 30 seconds to connect. Otherwise Ray would try for a quarter of an hour where something else listens."""
 
 
 class RayConnection:
     """A connection to a cluster. What was started for it is stopped when it is closed."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Import Ray, and connect with `open`."""
+        """Prepare for a cluster; `open` connects to it."""
         self._address = cluster.address
-        for name, value in (QUIET if cluster.address else QUIET | LOOPBACK).items():
-            os.environ.setdefault(name, value)
-        self.ray: Any = import_extra("ray", "ray", "--executor ray")
+        self.ray: Any = None
         self._folder, self._started = "", False
 
     @property
@@ -48,7 +56,10 @@ class RayConnection:
         Raises:
             InvalidInput: It does not answer, or cannot be started.
         """
-        ray, address = self.ray, self._address
+        address = self._address
+        for name, value in _choose_settings(address).items():  # Ray reads them when it is imported
+            os.environ.setdefault(name, value)
+        self.ray = ray = import_extra("ray", "ray", "--executor ray")
         if ray.is_initialized():
             return
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -85,6 +96,31 @@ class RayConnection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _choose_settings(address: str | None) -> dict[str, str]:
+    if address is None:
+        return QUIET | LOOPBACK
+    return QUIET | IMPATIENT | (LOOPBACK if is_only_on_loopback(address) else {})
+
+
+def is_only_on_loopback(address: str) -> bool:
+    """Return whether an address is a loopback one, and nothing listens where other machines would look for it."""
+    host, _, port = address.rpartition(":")
+    try:
+        if not ipaddress.ip_address(socket.gethostbyname(host)).is_loopback:
+            return False
+        _knock(f"{_find_own_address()}:{port}")
+    except OSError:
+        return True
+    return False
+
+
+def _find_own_address() -> str:
+    """Return the address that other machines know this one by."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect(OUTSIDE)
+        return str(asked.getsockname()[0])
 
 
 def _knock(address: str) -> None:

@@ -6,6 +6,7 @@ lost. These go on where their record ends, and are no failure of theirs.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
@@ -30,15 +31,18 @@ from openfield.runner.executors import POLL_SECONDS
 from openfield.runner.plan import Plan
 from openfield.runner.player import Job
 from openfield.runner.ray.connection import RayConnection
-from openfield.runner.ray.foreman import PAST, Foreman, Greeting, Outfit, Rows, ShippedJob, measure_group
+from openfield.runner.ray.foreman import PAST, RETURNED, Foreman, Greeting, Outfit, Rows, ShippedJob, measure_group
 from openfield.runner.ray.needs import Account, Needs, read_needs
 from openfield.runner.ray.shipment import pack, write_agent, write_domain
 
 LOOK_SECONDS = 1.0
 """How often the cluster is asked which machines it has."""
 AHEAD_SECONDS = 0.5
-"""Cells that will be started within this time wait on their machine: the end of a short one then costs no journey."""
+"""Short cells that will be started within this time wait on their machine: the end of one then costs no journey."""
 MAX_AHEAD = 64
+"""How many cells wait for a processor at most."""
+SHORT_SECONDS = 0.2
+"""Only cells that are known to be shorter wait on a machine. Others would wait there while another one is idle."""
 MAX_WAITING = 256
 """Jobs that wait for a machine with what they need, while jobs with other needs are started."""
 MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES = 64, 32 << 20
@@ -48,6 +52,10 @@ MAX_STREAMED = 8
 MAX_LOST = 10
 """How many machines may be lost under a cell before that counts as a failure of the cell."""
 CLEAN_SECONDS = 5.0
+IDLE_SECONDS = 10.0
+"""After this time without a machine that plays, the run says what it waits for."""
+ARRIVE_SECONDS = 1.0
+"""How long foremen are given to say that they are there."""
 
 
 class ClusterWarning(UserWarning):
@@ -69,6 +77,8 @@ class _Machine:
         """What it plays, with what that takes up; None if it waits for its turn there."""
         self.outgoing: list[ShippedJob] = []
         """Jobs that are sent to it next, together: every message costs the driver more than a short cell."""
+        self.room = 0.0
+        """Seconds of short cells that may wait there, beside those that do."""
         self.is_ready = False
         actor = ray.remote(max_concurrency=4, max_restarts=0)(Foreman)
         self.foreman = actor.options(
@@ -92,11 +102,6 @@ class _Machine:
             self.foreman.start.remote(*self.outgoing)
             self.outgoing = []
 
-    @property
-    def ahead(self) -> int:
-        """How many jobs wait there for their turn."""
-        return sum(cards is None for _, _, cards in self.tasks.values())
-
     def finish(self, cell: str) -> Job | None:
         """Free what a cell took up. One that waited takes it over, as it does on the machine."""
         job, needs, cards = self.tasks.pop(cell, (None, None, None))
@@ -113,7 +118,7 @@ class RayExecutor:
     """Plays jobs on the machines of a cluster."""
 
     def __init__(self, emit: Emit, put_back: Callable[[str], None], plan: Plan, run: Any, cluster: Cluster) -> None:
-        """Connect to a cluster, or start one on this machine.
+        """Prepare for a cluster. The first `poll` connects to it, or starts one on this machine.
 
         Args:
             emit: Called with what comes of the jobs.
@@ -123,19 +128,12 @@ class RayExecutor:
             cluster: Where they are played.
         """
         self._connection = RayConnection(cluster)
-        self._ray = self._connection.ray
+        self._run = run
+        self._db: Any = None  # open while connected
         self._emit_entries, self._put_back, self._plan = emit, put_back, plan
         self._needs = {name: read_needs(name, needs) for name, needs in plan.resources.items()}
         self._sources = {name: write_agent(name, source) for name, source in plan.agents.items()}
         self._domains = {name: write_domain(name, domain_source(name)) for name in plan.domains}
-        outfit = self._make_outfit()
-        try:
-            self._connection.open()
-            self._outfit = self._put(outfit)
-            self._db = open_to_read(run)
-        except BaseException:  # Ctrl-C, too
-            self._connection.close()
-            raise
         self._machines: dict[str, _Machine] = {}
         self._unfit: dict[str, str] = {}  # machines that cannot play, and why
         self._failures: Counter[str] = Counter()  # foremen lost since their machine last sent something
@@ -144,8 +142,10 @@ class RayExecutor:
         self._unwritten: deque[tuple[Receipt[None], int]] = deque()  # what waits for the disk, with its bytes
         self._unwritten_bytes = 0
         self._stopping = self._told = False
-        self._seconds = AHEAD_SECONDS  # how long a cell takes, about
-        self._looked = 0.0
+        self._seconds: dict[tuple[str, str], float] = {}  # how long cells last, by domain and agent
+        self._until = time.monotonic() + (math.inf if plan.budget is None else plan.budget)
+        self._looked = self._playing_at = 0.0
+        self._is_idleness_told = False
         self._warned: set[str] = set()
 
     @property
@@ -154,7 +154,8 @@ class RayExecutor:
         if len(self._waiting) >= MAX_WAITING:
             return 0
         ready = [machine for machine in self._machines.values() if machine.is_ready]
-        return max(sum(int(each.account.cpus) + self._ahead(each) for each in ready) - len(self._waiting), 0)
+        ahead = 0 if self._is_one_held else sum(each.room > 0 for each in ready)
+        return max(sum(int(each.account.cpus) for each in ready) + ahead - len(self._waiting), 0)
 
     def start(self, job: Job) -> None:
         """Send a job to a machine that has what it needs, or let it wait for one."""
@@ -166,12 +167,15 @@ class RayExecutor:
 
     def poll(self) -> None:
         """Emit what has come in, look after lost and new machines, and start what waited for one."""
+        if self._db is None:
+            self._open()
         if self._stopping:
             self._tell_to_stop()
         else:
             self._look()
-            self._waiting = deque(job for job in self._waiting if not self._place(job))
+            self._place_waiting()
             self._explain_waiting()
+            self._explain_idleness()
         for machine in self._machines.values():
             machine.send()
         for machine in self._wait():
@@ -183,15 +187,26 @@ class RayExecutor:
 
     def close(self) -> None:
         """End all foremen with their workers, and the cluster if it was started here."""
-        ray = self._ray
         with suppress(Exception):  # the cluster may be gone
             cleaned = [machine.foreman.clean_up.remote() for machine in self._machines.values() if machine.is_ready]
             if cleaned:
-                ray.wait(cleaned, num_returns=len(cleaned), timeout=CLEAN_SECONDS)
+                self._ray.wait(cleaned, num_returns=len(cleaned), timeout=CLEAN_SECONDS)
             for machine in self._machines.values():
-                ray.kill(machine.foreman)
-        self._db.close()
+                self._ray.kill(machine.foreman)
+        if self._db is not None:
+            self._db.close()
         self._connection.close()
+
+    @property
+    def _ray(self) -> Any:
+        return self._connection.ray
+
+    def _open(self) -> None:
+        outfit = self._make_outfit()
+        self._connection.open()
+        self._outfit = self._put(outfit)
+        self._db = open_to_read(self._run)
+        self._playing_at = time.monotonic()
 
     def _make_outfit(self) -> Outfit:
         prepared = {name for name, domain in self._plan.domains.items() if isinstance(domain, PreparesTrials)}
@@ -227,29 +242,61 @@ class RayExecutor:
             if node["Alive"] and has.get("CPU", 0) >= 1 and key not in self._machines and key not in self._unfit:
                 self._machines[key] = _Machine(self._ray, key, has, self._outfit)
 
+    @property
+    def _is_one_held(self) -> bool:
+        """Whether a job waits for any processor. No other may then wait on a machine: it would be played before."""
+        return any(self._needs_of(job).is_usual for job in self._waiting)
+
+    def _needs_of(self, job: Job) -> Needs:
+        return self._needs.get(job.cell.agent, Needs())
+
+    def _place_waiting(self) -> None:
+        """Start jobs that wait for a machine. When the budget of the run is used up, they are left for another run."""
+        if time.monotonic() < self._until:
+            self._waiting = deque(job for job in self._waiting if not self._place(job))
+            return
+        while self._waiting:
+            self._put_back(self._waiting.popleft().cell.id)
+
     def _place(self, job: Job) -> bool:
-        """Send a job to the machine with most room, if one has what it needs."""
-        needs = self._needs.get(job.cell.agent, Needs())
+        """Send a job to the machine with most free processors. Only a short one may wait on a machine for its turn."""
+        needs = self._needs_of(job)
         ready = [machine for machine in self._machines.values() if machine.is_ready]
         for machine in sorted(ready, key=lambda each: -each.account.cpus):
             cards = machine.account.take(needs)
             if cards is not None:
                 self._send(machine, job, needs, cards)
                 return True
-        if needs.is_usual:
-            for machine in sorted(ready, key=lambda each: each.ahead / each.cpus):
-                if self._ahead(machine) > 0:
-                    self._send(machine, job, needs, None)
-                    return True
+        if ready and needs.is_usual and self._estimate(job) < SHORT_SECONDS and not self._is_one_held:
+            roomiest = max(ready, key=lambda each: each.room / each.cpus)
+            if roomiest.room > 0:
+                self._send(roomiest, job, needs, None)
+                return True
         return False
 
-    def _ahead(self, machine: _Machine) -> int:
-        """Return how many more jobs may wait on a machine: none where cells are long."""
-        each = min(int(AHEAD_SECONDS / max(self._seconds, 1e-3)), MAX_AHEAD)
-        return max(int(machine.cpus) * each - machine.ahead, 0)
+    def _estimate(self, job: Job) -> float:
+        """Return how many seconds a cell will last, about; infinity if none of its kind has ended yet."""
+        return self._seconds.get((job.cell.trial.domain, job.cell.agent), math.inf)
+
+    def _learn(self, job: Job, seconds: float) -> None:
+        """Take note of what a cell lasted. One that is longer than expected counts at once, shorter ones by and by."""
+        before = self._estimate(job)
+        expected = seconds if before == math.inf else max(seconds, before + (seconds - before) / 8)
+        self._seconds[job.cell.trial.domain, job.cell.agent] = expected
+
+    def _take_up(self, job: Job, needs: Needs, cards: tuple[int, ...] | None) -> float:
+        """Return how much less may wait on a machine because of a job there: nothing waits behind a long one."""
+        seconds = self._estimate(job)
+        if cards is None:
+            return max(seconds, AHEAD_SECONDS / MAX_AHEAD)
+        return needs.cpus * AHEAD_SECONDS if seconds >= SHORT_SECONDS else 0.0
+
+    def _measure_room(self, machine: _Machine) -> float:
+        return machine.cpus * AHEAD_SECONDS - sum(self._take_up(*task) for task in machine.tasks.values())
 
     def _send(self, machine: _Machine, job: Job, needs: Needs, cards: tuple[int, ...] | None) -> None:
         machine.tasks[job.cell.id] = job, needs, cards
+        machine.room -= self._take_up(job, needs, cards)
         gives_cards = any(each.gpus for each in self._needs.values())
         task = ShippedJob(job, self._read_past(job), needs.cpus, (cards or ()) if gives_cards else None)
         machine.outgoing.append(task)
@@ -284,11 +331,24 @@ class RayExecutor:
             return
         self._failures[machine.node] = 0
         for entries in batch:
-            for entry in entries:
-                if isinstance(entry, AttemptEnd):
-                    machine.finish(entry.cell)
-                    self._seconds += (entry.seconds - self._seconds) / 8
+            ends = [entry for entry in entries if isinstance(entry, AttemptEnd)]
+            jobs = [(machine.finish(end.cell), end) for end in ends]
+            if any(end.outcome == RETURNED for end in ends):
+                self._release(*(job for job, _ in jobs if job is not None))
+                continue
+            for job, end in jobs:
+                if job is not None and end.seconds:
+                    self._learn(job, end.seconds)
             self._emit(*entries)
+        machine.room = self._measure_room(machine)
+
+    def _release(self, *jobs: Job) -> None:
+        """Let jobs be played elsewhere, unless the run stops."""
+        for job in jobs:
+            if self._stopping:
+                self._emit(AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0))
+            else:
+                self._put_back(job.cell.id)
 
     def _emit(self, *entries: Entry) -> None:
         """Hand entries to the writer, and wait for it if it is far behind."""
@@ -331,17 +391,14 @@ class RayExecutor:
             self._ray.kill(machine.foreman)
         for job, _, _ in machine.tasks.values():
             self._lost[job.cell.id] += 1
-            if self._stopping:
-                self._emit(AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0))
-            elif self._lost[job.cell.id] > MAX_LOST:
+            if self._lost[job.cell.id] > MAX_LOST and not self._stopping:
                 note = f"{MAX_LOST + 1} machines were lost while they played it."
                 self._emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", note, 0.0, torn=True))
             else:
-                self._put_back(job.cell.id)
+                self._release(job)
 
     def _tell_to_stop(self) -> None:
-        for job in self._waiting:
-            self._emit(AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0))
+        self._release(*self._waiting)
         self._waiting.clear()
         if not self._told:
             self._told = True
@@ -361,6 +418,24 @@ class RayExecutor:
             if self._connection.is_local:
                 raise InvalidInput(text)
             warnings.warn(f"{text} Its cells wait for one that joins. Ctrl-C ends the waiting.", ClusterWarning, 5)
+
+    def _explain_idleness(self) -> None:
+        """Say once why no machine plays: there is none, or other programs hold their processors."""
+        if any(machine.is_ready for machine in self._machines.values()):
+            self._playing_at = time.monotonic()
+        if self._is_idleness_told or time.monotonic() - self._playing_at < IDLE_SECONDS:
+            return
+        self._is_idleness_told = True
+        if self._connection.is_local:
+            return  # its one machine is busy with its start
+        arrivals = [machine.foreman.__ray_ready__.remote() for machine in self._machines.values()]
+        if not arrivals:
+            text = "The cluster has no machine with a processor. The run waits for one that joins."
+        elif self._ray.wait(arrivals, timeout=ARRIVE_SECONDS)[0]:
+            return  # one is there, and imports its agents
+        else:
+            text = "No machine of the cluster is free; other programs may hold its processors. The run waits for one."
+        warnings.warn(f"{text} Ctrl-C ends the waiting.", ClusterWarning, 4)
 
 
 _BATCH = msgspec.msgpack.Decoder(list[list[Entry]])

@@ -45,6 +45,10 @@ GATHER_SECONDS = 0.05
 MAX_WAITING, MAX_WAITING_BYTES = 256, 32 << 20
 """Groups of entries that wait for the driver, and the bytes that they hold. Then players wait, too."""
 MAX_WORKERS = 1 << 20
+RETURN_SECONDS = 1.0
+"""Jobs that wait for longer go back to the driver: a cell before them is longer than it expected."""
+RETURNED = "returned"
+"""The outcome of a job that goes back to the driver. It is no part of a record."""
 CHECK_SECONDS = 300.0
 """How long agents and domains may take to be imported."""
 PAST = {
@@ -220,7 +224,7 @@ class _Crews:
     def __init__(self, cpus: float, inbox: Any, outbox: Any, past: sqlite3.Connection, carry: Any) -> None:
         self._cpus, self._inbox, self._outbox, self._past, self._carry = cpus, inbox, outbox, past, carry
         self._crews: dict[tuple[tuple[str, str], ...], Processes] = {}
-        self._waiting: list[ShippedJob] = []
+        self._waiting: deque[tuple[ShippedJob, float]] = deque()  # jobs, and when they came in
         self._running: dict[str, ShippedJob] = {}
         self._stopping = False
 
@@ -228,8 +232,10 @@ class _Crews:
         """Play what comes in, forever."""
         while True:
             self._take_in()
-            while self._waiting and self._has_room(self._waiting[0]):
-                self._start(self._waiting.pop(0))
+            while self._waiting and self._has_room(self._waiting[0][0]):
+                self._start(self._waiting.popleft()[0])
+            while self._waiting and time.monotonic() - self._waiting[0][1] > RETURN_SECONDS:
+                self._leave(self._waiting.popleft()[0].job, RETURNED)
             for crew in self._crews.values():
                 if crew.free < MAX_WORKERS:
                     crew.poll()
@@ -245,14 +251,13 @@ class _Crews:
                 self._stopping = True
                 for crew in self._crews.values():
                     crew.stop()
-                self._waiting, left = [], self._waiting
-                for each in left:
-                    self._cancel(each.job)
+                while self._waiting:
+                    self._leave(self._waiting.popleft()[0].job, "cancelled")
             elif self._stopping:
-                self._cancel(task.job)
+                self._leave(task.job, "cancelled")
             else:
                 self._unpack(task.past)
-                self._waiting.append(task)
+                self._waiting.append((task, time.monotonic()))
 
     def _has_room(self, task: ShippedJob) -> bool:
         used = sum(each.cpus for each in self._running.values())
@@ -272,8 +277,9 @@ class _Crews:
                 self._running.pop(entry.cell, None)
         self._outbox.put(list(entries))
 
-    def _cancel(self, job: Job) -> None:
-        self._outbox.put([AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0)])
+    def _leave(self, job: Job, outcome: str) -> None:
+        """Say of a job that it will not be played here."""
+        self._outbox.put([AttemptEnd(job.cell.id, job.attempt, outcome, "", 0.0)])
 
     def _unpack(self, past: Rows) -> None:
         def write(db: sqlite3.Connection) -> None:

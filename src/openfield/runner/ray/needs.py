@@ -17,6 +17,9 @@ CPUS, GPUS = "num_cpus", "num_gpus"
 RESOURCES = "resources"
 """The fact of a run file that says what its agents need."""
 NO_GPUS: tuple[int, ...] = ()
+OTHER_WORDS = {"cpu": CPUS, "cpus": CPUS, "gpu": GPUS, "gpus": GPUS}
+KEPT_BY_RAY = ("memory", "object_store_memory")
+"""Ray gives these out by itself, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,18 @@ def read_needs(agent: str, resources: Mapping[str, float]) -> Needs:
     """Return what a user says that an agent needs.
 
     Raises:
-        InvalidInput: An amount is not a number above 0, or no whole number of cards.
+        InvalidInput: An amount is not a number above 0, or no whole number of cards, or the name is one of Ray's own.
     """
     for name, amount in resources.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < math.inf:
             raise InvalidInput(f"The agent '{agent}' needs {name}={amount}; it must be a number, 0 or more.")
+        if right := OTHER_WORDS.get(name.lower()):
+            raise InvalidInput(f"The agent '{agent}' needs {name}={amount:g}; write {right}={amount:g}.")
+        if name in KEPT_BY_RAY:
+            raise InvalidInput(
+                f"The agent '{agent}' needs {name}={amount:g}; Ray gives out no {name} here. Start machines that have "
+                "enough with a resource of your own, such as highmem=1."
+            )
     cpus, gpus = float(resources.get(CPUS, 1)), float(resources.get(GPUS, 0))
     if gpus > 1 and gpus != int(gpus):
         raise InvalidInput(f"The agent '{agent}' needs {GPUS}={gpus:g}; above 1 it must be a whole number.")

@@ -153,6 +153,16 @@ def find_path(text: str) -> Path | None:
         return None
 
 
+def check_agents(plan: Plan) -> None:
+    """Check that the agents of a plan can be sent to other machines.
+
+    Raises:
+        InvalidInput: One cannot.
+    """
+    for name, agent in plan.agents.items():
+        write_agent(name, agent)
+
+
 def write_agent(name: str, source: AgentSource) -> str:
     """Return an agent as text that another machine can use.
 
