@@ -52,6 +52,24 @@ def test_shares_make_the_whole(tmp_path: Path) -> None:
     assert Result([joined, *parts]).summary() == Result(parts).summary()
 
 
+def test_parts_of_the_same_name_are_all_told(tmp_path: Path) -> None:
+    trials = tiny_trials(4)
+    parts = [play(tmp_path / str(number) / "run.sqlite", trials[number::4]) for number in range(4)]
+    expected = set()
+    for number, part in enumerate(parts):
+        change(part, f"UPDATE facts SET value = '2026-01-0{number}' WHERE key = 'started'")
+        with Run(part) as run:
+            expected.add(run.fingerprint())
+    merge_runs(parts, joined := tmp_path / "joined.sqlite")
+    merge_runs([joined, parts[2]], again := tmp_path / "again.sqlite")
+    for path in (joined, again):
+        with Run(path) as run:
+            facts = run.facts
+        told = {value for key, value in facts.items() if key.startswith("part run.sqlite")}
+        assert told == expected
+        assert len([key for key in facts if key.startswith("started")]) == 4
+
+
 def test_a_cell_in_several_files_is_kept_once(tmp_path: Path) -> None:
     trials = tiny_trials(3)
     first = play(tmp_path / "a.sqlite", trials[:2])
@@ -80,9 +98,10 @@ def test_records_that_differ_are_refused_by_name(tmp_path: Path) -> None:
     second = play(tmp_path / "b.sqlite", trials, Fickle)
     with Run(first) as run:
         (cell,) = run.cells()
-    with pytest.raises(InvalidInput, match=f"tell cell {cell.id} differently"):
-        merge_runs([first, second], tmp_path / "joined.sqlite")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite"]
+    other = play(tmp_path / "c.sqlite", tiny_trials(3)[1:])
+    with pytest.raises(InvalidInput, match=f"^{second} and {first} tell cell {cell.id} differently"):
+        merge_runs([other, first, second], tmp_path / "joined.sqlite")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite", "c.sqlite"]
     with pytest.raises(InvalidInput, match=f"tell cell {cell.id} of 'Fickle' differently"):
         Result([first, second])
 
@@ -108,7 +127,7 @@ def change(path: Path, *statements: str) -> Path:
     [
         ("UPDATE chunks SET chain = x'00'", "do not fit their chain"),
         ("UPDATE chunks SET data = x'00'", "damaged"),
-        ("UPDATE trials SET content = content || ' '", "trial \\w+ is another one"),
+        ("UPDATE trials SET content = content || ' '", "contradicts .*a.sqlite: trial \\w+ is another one"),
         ("DROP TABLE players", "damaged"),
     ],
 )

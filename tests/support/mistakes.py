@@ -124,7 +124,20 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("verify other.sqlite", "other.sqlite is an SQLite file, but not a run of openfield."),
         ("slurm nowhere.toml --array 3", "nowhere.toml cannot be read"),
         ("slurm maze.toml --array 3 -- gpu", "What goes to sbatch begins with an option, such as --time"),
+        (
+            "slurm maze.toml --array 3 --sumbit",
+            "Unknown option '--sumbit'. Did you mean '--submit'? Help: openfield slurm --help",
+        ),
+        (
+            "slurm maze.toml --array 3 -- --array=0-99",
+            "The tasks are counted by --array NUMBER before the --, not by '--array=0-99' for sbatch.",
+        ),
         ("run maze.py --resources num_gpus=1", "--resources is about machines of a cluster. Add --executor ray."),
+        (
+            "run maze.py --executor ray --resources memory=1000",
+            "The agent 'random' needs memory=1000; Ray gives out no",
+        ),
+        ("run maze.py --executor ray --resources GPU=1", "The agent 'random' needs GPU=1; write num_gpus=1."),
         ("run maze.py --executor ray --resources gpu", "--resources takes num_gpus=1,num_cpus=2 or AGENT:num_gpus=1"),
         ("run maze.py --share 3/3", "A share is NUMBER/OF, counted from 0, such as 3/100"),
         (

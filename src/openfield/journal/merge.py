@@ -91,6 +91,7 @@ class _Merge:
         self._shared = 0
         self._tails: dict[Place, Tail] = {}  # steps of the part that are not in its chunks
         db.execute("CREATE TEMP TABLE taken (cell TEXT PRIMARY KEY)")
+        db.execute("CREATE TEMP TABLE givers (cell TEXT PRIMARY KEY, part TEXT)")  # whose record of a cell was taken
 
     def add(self, path: Path) -> None:
         """Add what a file holds and the new one does not."""
@@ -117,7 +118,9 @@ class _Merge:
     def _add_plan(self) -> None:
         for table, query in (("trial", _OTHER_TRIALS), ("cell", _OTHER_CELLS)):
             for (wrong,) in self._db.execute(query):
-                raise InvalidInput(f"{self._path} contradicts the files before it: {table} {wrong} is another one.")
+                raise InvalidInput(
+                    f"{self._path} contradicts {self._find_giver(wrong)}: {table} {wrong} is another one."
+                )
         self._db.execute("INSERT OR IGNORE INTO main.trials SELECT id, content FROM part.trials ORDER BY rowid")
         self._db.execute("INSERT OR IGNORE INTO main.agents SELECT name, source FROM part.agents ORDER BY rowid")
         self._db.execute(
@@ -135,12 +138,20 @@ class _Merge:
                 raise InvalidInput(
                     f"{self._path} and {first} differ in what they say of '{key}', and cannot be one run."
                 )
-        name = self._path.name
-        for key, value in {**facts, f"{PART}{name}": fingerprint}.items():
-            same = known.get(key, value) == value
-            kept = key if same or not key.startswith((*OWN_FACTS, PART, "command ")) else f"{key} of {name}"
+        for key, value in {**facts, f"{PART}{self._path.name}": fingerprint}.items():
+            names = self._name_fact(key) if key.startswith((*OWN_FACTS, PART, "command ")) else [key]
+            kept = next((name for name in names if known.get(name, value) == value), key)
+            known.setdefault(kept, value)
             self._origins.setdefault(key, str(self._path))
             self._db.execute("INSERT OR IGNORE INTO main.facts VALUES (?, ?)", (kept, value))
+
+    def _name_fact(self, key: str) -> Iterator[str]:
+        """Yield the names that a fact of the part may have in the new file: parts may be called the same."""
+        yield key
+        if not key.startswith(PART):
+            key = f"{key} of {self._path.name}"
+            yield key
+        yield from (f"{key} ({number})" for number in itertools.count(2))
 
     def _add_cells(self) -> None:
         both = "SELECT id FROM part.cells WHERE id IN (SELECT id FROM main.cells) ORDER BY rowid"
@@ -150,6 +161,7 @@ class _Merge:
         new = "SELECT id FROM part.cells WHERE id NOT IN (SELECT id FROM main.cells)"
         self._db.execute(f"INSERT INTO temp.taken {new}")
         self._db.executemany("INSERT INTO temp.taken VALUES (?)", ((cell,) for cell in shared if self._is_better(cell)))
+        self._db.execute("INSERT OR REPLACE INTO temp.givers SELECT cell, ? FROM temp.taken", (str(self._path),))
         self._db.execute(
             "INSERT OR IGNORE INTO main.cells (id, agent, trial, repeat) "
             "SELECT id, agent, trial, repeat FROM part.cells ORDER BY rowid"
@@ -172,10 +184,16 @@ class _Merge:
                 shorter.outcome not in RESUMABLE and shorter.result != longer.result
             ):
                 raise InvalidInput(
-                    f"{self._path} and a file before it tell cell {cell} differently (attempt {mine.number}). "
+                    f"{self._path} and {self._find_giver(cell)} tell cell {cell} differently (attempt {mine.number}). "
                     "Was its agent another one? Merge one of them only, or name the agents differently."
                 )
         return [_extent(each) for each in theirs] > [_extent(each) for each in ours]
+
+    def _find_giver(self, wanted: str) -> str:
+        """Return the file before this one that gave a cell, or a cell of a trial."""
+        query = "SELECT part FROM temp.givers JOIN main.cells ON id = cell WHERE ? IN (id, trial) ORDER BY cells.rowid"
+        (path,) = self._db.execute(query, (wanted,)).fetchone() or ("a file before it",)
+        return str(path)
 
     def _begins_alike(self, cell: str, mine: _Record, other: _Record) -> bool:
         """Return whether two records of an attempt show the same steps as far as both go, whatever time they took."""
@@ -233,14 +251,20 @@ def _extent(record: _Record) -> tuple[bool, int]:
     return record.outcome not in RESUMABLE, record.steps
 
 
-def _check_part(path: Path) -> tuple[str, dict[Place, Tail]]:
-    """Check that a file can be merged and that its steps fit their chains; return its fingerprint and its tails."""
+def check_mergeable(path: Path) -> None:
+    """Refuse a file that is no run, or whose version cannot be merged."""
     with Run(path) as run:
         if run.version < 2:
             raise InvalidInput(
                 f"{path} was written by openfield 0.1.0, whose runs cannot be merged. "
                 "Reports read several files as one: openfield report A.sqlite B.sqlite"
             )
+
+
+def _check_part(path: Path) -> tuple[str, dict[Place, Tail]]:
+    """Check that a file can be merged and that its steps fit their chains; return its fingerprint and its tails."""
+    check_mergeable(path)
+    with Run(path) as run:
         if faults := run.verify_steps():
             raise JournalError(f"{path} is damaged: {faults[0]}")
         return run.fingerprint(), run.tails()

@@ -6,22 +6,25 @@ sharing is done in two stages: first the trials that others come after, then the
 
 from __future__ import annotations
 
+import hashlib
+import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
+
+import msgspec
 
 from openfield.cell import Cell
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.runner.plan import Plan
-from openfield.runner.scheduler import rank_cells
 
 Stage = Literal["all", "first", "rest"]
 """Which cells are shared out: all, those that others come after, or the others."""
 FACT = "share "
-"""How the keys of facts begin that say which share of a plan a run file holds; their values are `_Extent` as text."""
+"""How the keys of facts begin that say which share of which plan a run file holds; their values are an `_Extent`."""
 MAX_SHARES = 1_000_000
 
 
@@ -48,16 +51,38 @@ def parse_share(text: str) -> Share:
 
 def share_plan(plan: Plan, share: Share) -> Plan:
     """Return the part of a plan that a share has to play, with the cells that it comes after."""
-    ranks, known = rank_cells(plan.cells), {cell.id: cell for cell in plan.cells}
-    wanted = {cell.id for cell in choose_stage(plan.cells, share.stage)}
-    order = sorted(wanted, key=ranks.__getitem__)
-    own = set(order[share.number :: share.of])
+    known = {cell.id: cell for cell in plan.cells}
+    shared = choose_stage(plan.cells, share.stage)
+    own = set(_deal(shared, share))
     before = {earlier for cell in own for earlier in _list_before(known[cell], known)}
     if not own:
-        raise InvalidInput(f"The share {share} is empty: there are {len(order)} cells to share out.")
+        raise InvalidInput(f"The share {share} is empty: there are {len(shared)} cells to share out.")
     cells = tuple(cell for cell in plan.cells if cell.id in own | before)
-    extent = _Extent(len(own), len(order), len(plan.cells))
-    return replace(plan, cells=cells, facts={**plan.facts, f"{FACT}{share}": str(extent)})
+    extent = _Extent(len(shared), len(plan.cells), sorted({cell.agent for cell in plan.cells}))
+    fact = {f"{FACT}{share} of {_name_plan(known)}": msgspec.json.encode(extent).decode()}
+    return replace(plan, cells=cells, facts={**plan.facts, **fact})
+
+
+def _deal(cells: Sequence[Cell], share: Share) -> Iterable[str]:
+    """Yield the ids of a share's own cells.
+
+    Cells are dealt out agent by agent, and scenario by scenario within, so that each share gets its part of both,
+    however many there are. Where all agents would begin at the same share, each begins one further: the agents of a
+    trial are spread too.
+    """
+    order = sorted(cells, key=_name_stratum)
+    agents = len({cell.agent for cell in order})
+    lap = math.lcm(len(order) // max(agents, 1), share.of)  # after so many cells agents begin where others began
+    return (cell.id for at, cell in enumerate(order) if (at + at // lap) % share.of == share.number)
+
+
+def _name_stratum(cell: Cell) -> tuple[str, str, tuple[str, ...], bool]:
+    return cell.agent, cell.trial.domain, cell.trial.novelty, cell.trial.is_unchanged_twin
+
+
+def _name_plan(cells: Iterable[str]) -> str:
+    """Return the name of a plan from the ids of its cells, the same on every machine."""
+    return hashlib.sha256("".join(sorted(cells)).encode()).hexdigest()[:12]
 
 
 def choose_stage(cells: Iterable[Cell], stage: Stage) -> list[Cell]:
@@ -74,62 +99,83 @@ def _list_before(cell: Cell, known: Mapping[str, Cell]) -> Iterable[str]:
         cell = known[cell.after]
 
 
-def find_missing(parts: Sequence[str | Path]) -> list[str]:
-    """Return the shares that no part holds, of plans that no part holds as a whole."""
-    held = [each for path in parts for each in _list_held(Path(path))]
-    missing = []
-    for count, stage in sorted({(each.share.of, each.share.stage) for each in held}):
-        group = [each for each in held if each.share[1:] == (count, stage)]
-        filled = min(count, max(each.extent.shared for each in group))
-        numbers = sorted({*range(filled)} - {each.share.number for each in group})
-        if numbers and not _is_covered(group, parts):
-            missing += [str(Share(number, count, stage)) for number in numbers]
-    return missing
+class MissingShares(NamedTuple):
+    """The shares of a plan that no part holds."""
+
+    plan: str
+    cells: int
+    part: str
+    """A file that holds another share of the plan."""
+    shares: list[str]
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.shares)} of the plan of {self.part} ({self.cells} cells)"
+
+
+def find_missing(parts: Sequence[str | Path]) -> list[MissingShares]:
+    """Return the shares that no part holds, for each plan that no part holds as a whole.
+
+    Raises:
+        InvalidInput: A part holds a share of an earlier version, which shared out otherwise.
+    """
+    groups: dict[tuple[str, Stage], list[_Held]] = {}
+    for each in (each for path in parts for each in _list_held(Path(path))):
+        groups.setdefault((each.plan, each.share.stage), []).append(each)
+    found = []
+    for (plan, _), group in groups.items():
+        missing = [_list_missing(group, count) for count in sorted({each.share.of for each in group})]
+        if all(missing) and not _is_covered(group[0], parts):
+            names = [str(share) for shares in missing for share in shares]
+            found.append(MissingShares(plan, group[0].extent.planned, str(group[0].path), names))
+    return found
+
+
+class _Extent(msgspec.Struct, frozen=True):
+    """How large a plan is that is shared out, and whose cells it has."""
+
+    shared: int
+    """Cells of the stage."""
+    planned: int
+    agents: list[str]
 
 
 class _Held(NamedTuple):
     """A share that a file holds."""
 
     share: Share
+    plan: str
     extent: _Extent
     path: Path
 
 
 def _list_held(path: Path) -> list[_Held]:
     with Run(path) as run:
-        shares = {parse_share(key.removeprefix(FACT)): text for key, text in run.facts.items() if key.startswith(FACT)}
-    return [_Held(share, _read_extent(text), path) for share, text in shares.items()]
+        facts = {key.removeprefix(FACT): text for key, text in run.facts.items() if key.startswith(FACT)}
+    held = []
+    for key, text in facts.items():
+        share, _, plan = key.partition(" of ")
+        try:
+            held.append(_Held(parse_share(share), plan, msgspec.json.decode(text, type=_Extent), path))
+        except msgspec.DecodeError:
+            raise InvalidInput(
+                f"{path} holds the share {key} of another version of openfield, which shared out otherwise. "
+                "Play the shares again."
+            ) from None
+    return held
 
 
-def _is_covered(group: Sequence[_Held], parts: Sequence[str | Path]) -> bool:
-    """Return whether a part has all cells of the files that hold these shares, and as many as were planned."""
-    planned = max(each.extent.planned for each in group)
+def _list_missing(group: Sequence[_Held], count: int) -> list[Share]:
+    """Return what is missing of so many shares of a plan. Where there are more shares than cells the last are empty."""
+    there = {each.share.number for each in group if each.share.of == count}
+    filled = min(count, group[0].extent.shared)
+    return [Share(number, count, group[0].share.stage) for number in range(filled) if number not in there]
+
+
+def _is_covered(held: _Held, parts: Sequence[str | Path]) -> bool:
+    """Return whether a part has all cells of a plan, and no others of its agents."""
     for path in parts:
         with Run(path) as run:
-            cells = set(run.cell_ids()) if run.counts().planned >= planned else set()
-        if cells and all(_has_cells(cells, each.path) for each in group):
+            cells = run.planned() if run.counts().planned >= held.extent.planned else {}
+        if _name_plan(cell for cell, (agent, _, _) in cells.items() if agent in held.extent.agents) == held.plan:
             return True
     return False
-
-
-def _has_cells(cells: Collection[str], path: Path) -> bool:
-    with Run(path) as run:
-        return all(cell in cells for cell in run.cell_ids())
-
-
-class _Extent(NamedTuple):
-    """How large a share is, and what it is a part of, in cells."""
-
-    own: int
-    shared: int
-    """Of its stage."""
-    planned: int
-
-    def __str__(self) -> str:
-        return f"{self.own} of {self.shared} in {self.planned}"
-
-
-def _read_extent(text: str) -> _Extent:
-    """Read the fact about a share. Earlier files tell its own cells only: any number may have been planned."""
-    found = re.fullmatch(r"(\d{1,9}) of (\d{1,9}) in (\d{1,9})", text)
-    return _Extent(0, MAX_SHARES, 10**9) if found is None else _Extent(int(found[1]), int(found[2]), int(found[3]))

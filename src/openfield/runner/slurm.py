@@ -32,7 +32,7 @@ _ARRAY = Template("""\
 #SBATCH --signal=B:TERM@$seconds
 #SBATCH --requeue
 #SBATCH --open-mode=append
-#SBATCH --output=$logs/$stage-%a.log
+#SBATCH --output=$play_log
 $options
 player=; told=
 trap 'told=yes; [ -n "$$player" ] && kill -TERM "$$player" 2>/dev/null' TERM  # its time is nearly up
@@ -64,13 +64,21 @@ _MERGE = Template("""\
 # Merges the shares of an experiment. Made by: openfield slurm
 #SBATCH --job-name=$name-merge
 #SBATCH --open-mode=append
-#SBATCH --output=$logs/$stage-merge.log
+#SBATCH --output=$merge_log
 $options
 cd $here || exit 1
 rm -f $output.part.sqlite
-$openfield merge $shares/$stage-*.sqlite --output $output.part.sqlite
+before=()
+$before$openfield merge "$${before[@]}" $shares/$stage-*.sqlite --output $output.part.sqlite
 status=$$?
-[ "$$status" -le 1 ] && mv $output.part.sqlite $output
+if [ "$$status" -le 1 ]; then
+  if [ -e $output-wal ]; then  # what is written meanwhile would be lost
+    echo $output "is being written, or was when its command was killed. It is not replaced." >&2
+    echo "The merged run is" $output.part.sqlite >&2
+    exit 2
+  fi
+  mv $output.part.sqlite $output || exit 2
+fi
 exit "$$status"
 """)
 
@@ -140,18 +148,21 @@ def submit_jobs(scripts: Sequence[Path]) -> list[str]:
             raise InvalidInput("There is no sbatch here. Submit the scripts where SLURM is installed.") from None
         except subprocess.CalledProcessError as error:
             said_last = error.stderr.strip().rpartition("\n")[2]
-            raise InvalidInput(f"sbatch refuses {script}: {said_last or error}") from None
+            queued = f" after it queued others (to cancel them: scancel {' '.join(numbers)})" if numbers else ""
+            raise InvalidInput(f"sbatch refuses {script}{queued}: {said_last or error}") from None
         numbers.append(said.stdout.strip().partition(";")[0])
     return numbers
 
 
 def check_options(options: Sequence[str]) -> None:
-    """Refuse words for sbatch that cannot stand on a line of a script."""
+    """Refuse words for sbatch that cannot stand on a line of a script, or number the tasks otherwise."""
     if options and not options[0].startswith("-"):
         raise InvalidInput(f"What goes to sbatch begins with an option, such as --time=4:00:00, not '{options[0]}'.")
     for word in options:
         if not word.isprintable():
             raise InvalidInput(f"What goes to sbatch is printable words, not {word!r}.")
+        if word.startswith(("--ar", "-a")):  # sbatch takes names that are cut short
+            raise InvalidInput(f"The tasks are counted by --array NUMBER before the --, not by '{word}' for sbatch.")
 
 
 def _write_options(words: Sequence[str]) -> str:
@@ -163,15 +174,21 @@ def _write_options(words: Sequence[str]) -> str:
     return "".join(f"#SBATCH {line}\n" for line in lines)
 
 
+def _quote_pattern(folder: Path, name: str) -> str:
+    """Return the path of a log as a word of an #SBATCH line, where a % in the name of a folder is written twice."""
+    return shlex.quote(f"{str(folder).replace('%', '%%')}/{name}")
+
+
 def _fill_in(plan: SlurmPlan, stage: Stage) -> dict[str, str]:
     folder, here = job_folder(plan).absolute(), Path.cwd()
     name = re.sub(r"[^\w.-]", "-", plan.output.stem)
-    first = shlex.quote(str(folder / "first.sqlite"))
+    first, output = shlex.quote(str(folder / "first.sqlite")), shlex.quote(str(plan.output.absolute()))
     return {
         "name": f"openfield-{name}",
         "tasks": f"0-{plan.stages[stage] - 1}",
         "seconds": str(SIGNAL_SECONDS),
-        "logs": str(folder / "logs"),
+        "play_log": _quote_pattern(folder / "logs", f"{stage}-%a.log"),
+        "merge_log": _quote_pattern(folder / "logs", f"{stage}-merge.log"),
         "shares": shlex.quote(str(folder / "shares")),
         "stage": stage,
         "suffix": "" if stage == "all" else f":{stage}",
@@ -181,6 +198,7 @@ def _fill_in(plan: SlurmPlan, stage: Stage) -> dict[str, str]:
         "openfield": f"{shlex.quote(sys.executable)} -m openfield",
         "experiment": shlex.quote(str(plan.experiment)),
         "of": str(plan.stages[stage]),
-        "output": first if stage == "first" else shlex.quote(str(plan.output.absolute())),
+        "output": first if stage == "first" else output,
+        "before": "" if stage == "first" else f"[ -f {output} ] && before=({output})  # its cells and notes stay\n",
         "stopped": str(STOPPED),
     }

@@ -14,7 +14,7 @@ from openfield.options import Count
 def slurm(
     experiment: Path,
     /,
-    *sbatch: Annotated[str, Parameter(allow_leading_hyphen=True, metavar="OPTION")],
+    *sbatch: Annotated[str, Parameter(metavar="OPTION")],
     array: Count,
     output: Output = None,
     submit: bool = False,
@@ -25,13 +25,14 @@ def slurm(
         experiment: The experiment file.
         sbatch: After `--`: options that go to sbatch as they are.
         array: How many tasks share the experiment out.
-        output: The merged run file [the one the experiment names].
+        output: The merged run file [the one the experiment names]. What it holds already stays in it.
         submit: Give the scripts to sbatch.
 
     Example:
         openfield slurm experiment.toml --array 100 --submit -- --time=4:00:00
     """
     from openfield.errors import InvalidInput
+    from openfield.journal.merge import check_mergeable
     from openfield.runner.experiment import naming, read_experiment
     from openfield.runner.plan import add_controls, make_plan
     from openfield.runner.shares import Stage, choose_stage
@@ -44,9 +45,12 @@ def slurm(
             raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')
         agents = add_controls(read.sources) if read.controls else read.sources
         plan = make_plan(agents, read.make_trials()[0], read.repeats)
+    merged = output or read.path
+    if merged.exists():
+        check_mergeable(merged)
     stages: tuple[Stage, ...] = ("first", "rest") if choose_stage(plan.cells, "first") else ("all",)
     shared = {stage: min(array, len(choose_stage(plan.cells, stage))) for stage in stages}
-    scripts = write_jobs(SlurmPlan(experiment.absolute(), output or read.path, shared, sbatch))
+    scripts = write_jobs(SlurmPlan(experiment.absolute(), merged, shared, sbatch))
     if not submit:
         print(*scripts, sep="\n")
         print(
@@ -55,4 +59,4 @@ def slurm(
         return
     for script, number in zip(scripts, submit_jobs(scripts), strict=True):
         print(f"{number}  {script}")
-    print(f"The merged run will be {output or read.path}.")
+    print(f"The merged run will be {merged}.")

@@ -33,16 +33,16 @@ def merge(
     from openfield.journal.reader import Run
     from openfield.runner.shares import find_missing
 
+    missing = find_missing(runs)
     counts = merge_runs(runs, output)
     with Run(output) as run:
         left = counts.cells - run.counts().played
-    missing = find_missing(runs)
     if json:
-        print_json({**counts._asdict(), "missing": missing, "left": left})
+        print_json({**counts._asdict(), "missing": [each._asdict() for each in missing], "left": left})
     else:
         shared = f" Files overlap in {counts.shared}; equal records were kept once." if counts.shared else ""
         print(f"{counts.cells} cells of {counts.parts} files in {output}.{shared}")
         if left:
             print(f"{left} of them are not over. To play them: openfield resume {quote(str(output))}")
     if missing:
-        raise Incomplete(f"{output} lacks the shares {', '.join(missing)}.")
+        raise Incomplete(f"{output} lacks the shares {'; '.join(map(str, missing))}.")

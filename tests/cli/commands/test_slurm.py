@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from support.places import MAZE, ROOT
+
+
+def test_only_what_follows_two_dashes_goes_to_sbatch(tmp_path: Path, openfield: Any) -> None:
+    (tmp_path / "plan.toml").write_text(f'domain = "{MAZE}"\nagents = ["random"]\ntrials = 2\n')
+    words = ("slurm", "plan.toml", "--array", "2", "-o", "all.sqlite")
+    for wrong in ("--sumbit", "--time=4", "-p"):
+        said = openfield(*words, wrong)
+        assert said.status == 2
+        assert f"Unknown option '{wrong.partition('=')[0]}'" in said.err
+    assert not (tmp_path / "all.slurm").exists()
+    assert openfield(*words, "--", "--time=4", "-p", "gpu").status == 0
+    lines = (tmp_path / "all.slurm" / "all-play.sbatch").read_text().splitlines()
+    assert {"#SBATCH --time=4", "#SBATCH -p gpu"} <= {*lines}
+
+
+def test_a_file_that_cannot_be_merged_is_refused_before_anything_is_written(tmp_path: Path, openfield: Any) -> None:
+    (tmp_path / "plan.toml").write_text(f'domain = "{MAZE}"\nagents = ["random"]\ntrials = 2\n')
+    shutil.copy(ROOT / "tests" / "data" / "v0.1.0" / "maze.sqlite", tmp_path / "old.sqlite")
+    for name, words in (("old.sqlite", "was written by openfield 0.1.0"), ("plan.toml", "is not a run of openfield")):
+        said = openfield("slurm", "plan.toml", "--array", "2", "-o", name)
+        assert (said.status, said.out) == (2, "")
+        assert f"{name} {words}" in said.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old.sqlite", "plan.toml"]
