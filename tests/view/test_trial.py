@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -219,3 +220,16 @@ def test_a_trial_that_failed_at_once_says_so(visit: Visits, tmp_path: Path) -> N
         page = visit(server).go(f"/runs/{name_run(path)}/trials/{cell.id}")
         assert page.get_by_text("It ended before its first episode was over.").count() == 2
         assert page.get_by_text("episodes that the agent failed to play count as performance 0").is_visible()
+
+
+def test_trials_of_an_environment_that_draws_offer_films(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    of.run(["random"], of.trials("gym:FrozenLake-v1", 1, before=1, after=1, unchanged=0), path, workers=0)
+    with Run(path) as run:
+        (cell,) = run.cells()
+    place = f"/runs/{name_run(path)}/trials/{cell.id}"
+    with open_viewer(path) as server, httpx.Client(base_url=server.origin, timeout=120) as client:
+        client.get(server.address())
+        links = re.findall(rf'href="({place}/episodes/\d+/film\.\w+)"', client.get(place).text)
+        assert [link.rpartition(".")[2] for link in links[:2]] == ["webp", "gif"]
+        assert client.get(links[0]).status_code == 200

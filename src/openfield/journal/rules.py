@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.capabilities import EncodesActions, EncodesObservations, HasDetectionRule
+from openfield.capabilities import EncodesActions, EncodesObservations, HasDetectionRule, HasFilm
 from openfield.core import Belief
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, OpenfieldError
@@ -38,6 +38,8 @@ class DomainRules(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the domain decides itself which observations or actions count as equal."""
     novelties: dict[str, str] = {}
     """What each novelty changes, in words."""
+    draws: bool | None = None
+    """Whether its trials can be filmed; None if that was not recorded."""
 
     def describe(self, names: Sequence[str]) -> str:
         """Describe the novelties in words."""
@@ -55,6 +57,7 @@ def describe_domain(domain: Domain[Any]) -> DomainRules:
         threshold=THRESHOLD if plain else None,
         own_keys=isinstance(domain, EncodesObservations | EncodesActions),
         novelties={novelty.id: novelty.note for novelty in domain.novelties},
+        draws=isinstance(domain, HasFilm),
     )
 
 

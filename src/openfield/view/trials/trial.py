@@ -115,11 +115,12 @@ class PlayedTrial:
         if self.cell.trial.imported is not None or not self.cell.steps:
             return False
         domain = known_rules(run.facts, self.cell.trial.domain)
-        if isinstance(domain, HasFilm):
+        draws = isinstance(domain, HasFilm) if isinstance(domain, Domain) else domain.draws
+        if draws:
             return True
         if sees_pictures(run, self.cell):
             return True
-        return False if isinstance(domain, Domain) else None
+        return draws
 
 
 class TrialReader:
