@@ -70,7 +70,10 @@ def run_words(domain: str, path: Path, workers: int, *agents: str) -> list[str]:
 def complete(words: list[str], timeout: float | None = 600, **options: Any) -> tuple[int, str]:
     """Run a command to its end, and return its exit status and what it said on standard error."""
     program = start(words, **options)
-    said = program.communicate(timeout=timeout)[1] or ""
+    try:
+        said = program.communicate(timeout=timeout)[1] or ""
+    finally:  # it is late, or we are: then it must not go on
+        program.kill()
     return program.returncode, said
 
 

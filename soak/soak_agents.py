@@ -52,7 +52,8 @@ def play(path: Path, way: str, agents: list[str]) -> None:
     began, isolated = time.monotonic(), ["--isolate"] if way == "isolated" else []
     status, said = complete([*words, str(path), *isolated, "--agent", "random", *agents, "--agent", "last=compass"])
     count, seconds = len(agents) // 2, round(time.monotonic() - began, 1)
-    report("agents", f"{way}: exit status", status, 0, agents=count, seconds=seconds)
+    said_last = said[-2_000:] if status else ""
+    report("agents", f"{way}: exit status", status, 0, agents=count, seconds=seconds, said=said_last)
     report("agents", f"{way}: tracebacks of ours", said.count("src/openfield/runner"), 0)
     expected, found = tell(alone), tell(path)
     report("agents", f"{way}: good cells that differ", sum(found.get(key) != expected[key] for key in expected), 0)

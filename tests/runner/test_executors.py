@@ -23,6 +23,7 @@ from support.players import (
     FATAL_CALL,
     Bad,
     Crasher,
+    ForkingLooper,
     Learner,
     Lingerer,
     Looper,
@@ -191,6 +192,18 @@ class Forker(Bad):
         wait_until(lambda: len(Path("forks").read_text().split()) == 3)
 
 
+class HastyForker(Bad):
+    """Forks twice in every turn, and its trial is over before the second is known of."""
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        if not os.fork():
+            os.setsid()
+            if not os.fork():
+                time.sleep(600)
+            os._exit(0)
+        return copycat(turn)
+
+
 class ForkerReturns(Bad):
     """Comes back twice."""
 
@@ -207,6 +220,20 @@ def test_what_an_agent_forks_ends_with_its_cell(path: Path, monkeypatch: pytest.
     wait_until(lambda: not any(alive(pid) for pid in forked))
     with Run(path) as run:
         assert [cell.outcome for cell in run.cells()] == ["done"]
+
+
+def test_what_an_agent_forks_in_its_last_moment_ends_with_its_cell(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    of.run([HastyForker], tiny_trials(3), path, workers=1)
+    wait_until(lambda: work_in(path.parent) == [os.getpid()])
+
+
+def test_what_a_hanging_agent_forked_ends_with_its_worker(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    of.run([ForkingLooper], tiny_trials(1, IMPATIENT), path, workers=1)
+    wait_until(lambda: work_in(path.parent) == [os.getpid()])
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
@@ -444,8 +471,45 @@ def test_no_worker_outlives_its_parent(path: Path, spawn: Spawn) -> None:
     wait_until(lambda: not any(alive(pid) for pid in workers))
 
 
+def test_no_fork_outlives_a_killed_run(path: Path, spawn: Spawn) -> None:
+    parent = spawn("tests/support/run_program.py", path, "ForkingLooper", "1")
+    wait_until(lambda: bool(find_orphans(parent.pid)))
+    (orphan,) = find_orphans(parent.pid)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    wait_until(lambda: not alive(orphan))
+
+
+def find_orphans(run: int) -> list[int]:
+    """Return the processes that were forked off the workers of a run and whose parent has ended."""
+    marks = {read_environment(pid) for pid in children(run)} - {b""}
+    family = {pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if read_environment(pid) in marks}
+    kept = {child for pid in family for child in children(pid)}
+    return sorted(family - kept - set(children(run)))
+
+
+def read_environment(pid: int) -> bytes:
+    """Return the environment of a worker or of what was forked off it; empty for other processes."""
+    with suppress(OSError):
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        return environment if b"OPENFIELD_WORKER=" in environment else b""
+    return b""
+
+
+def work_in(folder: Path) -> list[int]:
+    """Return the processes that work in a folder."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):  # it has ended, or belongs to another user
+            if link.readlink() == folder.resolve() and alive(int(link.parent.name)):
+                found.append(int(link.parent.name))
+    return found
+
+
 def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    with suppress(OSError):  # it has ended
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
 def alive(pid: int) -> bool:

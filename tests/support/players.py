@@ -139,6 +139,18 @@ class Looper(Bad):
             pass
 
 
+class ForkingLooper(Looper):
+    """Hangs beside an orphan of its own in another session."""
+
+    def fail(self) -> None:
+        if not os.fork():
+            os.setsid()
+            if not os.fork():
+                time.sleep(600)
+            os._exit(0)
+        super().fail()
+
+
 class Swallower(Bad):
     """Hangs, and will not be told."""
 

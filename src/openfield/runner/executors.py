@@ -28,12 +28,10 @@ from openfield.journal.recorder import Emit
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.runner.player import Job, Player
 from openfield.runner.processes import (
-    MAX_FORKS,
     ONE_THREAD,
     WORKER_NAME,
-    end_forks,
+    Forks,
     end_with_parent,
-    note_forks,
     refuse_signals_to_parent,
     undisturbed,
 )
@@ -249,16 +247,17 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.knows_main = knows_main
         self.connection, theirs = context.Pipe()
-        self._pulse: MutableSequence[int] = context.RawArray("q", 1 + MAX_FORKS)
+        self._forks = Forks(context)
+        self._pulse: MutableSequence[int] = context.RawArray("q", 1)
         self.process: BaseProcess = context.Process(
-            target=_work, name=WORKER_NAME, args=(theirs, self._pulse), daemon=True
+            target=_work, name=WORKER_NAME, args=(theirs, self._pulse, self._forks), daemon=True
         )
         self.job: Job | None = None
         self.ending: list[Entry] = []
         """The last entries of its job, which wait until the agent is closed."""
         for name in ONE_THREAD:
             os.environ.setdefault(name, "1")
-        with undisturbed(), nullcontext() if knows_main else hidden_main():
+        with undisturbed(), self._forks.marked(), nullcontext() if knows_main else hidden_main():
             self.process.start()
         theirs.close()
 
@@ -301,7 +300,7 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.process.close()
-        end_forks(self._pulse)
+        self._forks.end()
 
 
 def refuse_unguarded() -> None:
@@ -331,7 +330,7 @@ def _pickled(job: Job) -> bytes:
         ) from None
 
 
-def _work(connection: Connection, shared: Any) -> None:
+def _work(connection: Connection, shared: Any, forks: Forks) -> None:
     """Play the jobs that are sent until the parent hangs up. This is all a worker process does."""
     own = os.getpid()
 
@@ -347,8 +346,8 @@ def _work(connection: Connection, shared: Any) -> None:
     os.dup2(2, 1)  # what agents print must not end up in what the parent prints for programs to read
     pulse = memoryview(shared).cast("B").cast("q")
     player = Player(emit, pulse)
-    note_forks(pulse)
-    end_with_parent()
+    forks.note()
+    end_with_parent(forks.end)
     refuse_signals_to_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for programs that agents start
@@ -361,7 +360,7 @@ def _work(connection: Connection, shared: Any) -> None:
                 player.play(job)
             except JournalError as error:  # it cannot be read here; whether it can be written, the parent will see
                 emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", str(error), 0.0, torn=True))
-            end_forks(pulse)
+            forks.end()
             send(())  # ready for the next one
     except (EOFError, ConnectionError):  # the parent is gone
         return

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, MutableSequence
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -22,8 +25,10 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
 WORKER_NAME = "openfield worker"
 """The name of processes that play cells for a run. If one is lost, another takes its place."""
-MAX_FORKS = 4096
-"""Places for the numbers of forked processes."""
+WORD_NAME = "OPENFIELD_WORKER"
+"""The variable that tells the processes of one worker from those of another."""
+DEATH_SECONDS = 10
+"""How long forks are looked for: one that the system cannot end must not hold up a run."""
 MARK = b"--multiprocessing-fork"
 """On the command line of workers, and so of what is forked off them."""
 GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
@@ -44,16 +49,22 @@ def undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def end_with_parent() -> None:
-    """End this process when its parent ends, even if the parent is killed: no other process would end it."""
-    threading.Thread(target=_wait_and_end, daemon=True).start()
+def end_with_parent(leave: Callable[[], object] | None = None) -> None:
+    """End this process when its parent ends, even if the parent is killed: no other process would end it.
 
+    Args:
+        leave: What to do before.
+    """
 
-def _wait_and_end() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
+    def wait_and_end() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+        if leave is not None:
+            leave()
+        os._exit(1)
+
+    threading.Thread(target=wait_and_end, daemon=True).start()
 
 
 def read_last_line(file: IO[bytes]) -> str:
@@ -121,32 +132,55 @@ def refuse_signals_to_parent() -> None:
     sys.addaudithook(check)
 
 
-def note_forks(shared: MutableSequence[int] | memoryview) -> None:
-    """Note every process that is forked off this one, or off one of those, in shared memory: `end_forks` ends them."""
+class Forks:
+    """What is forked off a worker process, or off one of its forks. All carry a word in their environment.
 
-    def note() -> None:
-        shared[1 + os.getpid() % MAX_FORKS] = os.getpid()
+    So they are found also if they left their session, if their parent has ended, and if they began only now.
+    """
 
-    os.register_at_fork(after_in_child=note)
+    def __init__(self, context: SpawnContext) -> None:
+        self._word = secrets.token_hex(16)
+        self._forked = context.RawValue("b", 0)
 
+    @contextmanager
+    def marked(self) -> Iterator[None]:
+        """Mark the process that is started meanwhile, and so all that is forked off it."""
+        os.environ[WORD_NAME] = self._word
+        try:
+            yield
+        finally:
+            del os.environ[WORD_NAME]
 
-def end_forks(shared: MutableSequence[int] | memoryview) -> None:
-    """End the processes that `note_forks` noted, also those that left their session or whose parent has ended."""
-    for place, pid in enumerate(shared[1:], 1):
-        if pid:
-            shared[place] = 0
-            with suppress(OSError):
-                if _is_fork(pid):
+    def note(self) -> None:
+        """Note from now on that this process forks: most never do, and there is nothing to look for."""
+
+        def note() -> None:
+            self._forked.value = 1
+
+        os.register_at_fork(before=note)
+
+    def end(self) -> None:
+        """End all of them, also those that begin meanwhile; this process goes on."""
+        if not self._forked.value:
+            return
+        self._forked.value = 0
+        latest = time.monotonic() + DEATH_SECONDS
+        while (found := self._find()) and time.monotonic() < latest:
+            for pid in found:
+                with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
+            for pid in found:
+                with suppress(OSError):  # another process started it, and sees its end
                     os.waitpid(pid, 0)
 
-
-def _is_fork(pid: int) -> bool:
-    """Return whether a number is still that of a forked process, and not of another one that got it since."""
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == 0
-    except ChildProcessError:  # it is not this process that started it
-        return MARK in Path(f"/proc/{pid}/cmdline").read_bytes()
+    def _find(self) -> list[int]:
+        """Return the processes that carry the word and have not become another program, but for this one."""
+        word, found = f"{WORD_NAME}={self._word}".encode(), []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended, or belongs to another user
+                if word in (folder / "environ").read_bytes() and MARK in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+        return [pid for pid in found if pid != os.getpid()]
 
 
 class Guard:
