@@ -204,6 +204,24 @@ class HastyForker(Bad):
         return copycat(turn)
 
 
+class ForkingSuicide(Bad):
+    """Ends its process, and a fork holds what leads to the parent."""
+
+    def fail(self) -> None:
+        if not os.fork():
+            time.sleep(600)
+        os._exit(3)
+
+
+class HandlelessForker(Bad):
+    """Leaves a fork where no file can be opened any more."""
+
+    def fail(self) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+        if not os.fork():
+            time.sleep(600)
+
+
 class ForkerReturns(Bad):
     """Comes back twice."""
 
@@ -222,17 +240,24 @@ def test_what_an_agent_forks_ends_with_its_cell(path: Path, monkeypatch: pytest.
         assert [cell.outcome for cell in run.cells()] == ["done"]
 
 
-def test_what_an_agent_forks_in_its_last_moment_ends_with_its_cell(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_an_agent_forks_in_its_last_moment_ends_with_its_cell(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     of.run([HastyForker], tiny_trials(3), path, workers=1)
     wait_until(lambda: work_in(path.parent) == [os.getpid()])
 
 
-def test_what_a_hanging_agent_forked_ends_with_its_worker(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("agent", "outcome"),
+    [(ForkingLooper, "agent_timeout"), (ForkingSuicide, "agent_error"), (HandlelessForker, "done")],
+)
+def test_what_an_agent_forked_ends_with_its_worker(
+    path: Path, monkeypatch: pytest.MonkeyPatch, agent: type[Bad], outcome: str
+) -> None:
     monkeypatch.chdir(path.parent)
-    of.run([ForkingLooper], tiny_trials(1, IMPATIENT), path, workers=1)
+    limits = IMPATIENT if agent is ForkingLooper else Limits()
+    of.run([agent, copycat], tiny_trials(1, limits), path, workers=1)
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == [outcome, "done"]
     wait_until(lambda: work_in(path.parent) == [os.getpid()])
 
 

@@ -142,6 +142,8 @@ class Processes:
         for worker in list(self._busy):
             if worker.connection in ready:
                 self._receive(worker)
+            elif worker.process.exitcode is not None:  # and what it forked holds its end of the connection
+                self._bury(worker)
             elif worker.overdue() > 2 * GRACE_SECONDS:
                 self._give_up(worker, "agent_timeout", "No answer in time; its worker was ended.")
             elif worker.overdue() > GRACE_SECONDS:
@@ -247,7 +249,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.knows_main = knows_main
         self.connection, theirs = context.Pipe()
-        self._forks = Forks(context)
+        self._forks = Forks()
         self._pulse: MutableSequence[int] = context.RawArray("q", 1)
         self.process: BaseProcess = context.Process(
             target=_work, name=WORKER_NAME, args=(theirs, self._pulse, self._forks), daemon=True

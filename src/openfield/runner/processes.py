@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
-from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -60,9 +59,11 @@ def end_with_parent(leave: Callable[[], object] | None = None) -> None:
         parent = multiprocessing.parent_process()
         if parent is not None:
             parent.join()
-        if leave is not None:
-            leave()
-        os._exit(1)
+        try:
+            if leave is not None:
+                leave()
+        finally:
+            os._exit(1)
 
     threading.Thread(target=wait_and_end, daemon=True).start()
 
@@ -138,9 +139,10 @@ class Forks:
     So they are found also if they left their session, if their parent has ended, and if they began only now.
     """
 
-    def __init__(self, context: SpawnContext) -> None:
+    def __init__(self) -> None:
         self._word = secrets.token_hex(16)
-        self._forked = context.RawValue("b", 0)
+        self._forked = True
+        """Whether there may be any; in the worker itself known."""
 
     @contextmanager
     def marked(self) -> Iterator[None]:
@@ -152,35 +154,40 @@ class Forks:
             del os.environ[WORD_NAME]
 
     def note(self) -> None:
-        """Note from now on that this process forks: most never do, and there is nothing to look for."""
+        """Note from now on when this process forks: most never do, and there is nothing to look for."""
 
         def note() -> None:
-            self._forked.value = 1
+            self._forked = True
 
+        self._forked = False
         os.register_at_fork(before=note)
 
     def end(self) -> None:
-        """End all of them, also those that begin meanwhile; this process goes on."""
-        if not self._forked.value:
-            return
-        self._forked.value = 0
+        """End all of them, also those that begin meanwhile, but not this process.
+
+        Raises:
+            OSError: This process cannot look for them, as an agent left it without handles; its parent can.
+        """
         latest = time.monotonic() + DEATH_SECONDS
-        while (found := self._find()) and time.monotonic() < latest:
-            for pid in found:
-                with suppress(OSError):
+        while self._forked and time.monotonic() < latest:
+            self._forked = False
+            for pid in self._find():
+                self._forked = True
+                with suppress(OSError):  # it has ended; or another process started it, and sees its end
                     os.kill(pid, signal.SIGKILL)
-            for pid in found:
-                with suppress(OSError):  # another process started it, and sees its end
                     os.waitpid(pid, 0)
 
     def _find(self) -> list[int]:
         """Return the processes that carry the word and have not become another program, but for this one."""
-        word, found = f"{WORD_NAME}={self._word}".encode(), []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # it has ended, or belongs to another user
-                if word in (folder / "environ").read_bytes() and MARK in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-        return [pid for pid in found if pid != os.getpid()]
+        names = os.listdir("/proc") if Path("/proc").exists() else []
+        folders = [Path("/proc", name) for name in names if name.isdecimal() and int(name) != os.getpid()]
+        return [int(folder.name) for folder in folders if self._is_fork(folder)]
+
+    def _is_fork(self, folder: Path) -> bool:
+        with suppress(OSError):  # it has ended, or belongs to another user
+            marked = f"{WORD_NAME}={self._word}".encode() in (folder / "environ").read_bytes()
+            return marked and MARK in (folder / "cmdline").read_bytes()
+        return False
 
 
 class Guard:
