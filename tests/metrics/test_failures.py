@@ -13,7 +13,7 @@ from openfield.metrics import BUILT_IN
 from openfield.metrics.curricula.gradual import GRADUAL
 from openfield.metrics.failures import apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
-from openfield.metrics.summary import list_numbers, summarise
+from openfield.metrics.summary import list_numbers, measure_trials, summarise
 from openfield.trial import Phase
 from support.records import make_cell, make_trial
 
@@ -108,6 +108,17 @@ def test_quitting_never_pays_in_any_row(metric: Metric, kind: str) -> None:
             if number.better and ours is not None:
                 assert theirs is not None, f"{number.name} is left out, so failing could improve its mean"
                 assert worst_of(number, [ours, theirs]) == theirs, number.name
+
+
+def test_without_a_correct_detection_there_is_no_delay_whatever_failed() -> None:
+    metrics = [metric for metric in BUILT_IN if metric.name in ("detection", "passive", "programme")]
+    failed = fill(stop(3))
+    assert measure_trials([failed], metrics)["delay"], "a failed trial counts in the row where others detect"
+    found = summarise([failed], metrics).groups[0].estimates
+    assert (found["correct"].mean, found["cdt"].mean) == (0.0, 0.0)
+    assert not {"delay", "m1", "passive_delay", "fall_delay"} & set(found)
+    detected = summarise([fill(stop(5))], metrics).groups[0].estimates
+    assert (detected["correct"].mean, detected["delay"].mean) == (1.0, 0.0)
 
 
 def test_every_row_is_held_against_quitting() -> None:

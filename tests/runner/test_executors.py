@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +222,23 @@ class HandlelessForker(Bad):
             time.sleep(600)
 
 
+class HandleEater(Bad):
+    """Leaves its process too few files for another cell."""
+
+    def fail(self) -> None:
+        used = len(os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 2, used + 2))
+
+
+class FileOpener(Bad):
+    """Opens a few files, as anyone may."""
+
+    def fail(self) -> None:
+        with ExitStack() as stack:
+            for _ in range(8):
+                stack.enter_context(Path(__file__).open())
+
+
 class ForkerReturns(Bad):
     """Comes back twice."""
 
@@ -259,6 +276,12 @@ def test_what_an_agent_forked_ends_with_its_worker(
     with Run(path) as run:
         assert [cell.outcome for cell in run.cells()] == [outcome, "done"]
     wait_until(lambda: work_in(path.parent) == [os.getpid()])
+
+
+def test_a_worker_that_is_left_without_files_plays_no_other_cell(path: Path) -> None:
+    of.run([HandleEater, FileOpener], tiny_trials(1), path, workers=1)
+    with Run(path) as run:
+        assert [(cell.outcome, cell.attempt) for cell in run.cells()] == [("done", 1), ("done", 1)]
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])

@@ -53,6 +53,8 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A number of all trials together; a single trial does not have it."""
     partial: bool = False
     """Only some trials have it, which depends on the agent: the number of trials is always printed."""
+    given: str = ""
+    """The share of trials that have it. Where that is 0 there is none, though failed trials would count in it."""
     unchanged: bool = False
     """Measured in unchanged twins, and only there. A twin shares its seed with a changed trial, so it is no trial more
     in any other row."""

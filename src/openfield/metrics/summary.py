@@ -164,16 +164,15 @@ def estimate_numbers(
     scored: Sequence[CellRecord], metrics: Sequence[Metric], intervals: Intervals
 ) -> dict[str, Estimate]:
     """Estimate all numbers that these cells define, one by one or together."""
-    values: dict[str, Estimate | Sequence[float]] = {
-        name: list(trials.values()) for name, trials in measure_trials(scored, metrics).items()
-    }
+    measured = measure_trials(scored, metrics)
+    values: dict[str, Estimate | Sequence[float]] = {name: list(trials.values()) for name, trials in measured.items()}
     for metric in metrics:
         values |= metric.pool(scored) if metric.pool and scored else {}
     telling, people = counts_beliefs(scored), any(cell.person for cell in scored)
     found = {
         n.name: SILENT if n.belief and not telling else _estimate(n, values[n.name], intervals, scored)
         for n in list_numbers(metrics)
-        if n.name in values
+        if n.name in values and (n.given not in measured or any(measured[n.given].values()))
     }
     return {name: mark_people(estimate, people) for name, estimate in found.items()}
 

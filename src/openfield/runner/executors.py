@@ -32,6 +32,7 @@ from openfield.runner.processes import (
     WORKER_NAME,
     Forks,
     end_with_parent,
+    need_handles,
     refuse_signals_to_parent,
     undisturbed,
 )
@@ -363,10 +364,11 @@ def _work(connection: Connection, shared: Any, forks: Forks) -> None:
             except JournalError as error:  # it cannot be read here; whether it can be written, the parent will see
                 emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", str(error), 0.0, torn=True))
             forks.end()
+            need_handles(connection.fileno())
             send(())  # ready for the next one
     except (EOFError, ConnectionError):  # the parent is gone
         return
-    except OSError:  # an agent has closed what leads to the parent
+    except OSError:  # an agent has closed what leads to the parent, or left this process unfit for the next cell
         os._exit(SEVERED)
 
 

@@ -26,6 +26,8 @@ WORKER_NAME = "openfield worker"
 """The name of processes that play cells for a run. If one is lost, another takes its place."""
 WORD_NAME = "OPENFIELD_WORKER"
 """The variable that tells the processes of one worker from those of another."""
+HANDLES = 16
+"""How many files a worker must be able to open after a cell: an agent may have left it with fewer."""
 DEATH_SECONDS = 10
 """How long forks are looked for: one that the system cannot end must not hold up a run."""
 MARK = b"--multiprocessing-fork"
@@ -131,6 +133,21 @@ def refuse_signals_to_parent() -> None:
             raise PermissionError("an agent may not send signals to the process that evaluates it")
 
     sys.addaudithook(check)
+
+
+def need_handles(any_handle: int) -> None:
+    """Raise an OSError unless this process can open as many files as a cell needs.
+
+    Args:
+        any_handle: One that is open.
+    """
+    held: list[int] = []
+    try:
+        for _ in range(HANDLES):
+            held.append(os.dup(any_handle))
+    finally:
+        for handle in held:
+            os.close(handle)
 
 
 class Forks:
