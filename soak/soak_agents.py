@@ -6,6 +6,7 @@ Also over the process protocol: floods, rubbish, silence. The good agents must p
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from misbehaving_agents import DEEDS
 from openfield.journal.reader import Run
 
 MAZE = "examples/maze.py"
+MARK = secrets.token_hex(16)
+"""In the environment of a run, and so of what its agents start."""
 PROGRAMS = {
     "floods": "print('x' * 200_000_000)",
     "floods_lines": '[print(\'{"type": "reply"}\') for _ in range(100_000)]',
@@ -40,7 +43,8 @@ def main() -> None:
             agents += ["--agent", f"program_{name}=process:{sys.executable} {place / name}.py"]
         for way in ("in workers", "isolated"):
             play(place / f"{way}.sqlite", way, agents)
-            report("agents", f"{way}: processes left", len(find_left()), 0)
+            left = find_left()
+            report("agents", f"{way}: processes left", len(left), 0, which=left)
 
 
 def play(path: Path, way: str, agents: list[str]) -> None:
@@ -50,7 +54,8 @@ def play(path: Path, way: str, agents: list[str]) -> None:
     alone = path.with_suffix(".alone.sqlite")
     complete([*words, str(alone), "--agent", "random", "--agent", "last=compass"])
     began, isolated = time.monotonic(), ["--isolate"] if way == "isolated" else []
-    status, said = complete([*words, str(path), *isolated, "--agent", "random", *agents, "--agent", "last=compass"])
+    played = [*words, str(path), *isolated, "--agent", "random", *agents, "--agent", "last=compass"]
+    status, said = complete(played, env={**os.environ, "SOAK_RUN": MARK})
     count, seconds = len(agents) // 2, round(time.monotonic() - began, 1)
     said_last = said[-2_000:] if status else ""
     report("agents", f"{way}: exit status", status, 0, agents=count, seconds=seconds, said=said_last)
@@ -72,16 +77,17 @@ def judge(path: Path, way: str) -> None:
 
 
 def find_left() -> list[str]:
-    """Return the command lines of processes that the agents started and that still run."""
+    """Return the command lines of processes that the agents started and that still run; others may run elsewhere."""
     time.sleep(2)
     found = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            line = Path(f"/proc/{name}/cmdline").read_bytes()
-            ours = Path(f"/proc/{name}/cwd").resolve() == Path(__file__).resolve().parent.parent
+            line, environment = (Path(f"/proc/{name}/{part}").read_bytes() for part in ("cmdline", "environ"))
+            orphan = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1] == "1"
         except OSError:
             continue
-        if b"sleep\x00907" in line or (ours and b"--multiprocessing-fork" in line):
+        ours = MARK.encode() in environment and int(name) != os.getpid()
+        if b"sleep\x00907" in line or ours or (orphan and b"openfield/runner/isolation" in line):
             found.append(line.decode(errors="replace"))
     return found
 
