@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from openfield.core import AgentFactory, Belief, PhaseName, Reply, Spec, World
 from openfield.domain import Domain, check_version
@@ -64,6 +64,7 @@ __all__ = [
     "PreparesTrials",
     "RemarksTrials",
     "ShowsProgress",
+    "SpeaksLetters",
     "WritesTurns",
     "is_oracle",
     "list_oracles",
@@ -359,6 +360,13 @@ def make_film(domain: Domain[Any], trial: Trial) -> Film:
         raise InvalidInput(f"{domain.name} draws no pictures.")
     check_version(domain, trial)
     return domain.film(trial)
+
+
+@runtime_checkable
+class SpeaksLetters(Protocol):
+    """Exchanges letters as their codes: `letters = True` lets viewers show whole numbers in CommAI's turns as such."""
+
+    letters: Literal[True]
 
 
 @runtime_checkable

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 import openfield as of
-from openfield.report.curriculum import average_marks
+from openfield.metrics.scenario import group_cells
+from openfield.report.curriculum import average_marks, draw_curricula
 from openfield.report.page import Detail
 
 TASKS = "micro4,micro2,micro1"
@@ -53,6 +54,32 @@ def test_the_table_has_a_row_for_each_task(page):
     heads = re.findall(r"<th scope=(?:col|row)>([^<]+)<", table)
     assert heads == ["Task", "Solved", "Steps", "Alone", "Transfer", "Retention", *TASKS.split(","), "all tasks"]
     assert "budget of 300 steps" in table
+
+
+def test_every_number_and_line_is_linked_to_the_cells_it_was_made_of(result):
+    def link(drawing, cells, kind="number"):
+        made.append((kind, drawing, sorted(cell.id for cell in cells)))
+        return drawing
+
+    made, cells, (numbers,) = [], result.counted(), result.summary().curricula
+    members = group_cells(cells)
+    assert draw_curricula([numbers], members, cells, 3, link) == draw_curricula([numbers], members, cells, 3)
+    own = sorted(cell.id for cell in members[numbers.scenario, "echo"])
+    lines = [ids for kind, _, ids in made if kind == "line"]
+    assert len(lines) == 3  # of five, evenly spread
+    assert {each for ids in lines for each in ids} < set(own)
+    assert ("number", "3 of 5 trials", own) in made
+    alone = {
+        task: sorted(cell.id for cell in cells if cell.trial.reference_for and cell.trial.settings["tasks"] == [task])
+        for task in TASKS.split(",")
+    }
+    for task, curve in zip(alone, [ids for kind, _, ids in made if kind == "plot"], strict=True):
+        assert curve == sorted([*own, *alone[task]])
+    rows = [ids for kind, drawing, ids in made if kind == "number" and drawing.startswith("<b>")]
+    for number, task in enumerate(alone):
+        both = sorted([*own, *alone[task]])
+        assert rows[5 * number : 5 * number + 5] == [own, own, alone[task], both, own]  # as the columns stand
+    assert rows[15:] == [sorted([*own, *alone["micro4"], *alone["micro2"], *alone["micro1"]])]
 
 
 def test_the_terminal_shows_tasks_that_have_steps_of_their_own(result):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 import openfield as of
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import NextBatch, Scores
+from openfield.journal.reader import CellRecord
 from openfield.metrics.openset.cells import measure_openset, read_answers
 from openfield.report.openset import _frame, draw_openset, make_test_facts
+from openfield.report.tables import Drawn
 from support.ond.protocol import Client, answers, known, write_test
 
 SMALL = {"training": 120, "round_size": 10, "before": 3, "after": 4}
@@ -51,6 +54,22 @@ def test_every_figure_is_drawn_for_every_agent(result) -> None:
     parser = Balanced()
     parser.feed(drawn)
     assert not parser.open
+
+
+def test_every_number_is_linked_to_the_cells_it_was_made_of(result) -> None:
+    played = {name: [cell for cell in result.cells if cell.agent == name] for name in ("knn", "random")}
+
+    def link(drawing: str, cells: Sequence[CellRecord], kind: Drawn = "number") -> str:
+        made.append((kind, [cell.id for cell in cells]))
+        return drawing
+
+    made: list[tuple[str, list[str]]] = []
+    assert draw_openset(played, link=link) == draw_openset(played)
+    for own in played.values():
+        ids = [cell.id for cell in own]
+        assert made.count(("plot", ids)) == 4
+        assert all(made.count(("number", [cell])) == 5 for cell in ids)  # a row of the table of tests
+        assert made.count(("number", ids)) > 6  # the programme's measures, the areas below curves, the confusion
 
 
 def test_the_programme_is_told_against_the_agent_that_is_named(result, tmp_path: Path) -> None:

@@ -16,8 +16,10 @@ import openfield as of
 from openfield import registry
 from openfield.journal.people import person_fact
 from openfield.journal.reader import Run
+from openfield.journal.rules import describe_domain, read_rules
 from openfield.journal.writer import Journal
 from openfield.metrics.stats import Estimate
+from openfield.report.words import explain_reading
 from openfield.view import ViewServer
 from openfield.view.addresses import (
     agent_address,
@@ -30,7 +32,7 @@ from openfield.view.addresses import (
     trial_address,
     trials_address,
 )
-from openfield.view.charts import draw_estimate
+from openfield.view.drawings.charts import draw_estimate
 from support.browsers import NARROW, WIDE, open_viewer
 from support.places import MAZE
 from view.conftest import Visits
@@ -287,6 +289,91 @@ def test_only_letters_are_shown_as_text(visit: Visits, tmp_path: Path, domain: s
         page = visit(server).go(f"{trial_address(name_run(path), cell.id)}/turns/3")
         page.get_by_role("heading", name="Answered").wait_for()
         assert page.get_by_text("So far, symbol by symbol").is_visible() == letters
+        turn = page.request.get(f"{page.url}.json").json()["sides"][0]["turn"]
+        seen, said = turn["observation"], turn["reply"]["action"]
+        shown = page.locator(".panel.saw:last-child .leaf"), page.locator(".panel.answered .leaf")
+        for panel, code in zip(shown, (seen, said), strict=True):
+            assert panel.inner_text() == (_say_letter(code) if letters else str(code))
+            assert panel.locator("xpath=ancestor::section").get_by_text(f"code {code}").count() == (
+                letters and 32 <= code < 127
+            )
+
+
+def _say_letter(code: int) -> str:
+    return "␣" if code == 32 else chr(code) if 32 < code < 127 else str(code)
+
+
+def test_a_domain_says_itself_that_it_exchanges_letters(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    of.run(["echo"], of.trials("commai", 1, max_steps=50, unchanged=0), path, workers=0)
+    with Run(path) as run:
+        assert read_rules(run.facts, "commai").letters  # also where the domain is not installed
+        (cell,) = run.cells()
+        steps = list(run.steps(cell.id, 1))
+    assert not describe_domain(of.find_domain(MAZE)).letters
+    number, letter = next(
+        (at - 1, chr(step.reply.action))
+        for at, step in enumerate(steps)
+        if step.reply is not None and 64 < step.reply.action < 127
+    )
+    with open_viewer(path) as server, httpx.Client(base_url=server.origin) as client:
+        client.get(server.address())
+        place = trial_address(name_run(path), cell.id)
+        text = client.get(f"{place}/turns?from={number}").text
+        assert f"<pre>{letter} ({ord(letter)})</pre>" in text
+        found = client.get(f"{place}/search.json", params={"action": letter}).json()["found"]
+    assert number in [each["number"] for each in found]
+
+
+def test_the_onset_has_one_number_everywhere(viewer: ViewServer, runs: Path) -> None:
+    key = name_run(runs / "maze.sqlite")
+    with httpx.Client(base_url=viewer.origin, follow_redirects=True) as client:
+        client.get(viewer.address())
+        trials = client.get(f"{trials_address(key)}.json").json()["trials"]
+        listed = client.get(trials_address(key)).text
+        (scenario,) = client.get(f"{novelty_address(key, 'maze', ['swapped'])}.json").json()["scenarios"]
+        onsets = {row["trial"]: row["onset"] for row in scenario["trials"]}
+        for trial in trials:
+            head = client.get(f"{trial['address']}.json").json()["sides"][0]["head"]
+            assert head["onset"] == trial["onset"] == onsets[trial["trial"]] == 4  # one of training, three before
+            place = f"{trial['address']}/episodes/{trial['onset']}"
+            assert f'href="{place}">{trial["onset"]}</a>' in listed
+            turn = client.get(f"{place}.json").json()["sides"][0]["turn"]
+            assert (turn["episode"], turn["truth"]["novel"]) == (4, True)
+
+
+def test_what_is_said_of_numbers_over_people_names_people(tmp_path: Path) -> None:
+    trials = of.trials(MAZE, count=2, training=0, before=1, after=1, unchanged=0, patience=5)
+    told = {}
+    for name, agents in {"people": ["human"], "both": ["human", "random"]}.items():
+        path = tmp_path / f"{name}.sqlite"
+        of.run(agents=dict.fromkeys(agents, "random"), trials=trials, journal=path, repeats=2, workers=0)
+        with Journal(path) as journal:
+            journal.enter([], {}, {person_fact("human", number): f"p0{number}" for number in range(2)})
+        with open_viewer(path) as server, httpx.Client(base_url=server.origin) as client:
+            client.get(server.address())
+            told[name] = client.get(f"{run_address(name_run(path))}.json").json()["analysis"]["reading"]
+    assert told["people"].startswith("Numbers are over people, with")
+    assert "below 5 people there is no interval. Repeats of a trial, and all trials of a person, are" in told["people"]
+    assert told["both"].startswith("Numbers are over trials, those of people over people, with")
+    assert "below 5 of either there is" in told["both"]
+    assert told == {name: explain_reading(of.Result([tmp_path / f"{name}.sqlite"]).summary()) for name in told}
+
+
+def test_the_list_of_runs_has_its_data_at_two_addresses(viewer: ViewServer) -> None:
+    with httpx.Client(base_url=viewer.origin, follow_redirects=True) as client:
+        client.get(viewer.address())
+        assert 'href="/runs.json?search=again"' in client.get("/?search=again").text
+        for path in ("/runs.json?search=again", "/.json?search=again"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.json()["found"]) == (200, 1)
+
+
+def test_a_comparison_without_runs_offers_all(visit: Visits) -> None:
+    page = visit().go("/compare")
+    page.get_by_label("again").check()
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**/compare?run=again-*")
 
 
 def test_dots_at_the_ends_of_a_range_are_whole() -> None:

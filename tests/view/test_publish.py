@@ -11,7 +11,7 @@ import openfield as of
 from openfield.errors import InvalidInput
 from openfield.result import Result
 from openfield.view.publish import publish
-from support.places import MAZE
+from support.places import MAZE, SUPPORT
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,18 @@ def test_every_link_leads_to_a_file_and_names_are_escaped(played: list[Path], tm
         text = (tmp_path / (unquote(file) or "index.html")).read_text()
         assert not part or re.search(rf'id="?{part}\b', text), link
     assert "<i>" not in index.replace("</i>", "").replace('<i class="iv', "")
+
+
+def test_pages_of_runs_lead_back_to_the_site(tmp_path: Path) -> None:
+    path, site = tmp_path / "film & maze.sqlite", tmp_path / "site"
+    domain = f"{SUPPORT / 'filmed_maze.py'}:domain"
+    of.run(["random"], of.trials(domain, count=1, training=0, before=1, after=1, unchanged=0, patience=5), path)
+    publish([path], site)
+    page = site / "runs" / "film & maze.html"
+    links = re.findall(r'href="([^"#]+)"', page.read_text().split("This site")[1].split("</nav>")[0])
+    assert [link.rpartition(".")[2] for link in links] == ["html", "json", "webp"]
+    for link in links:
+        assert (page.parent / unquote(link)).is_file(), link
 
 
 def test_the_leaderboard_has_the_numbers_of_all_runs_read_as_one(played: list[Path], tmp_path: Path) -> None:

@@ -109,6 +109,46 @@ def test_turns_are_walked_through_with_keys(
     page.wait_for_url(f"**{place(recorded)}")
 
 
+def test_what_matters_of_two_agents_is_seen_at_once(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    other = place(recorded, SCRIPT).rpartition("/")[2]
+    page = visit(server, viewport={"width": 1400, "height": 900}).go(f"{place(recorded)}/turns/3?with={other}")
+    page.locator(".screen:not(.empty)").nth(1).wait_for()
+    controls = page.locator(".controls").bounding_box()
+    assert controls is not None
+    for each in page.locator(".player").first.locator(".panel:visible").all():  # also what it saw
+        box = each.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= controls["y"]
+    page.keyboard.press("g")
+    page.keyboard.press("/")
+    page.evaluate("scrollTo(0, 0)")
+    controls = page.locator(".controls").bounding_box()
+    assert controls is not None
+    for kind, count in {".screen": 2, ".answered": 2, ".believed .chance": 2}.items():
+        for each in page.locator(kind).all():
+            box = each.bounding_box()
+            assert box is not None
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= controls["y"], kind
+        assert page.locator(kind).count() == count
+    for kind in (".scrub", "#search", ".guess-result"):
+        box = page.locator(f".controls {kind}").bounding_box()
+        assert box is not None
+        assert controls["y"] <= box["y"] <= box["y"] + box["height"] <= 900, kind
+
+
+def test_the_last_turn_is_the_last_one(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    turns = next(cell for cell in recorded[1] if cell.agent == "compass").episodes[0].turns
+    page = visit(server).go(place(recorded) + "/episodes/0")
+    page.locator(".where", has_text=f"turn 0, the 1st of {turns} ").wait_for()
+    page.keyboard.press("End")
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(turns % 10 if turns not in (11, 12, 13) else 0, "th")
+    page.locator(".where", has_text=f"turn {turns - 1}, the {turns}{ending} of {turns} ").wait_for()
+
+
 def test_the_truth_can_be_hidden_and_guessed(
     visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.capabilities import EncodesActions, EncodesObservations, HasDetectionRule, HasFilm
+from openfield.capabilities import EncodesActions, EncodesObservations, HasDetectionRule, HasFilm, SpeaksLetters
 from openfield.core import Belief
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, OpenfieldError
@@ -40,6 +40,8 @@ class DomainRules(msgspec.Struct, frozen=True, kw_only=True):
     """What each novelty changes, in words."""
     draws: bool | None = None
     """Whether its trials can be filmed; None if that was not recorded."""
+    letters: bool = False
+    """Whether whole numbers in observations and actions are the codes of letters, to be shown as such."""
 
     def describe(self, names: Sequence[str]) -> str:
         """Describe the novelties in words."""
@@ -58,6 +60,7 @@ def describe_domain(domain: Domain[Any]) -> DomainRules:
         own_keys=isinstance(domain, EncodesObservations | EncodesActions),
         novelties={novelty.id: novelty.note for novelty in domain.novelties},
         draws=isinstance(domain, HasFilm),
+        letters=isinstance(domain, SpeaksLetters),
     )
 
 

@@ -6,7 +6,7 @@ domain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -18,18 +18,23 @@ from openfield.metrics.openset.cells import Answers, read_answers
 from openfield.metrics.openset.compat import first_of
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
 from openfield.report.chart import MAX_POINTS, Frame, draw_grid, draw_line, wrap_svg
-from openfield.report.tables import draw_table
+from openfield.report.tables import Link, draw_table, keep_plain
 
 MAX_CLASSES, MAX_TESTS, BINS = 12, 24, 24
 """Larger confusions and longer lists are left to the export."""
 COLUMNS = ("red light", "declared", "accuracy before", "after", "unanswered")
 Played = Mapping[str, Sequence[CellRecord]]
+Tests = Sequence[tuple[CellRecord, Answers]]
+"""The cells of an agent that are about samples, with its answers."""
 
 
-def draw_openset(played: Played, baseline: str | None = None) -> str:
+def draw_openset(played: Played, baseline: str | None = None, link: Link = keep_plain) -> str:
     """Draw all figures of a scenario, agent by agent; nothing if its cells are not about samples.
 
-    M3 to M6 are measured against the baseline, by default the agent `baseline`, or else the first.
+    Args:
+        played: The scored cells of each agent.
+        baseline: The agent that M3 to M6 are measured against, by default the agent `baseline`, or else the first.
+        link: Links each number and each plot to its cells.
     """
     known = {
         agent: found
@@ -38,31 +43,34 @@ def draw_openset(played: Played, baseline: str | None = None) -> str:
     }
     if not known:
         return ""
-    panels = "".join(_draw_agent(agent, [answers for _, answers in found]) for agent, found in known.items())
+    panels = "".join(_draw_agent(agent, found, link) for agent, found in known.items())
     against = next((name for name in (baseline, "baseline") if name in known), next(iter(known)))
-    tables = _draw_programme(known, against) + "".join(_draw_tests(agent, found) for agent, found in known.items())
-    return f"<h3>Sample by sample</h3>{panels}{tables}"
+    tables = "".join(_draw_tests(agent, found, link) for agent, found in known.items())
+    return f"<h3>Sample by sample</h3>{panels}{_draw_programme(known, against, link)}{tables}"
 
 
-def _draw_agent(agent: str, tests: Sequence[Answers]) -> str:
+def _draw_agent(agent: str, found: Tests, link: Link) -> str:
     """Draw the five figures of one agent, over all its tests."""
+    cells, tests = [cell for cell, _ in found], [answers for _, answers in found]
     names = ("label", "guess", "named", "confidence")
     joined = [np.concatenate([getattr(test, name) for test in tests]) for name in names]
     label, guess, named, conf = (column[~np.isnan(joined[-1])] for column in joined)
     figures = {"P(world changed) over the stream; the line is the red light, the dashes the threshold": _stream(tests)}
     if len(label) and (label < 0).any() and (label >= 0).any():
-        auroc, oscr = measures.auroc(conf, label), measures.oscr(guess, conf, label)
+        auroc = link(f"{measures.auroc(conf, label):.3f}", cells)
+        oscr = link(f"{measures.oscr(guess, conf, label):.3f}", cells)
         roc, correct = measures.roc_curve(conf, label), measures.oscr_curve(guess, conf, label)
         figures |= {
-            f"ROC of unknown samples found, AUROC {auroc:.3f}": _curve(*roc, "known samples alarmed"),
-            f"Known samples let in and named rightly, OSCR {oscr:.3f}": _curve(*correct, "unknown samples let in"),
+            f"ROC of unknown samples found, AUROC {auroc}": _curve(*roc, "known samples alarmed"),
+            f"Known samples let in and named rightly, OSCR {oscr}": _curve(*correct, "unknown samples let in"),
             "How known samples look: known solid, unknown dashed": _histogram(conf, label),
         }
     body = "".join(
-        f"<figure><figcaption><small>{escape(caption)}</small></figcaption>{drawing}</figure>"
+        f"<figure><figcaption><small>{caption}</small></figcaption>{link(drawing, cells, 'plot')}</figure>"
         for caption, drawing in figures.items()
     )
-    return f'<h4>{escape(agent)}</h4><div class="panels">{body}{_draw_confusion(named, label)}</div>'
+    confusion = _draw_confusion(named, label, lambda number: link(number, cells))
+    return f'<h4>{escape(agent)}</h4><div class="panels">{body}{confusion}</div>'
 
 
 def _stream(tests: Sequence[Answers]) -> str:
@@ -124,18 +132,20 @@ def _axes(frame: Frame, left: str, across: str, right: str) -> str:
     return draw_grid(frame) + "".join(texts)
 
 
-def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> str:
+def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64], link_number: Callable[[str], str]) -> str:
     if not len(label) or max(named.max(), label.max()) > MAX_CLASSES:
         return ""
     table = measures.confusion(named, label, int(max(named.max(), label.max())) + 1)
     used = np.flatnonzero(table.sum(axis=0) + table.sum(axis=1))
     names = ["unknown" if at == len(table) - 1 else str(at) for at in used]
-    rows = ((name, [table[row, column] for column in used]) for name, row in zip(names, used, strict=True))
+    rows = (
+        (name, [link_number(str(table[row, column])) for column in used]) for name, row in zip(names, used, strict=True)
+    )
     caption = "<figcaption><small>True classes in rows, named ones in columns</small></figcaption>"
     return f'<figure class="tight">{caption}{_number_table("", names, rows)}</figure>'
 
 
-def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], baseline: str) -> str:
+def _draw_programme(known: Mapping[str, Tests], baseline: str, link: Link) -> str:
     """Draw M1 to M6; those that need a baseline are measured against that agent."""
     base = {(cell.trial.id, cell.repeat): answers for cell, answers in known[baseline]}
     given = any(cell.trial.red_light for found in known.values() for cell, _ in found)
@@ -145,23 +155,25 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], basel
         facts = [make_test_facts(answers, rivals.get((cell.trial.id, cell.repeat))) for cell, answers in found]
         numbers = program_measures(facts, given)
         names = list(numbers)
-        cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
+        own = [cell for cell, _ in found]
+        cells = "".join(f"<td>{link(escape(str(value)), own)}</td>" for value in numbers.values())
         rows.append(f"<th>{escape(agent)}</th>{cells}")
     head = "".join(f"<th>{name}</th>" for name in ("", *names))
     against = f"M3 to M6 are told against {escape(baseline)}; name another: report --baseline AGENT."
-    note = (f"<p><small>{against}</small></p>" if len(known) > 1 else "") + _say_unanswered(known)
+    note = (f"<p><small>{against}</small></p>" if len(known) > 1 else "") + _say_unanswered(known, link)
     return f"<h4>The programme's measures</h4>{note}{draw_table(head, rows)}"
 
 
-def _say_unanswered(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
+def _say_unanswered(known: Mapping[str, Tests], link: Link) -> str:
     """Say how many samples agents left unanswered, which counts neither for nor against them."""
-    left = {
-        agent: f"{missing:,} of {sum(len(answers.rank) for _, answers in found):,} by {agent}"
-        for agent, found in known.items()
-        if (missing := sum(int((~answers.answered).sum()) for _, answers in found))
-    }
-    told = f"Samples left unanswered, which are not counted: {'; '.join(left.values())}."
-    return f"<p><small>{escape(told)}</small></p>" if left else ""
+    left = []
+    for agent, found in known.items():
+        missing = sum(int((~answers.answered).sum()) for _, answers in found)
+        share = f"{missing:,} of {sum(len(answers.rank) for _, answers in found):,}"
+        if missing:
+            left.append(f"{link(share, [cell for cell, _ in found])} by {escape(agent)}")
+    told = f"Samples left unanswered, which are not counted: {'; '.join(left)}."
+    return f"<p><small>{told}</small></p>" if left else ""
 
 
 def make_test_facts(answers: Answers, baseline: Answers | None = None) -> TestFacts:
@@ -169,7 +181,7 @@ def make_test_facts(answers: Answers, baseline: Answers | None = None) -> TestFa
     return make_facts(answers.novel, answers.declared, answers.hits, None if baseline is None else baseline.hits)
 
 
-def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
+def _draw_tests(agent: str, found: Tests, link: Link) -> str:
     """Draw a table with one line for each test."""
     rows = []
     for cell, answers in found[:MAX_TESTS]:
@@ -183,8 +195,9 @@ def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
             str(int((~answers.answered).sum())),
         ]
         name = next((file.removesuffix("_single_df.csv") for file in cell.trial.files), cell.trial.id)
-        rows.append((escape(name), numbers))
-    left = f" <small>{len(found) - MAX_TESTS} more are left out</small>" if len(found) > MAX_TESTS else ""
+        rows.append((escape(name), [link(number, [cell]) for number in numbers]))
+    more = [cell for cell, _ in found[MAX_TESTS:]]
+    left = f" <small>{link(f'{len(more)} more', more)} are left out</small>" if more else ""
     summary = f"<b>{escape(agent)}</b>, test by test{left}"
     return f"<details><summary>{summary}</summary>{_number_table('test', COLUMNS, rows)}</details>"
 
@@ -195,7 +208,7 @@ def _share(hits: NDArray[np.float64]) -> str:
     return f"{answered.mean():.3f}" if len(answered) else "-"
 
 
-def _number_table(corner: str, names: Iterable[str], rows: Iterable[tuple[str, Iterable[object]]]) -> str:
+def _number_table(corner: str, names: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
     """Draw a table of numbers whose rows have a name each."""
     head = f"<th>{corner}</th>" + "".join(f'<th class="num">{name}</th>' for name in names)
     cells = (f"<th>{name}</th>" + "".join(f'<td class="num">{text}</td>' for text in row) for name, row in rows)

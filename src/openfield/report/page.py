@@ -152,10 +152,11 @@ def _draw_body(
             for group in agents
         }
         charts = draw_curves(played, detail.faint, detail.single) if detail.charts else ""
-        charts += draw_samples(played, domains.get(scenario.domain), baseline) if detail.figures else ""
+        if detail.figures:
+            charts += draw_openset(played, baseline) + draw_own(played, domains.get(scenario.domain), baseline)
         if detail.charts:
             tasks = list_curricula(summary, scenario)
-            charts += draw_curricula(tasks, played, cells, detail.faint if detail.figures else 0)
+            charts += draw_curricula(tasks, members, cells, detail.faint if detail.figures else 0)
         results = draw_results(summary.numbers, agents)
         rivals = draw_comparisons(*words.pick_comparisons(summary.comparisons, groups))
         below = draw_results(summary.numbers, controls, "Controls", words.CONTROLS)
@@ -163,18 +164,17 @@ def _draw_body(
         yield f'<section id="{name_section(number)}">{heading}{charts}{results}{rivals}{below}</section>'
 
 
-def draw_samples(
+def draw_own(
     played: Mapping[str, Sequence[CellRecord]], domain: Domain[Any] | DomainRules | None, baseline: str | None = None
 ) -> str:
-    """Draw the figures of samples, and those of the domain.
+    """Draw the figures that a domain brings itself, if it does.
 
     Args:
         played: The scored cells of each agent in a scenario.
         domain: Its domain, if it is at hand.
         baseline: The agent that others are compared with, if one was named.
     """
-    own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
-    return draw_openset(played, baseline) + own
+    return domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
 
 
 def list_curricula(summary: Summary, scenario: Scenario) -> list[CurriculumResults]:

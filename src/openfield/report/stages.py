@@ -89,7 +89,7 @@ def _draw_agent(stages: Sequence[dict[str, Any]]) -> str:
 
 
 def _draw_plot(name: str, words: str, groups: Sequence[dict[str, Any]], agents: Sequence[str]) -> str:
-    marks = [mark for group in groups if group["agent"] in agents for mark in _mark(name, group)]
+    marks = [mark for group in groups if group["agent"] in agents for mark in find_marks(name, group)]
     if not marks:
         return ""
     equal = next((group["equal"] for group in groups if group["equal"]), None)
@@ -99,8 +99,8 @@ def _draw_plot(name: str, words: str, groups: Sequence[dict[str, Any]], agents: 
     return f"<figure><figcaption>{caption}</figcaption>{_draw_marks(words, marks, agents)}</figure>"
 
 
-def _mark(name: str, group: Mapping[str, Any]) -> Iterator[Mark]:
-    """Yield the value to plot, if there is one: at equal numbers of transitions where these are known."""
+def find_marks(name: str, group: Mapping[str, Any]) -> Iterator[Mark]:
+    """Yield the value of an objective, if there is one: at equal numbers of transitions where these are known."""
     value, interval, band = group["values"].get(name), group["intervals"].get(name), None
     if name == "empowerment" and group["empowerment"]:
         band = group["empowerment"]["null_band"]

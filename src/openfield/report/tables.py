@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from typing import Literal, Protocol
 
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import Comparison
@@ -31,6 +32,21 @@ from openfield.report.words import (
 from openfield.runner.provenance import Provenance
 
 MAX_NOTES = 12
+Drawn = Literal["number", "plot", "line"]
+"""What can lead to the cells it was made of: a number in words, a whole plot, or the line of one cell in a plot."""
+
+
+class Link(Protocol):
+    """Makes of something drawn, and of the cells it was made of, what stands on a page."""
+
+    def __call__(self, drawing: str, cells: Sequence[CellRecord], kind: Drawn = "number") -> str:
+        """Return the drawing as it is, or in a link to the cells."""
+        ...
+
+
+def keep_plain(drawing: str, cells: Sequence[CellRecord], kind: Drawn = "number") -> str:
+    """Return a drawing as it is: the report is one file that leads nowhere else."""
+    return drawing
 
 
 def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:

@@ -56,8 +56,8 @@ INTERVALS = {
     "conservative": "with conservative 95 % intervals in brackets, which need only a range of the number",
 }
 READING = (
-    f"Numbers are over trials, {{}}; below {MIN_TRIALS} trials there is no interval. "
-    "Repeats of a trial are averaged first. {}"
+    f"Numbers are over {{}}, {{}}; below {MIN_TRIALS} {{}} there is no interval. "
+    "Repeats of a trial{} are averaged first. {}"
 )
 POLICIES = {
     "count": "Every trial that an agent started counts: an episode it failed to play has performance 0, is an alarm "
@@ -67,8 +67,14 @@ POLICIES = {
 
 
 def explain_reading(summary: Summary) -> str:
-    """Explain how the numbers of a report are read."""
-    return READING.format(INTERVALS[summary.intervals], POLICIES[summary.policy])
+    """Explain how the numbers of a report are read; all trials of a person are one unit."""
+    people = [bool(group.people) for group in summary.groups]
+    if not any(people):
+        units, few, averaged = "trials", "trials", ""
+    else:
+        units, few = ("people", "people") if all(people) else ("trials, those of people over people", "of either")
+        averaged = ", and all trials of a person,"
+    return READING.format(units, INTERVALS[summary.intervals], few, averaged, POLICIES[summary.policy])
 
 
 def title_domain(scenario: Scenario, domains: Domains) -> str:

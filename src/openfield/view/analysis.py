@@ -43,7 +43,7 @@ from openfield.report.words import (
     title_domain,
 )
 from openfield.result import Result
-from openfield.view.addresses import compare_address, name_novelty, number_address, trial_address
+from openfield.view.addresses import compare_address, name_novelty, number_address, trial_address, trials_address
 from openfield.view.findings import say_findings
 from openfield.view.library import Library, Signature
 
@@ -100,6 +100,8 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     terms: list[str]
     findings: list[str]
     """What came of it, in sentences."""
+    found_in: list[str]
+    """For each of these sentences, the address of what its numbers were made of."""
     groups: list[AgentResults]
     """The agents, the best first."""
     controls: list[AgentResults]
@@ -118,6 +120,8 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     """Whether there are further figures: of samples, of the domain or of a curriculum."""
     compared: list[str]
     """For each comparison, the address where it is told trial by trial."""
+    played: dict[str, str]
+    """Agent -> the address of its trials in this scenario."""
 
     @property
     def headline(self) -> list[Number]:
@@ -148,15 +152,13 @@ class TrialScore(msgspec.Struct, frozen=True):
     turns: int
     seconds: float
     onset: int | None
-    """The test episode in which the world changed, counted from 0."""
+    """The episode in which the world changed, counted from 0 within the trial, training included, as in addresses."""
     noticed: int | None
     """Episodes from the onset to the first detection."""
     alarms: int
     """Detections in the test before the onset."""
-    changed_in: int | None
-    """The episode in which the world changed, counted from 0 within the trial, training included."""
     noticed_in: int | None
-    """The episode with the first detection from then on."""
+    """The episode with the first detection from the onset on."""
     alarmed_in: int | None
     """The episode with the first false alarm."""
     before: float | None
@@ -227,6 +229,7 @@ def _analyse_scenarios(
             for group in groups
         ]
         name = name_scenario(scenario)
+        findings = say_findings(groups[: len(agents)], comparisons, names)
         yield ScenarioAnalysis(
             id=name,
             novelty=name_novelty(scenario.domain, scenario.novelty),
@@ -234,7 +237,8 @@ def _analyse_scenarios(
             title=title_domain(scenario, result.domains),
             change=describe_novelty(scenario, result.domains),
             terms=[text for text in (describe_terms(scenario), describe_onset(groups)) if text],
-            findings=say_findings(groups[: len(agents)], comparisons, names),
+            findings=[finding.text for finding in findings],
+            found_in=[number_address(*homes[finding.agent], finding.number, name) for finding in findings],
             groups=groups[: len(agents)],
             controls=controls,
             names={group.agent: names[group.agent] for group in groups},
@@ -248,6 +252,7 @@ def _analyse_scenarios(
             },
             has_figures=_has_figures(summary, scenario, [members[scenario, group.agent] for group in groups], result),
             compared=[_locate_comparison(one, homes, name) for one in comparisons],
+            played={group.agent: _locate_trials(*homes[group.agent], name) for group in groups},
         )
 
 
@@ -263,6 +268,11 @@ def _locate_comparison(one: Comparison, homes: Homes, scenario: str) -> str:
     """Return where a comparison is told trial by trial."""
     runs = dict.fromkeys(run for run, _ in homes.values())
     return f"{compare_address(runs, (one.first, one.second))}#{scenario}"
+
+
+def _locate_trials(run: str, agent: str, scenario: str) -> str:
+    """Return where the trials of an agent in a scenario are listed."""
+    return trials_address(run, agent=agent, scenario=scenario)
 
 
 def _rank(group: AgentResults) -> tuple[float, str]:
@@ -316,10 +326,9 @@ def _score(cell: CellRecord, homes: Homes) -> TrialScore:
         episodes=sum(not episode.failed for episode in cell.episodes),
         turns=cell.turns,
         seconds=cell.seconds,
-        onset=len(periods.before) if periods.after else None,
+        onset=periods.after[0].number if periods.after else None,
         noticed=noticed,
         alarms=sum(episode.detected for episode in periods.before),
-        changed_in=periods.after[0].number if periods.after else None,
         noticed_in=None if noticed is None else periods.after[noticed].number,
         alarmed_in=next((episode.number for episode in periods.before if episode.detected), None),
         before=mean(performances(periods.before)),

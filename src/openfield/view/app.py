@@ -84,7 +84,7 @@ def make_app(
     )
     app.state.is_closing = lambda: False
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
-    app.state.objectives = BackgroundWork(library, lambda _, result: result.objectives())
+    app.state.objectives = BackgroundWork(library, objectives.measure_objectives)
     app.state.figures = BackgroundWork(library, figures.draw_all_figures)
     app.state.trials, app.state.frames = TrialReader(library), FramePool()
     return app

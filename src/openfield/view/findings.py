@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from openfield.console import say_count
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults
-from openfield.view.wording import say_count, say_number
+from openfield.view.wording import say_number
 
 MAX_CHANCE = 0.05
 """The p-value, corrected, below which a difference is called clear."""
 
 
+class ScenarioFinding(msgspec.Struct, frozen=True):
+    """What came of a scenario, in a sentence, and the number of an agent that it tells."""
+
+    text: str
+    agent: str
+    number: str
+    """The name of the number."""
+
+
 def say_findings(
     groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]
-) -> list[str]:
+) -> list[ScenarioFinding]:
     """Return who did best and who noticed the change, in sentences.
 
     Args:
@@ -23,19 +35,26 @@ def say_findings(
         comparisons: Those of the scenario.
         names: What each agent is called.
     """
-    return [text for text in (_say_best(groups, comparisons, names), _say_noticed(groups, names)) if text]
+    found = _say_best(groups, comparisons, names), _say_noticed(groups, names)
+    return [finding for finding in found if finding is not None]
 
 
-def _say_best(groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]) -> str:
+def _say_best(
+    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]
+) -> ScenarioFinding | None:
     if not groups:
-        return ""
+        return None
+    best = groups[0].agent
     before, after = (groups[0].estimates.get(name) for name in ("before", "after"))
     if before is not None and before.mean is None:
         before = None
     if after is None or after.mean is None:
-        return "" if before is None else f"{_say_reached(groups, before, '', comparisons, names)}."
+        if before is None:
+            return None
+        return ScenarioFinding(f"{_say_reached(groups, before, '', comparisons, names)}.", best, "before")
     text = _say_reached(groups, after, " once the world has changed", comparisons, names)
-    return f"{text}." if before is None else f"{text}; before the change it had {_say(before)}."
+    earlier = "" if before is None else f"; before the change it had {_say(before)}"
+    return ScenarioFinding(f"{text}{earlier}.", best, "after")
 
 
 def _say_reached(
@@ -61,20 +80,21 @@ def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison],
     return f", {'' if found.p_holm < MAX_CHANCE else 'but not '}clearly better than {names[groups[1].agent]}"
 
 
-def _say_noticed(groups: Sequence[AgentResults], names: Mapping[str, str]) -> str:
+def _say_noticed(groups: Sequence[AgentResults], names: Mapping[str, str]) -> ScenarioFinding | None:
     """Return who noticed the change most often."""
     found = ((group.estimates.get("correct"), group) for group in groups)
     known = [(each.mean, each.n, group) for each, group in found if each is not None and each.mean is not None]
     if not known:
-        return ""
+        return None
     share, trials, first = max(known, key=lambda each: each[0])
     name = names[first.agent]
     if share == 0:
-        return f"{'No agent' if len(groups) > 1 else name + ' never'} noticed the change without a false alarm."
+        who = "No agent" if len(groups) > 1 else f"{name} never"
+        return ScenarioFinding(f"{who} noticed the change without a false alarm.", first.agent, "correct")
     delay = first.estimates.get("delay")
     after = f", {say_number(delay.mean, 1)} episodes after the onset" if delay is not None and delay.mean else ""
     often = f"in {share * trials:.0f} of {say_count(trials, 'trial')}"
-    return f"{name} noticed the change {often} without a false alarm{after}."
+    return ScenarioFinding(f"{name} noticed the change {often} without a false alarm{after}.", first.agent, "correct")
 
 
 def _say(found: Estimate) -> str:

@@ -18,9 +18,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from openfield.errors import InvalidInput, JournalError, OpenfieldError, UnknownName
-from openfield.view import addresses, charts, wording
+from openfield.view import addresses, wording
 from openfield.view.addresses import TWIN
 from openfield.view.analysis import Analyses, BackgroundWork
+from openfield.view.drawings import charts, stage_charts
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 
@@ -32,7 +33,6 @@ DRAWINGS = (
     "draw_estimate",
     "draw_figures",
     "draw_key",
-    "draw_objectives",
     "draw_overlay",
     "draw_spark",
     "share_range",
@@ -72,9 +72,9 @@ def analyses_of(request: Request) -> Analyses:
     return found
 
 
-def objectives_of(request: Request) -> BackgroundWork[dict[str, Any]]:
+def objectives_of(request: Request) -> BackgroundWork[Any]:
     """Return the objectives of runs in the application that got a request."""
-    found: BackgroundWork[dict[str, Any]] = request.app.state.objectives
+    found: BackgroundWork[Any] = request.app.state.objectives
     return found
 
 
@@ -123,7 +123,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {name: getattr(addresses, name) for name in vars(addresses) if name.endswith("_address")}
-    made.globals |= {name: getattr(charts, name) for name in DRAWINGS}
+    made.globals |= {name: getattr(charts, name) for name in DRAWINGS} | {"draw_stages": stage_charts.draw_stages}
     made.filters |= wording.FILTERS
     return made
 

@@ -100,7 +100,8 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
         for number, (scenario, _) in enumerate(group_scenarios(own)):
             places[name, scenario] = f"runs/{quote(name)}.html#{name_section(number)}"
         _write_json(folder / "runs" / f"{name}.json", own)
-        result.page(folder / "runs" / f"{name}.html")
+        page = result.page(folder / "runs" / f"{name}.html")
+        write_page(page, _add_links(page.read_text("utf-8"), f"{quote(name)}.json", made))
         published.append(
             PublishedRun(
                 name=name,
@@ -196,6 +197,21 @@ def _pick_moment(cells: Sequence[CellRecord]) -> tuple[CellRecord, int] | None:
         (cell, episode.number) for cell in played for episode in cell.episodes if episode.novel and cell.is_scored
     ]
     return next(iter(changed), (played[0], 0) if played else None)
+
+
+def _add_links(page: str, data: str, films: Mapping[str, str]) -> str:
+    """Return the page of a run with links to the rest of the site: the leaderboard, its data and its films.
+
+    Args:
+        page: The report on the run, which stands alone and has none.
+        data: The address of the numbers as JSON, beside the page.
+        films: Domain -> its film.
+    """
+    places = {"Leaderboard": "../index.html", "JSON": data}
+    places |= {f"Film of {domain}": f"../{film}" for domain, film in films.items()}
+    items = "".join(f'<li><a href="{place}">{escape(title)}</a></li>' for title, place in places.items())
+    before, main, after = page.partition("<main>")
+    return f'{before}{main}<nav class="contents" aria-label="This site"><ul>{items}</ul></nav>{after}'
 
 
 Places = Mapping[tuple[str, Scenario], str]

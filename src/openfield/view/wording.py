@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from openfield.console import escape_controls
+from openfield.console import escape_controls, say_count
 from openfield.journal.reader import SCORED
 from openfield.metrics.stats import say_p, say_units
 from openfield.metrics.summary import AgentResults
@@ -19,11 +19,6 @@ from openfield.report.words import OUTCOMES, count_trials, describe_basis, say_c
 def say_number(value: float | None, digits: int = 2) -> str:
     """Return a number with its decimals and a proper minus sign; a dash if there is none."""
     return "–" if value is None else f"{value:z,.{digits}f}".replace("-", "−")
-
-
-def say_count(value: int, word: str) -> str:
-    """Return a count with its word, in the plural if need be."""
-    return f"{value:,} {word}{'' if value == 1 else 's'}"
 
 
 def say_time(moment: str) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from openfield.view.trials.transcript import write_transcript
 from openfield.view.trials.turn import ShownReply, ShownTurn
+from openfield.view.trials.values import say_answer
 
 
 def test_a_transcript_tells_what_is_new() -> None:
@@ -21,6 +24,16 @@ def test_a_transcript_tells_what_is_new() -> None:
     assert [entry.note for entry in entries] == ['{"rest":"kept"}', "", "no conversation"]
     assert [entry.tokens for entry in entries] == ["1,200 tokens in, 3 out", "", ""]
     assert [entry.starts for entry in entries] == [True, False, False]
+
+
+def test_letters_are_shown_with_their_codes_where_the_domain_has_letters() -> None:
+    turn = msgspec.structs.replace(make_turn(0, None), observation=84)
+    turn = msgspec.structs.replace(turn, reply=ShownReply(action=32, belief=None, milliseconds=1.0))
+    (entry,) = write_transcript([turn], letters=True)
+    assert (entry.saw, entry.answered) == ("T (84)", "␣ (32)")
+    (entry,) = write_transcript([turn])
+    assert (entry.saw, entry.answered) == ("84", "32")
+    assert [say_answer(value, True) for value in (None, 7, "T", [84])] == ["", "7", "T", "[84]"]
 
 
 def make_turn(number: int, note: Any) -> ShownTurn:

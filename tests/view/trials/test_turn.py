@@ -42,6 +42,20 @@ def trial(path: Path) -> PlayedTrial:
     return TrialReader(Library([path])).read(name_run(path), cell.id)
 
 
+def test_found_turns_say_nothing_where_there_is_nothing(tmp_path: Path) -> None:
+    def silent(turn: of.Turn) -> of.Reply:
+        return of.Reply(None, of.Belief(0.7))
+
+    path = tmp_path / "run.sqlite"
+    trials = of.trials(MAZE, count=1, training=0, before=1, after=1, unchanged=0, patience=3)
+    of.run({"silent": silent}, trials, path, workers=0)
+    with Run(path) as run:
+        (cell,) = run.cells()
+        trial = TrialReader(Library([path])).read(name_run(path), cell.id)
+        found = find_turns(run, trial, TurnQuery(belief=0.5)).found
+    assert {(each.action, each.note) for each in found} == {("", "")}
+
+
 def test_a_turn_comes_with_the_reply_to_it(path: Path, trial: PlayedTrial) -> None:
     with Run(path) as run:
         steps = list(run.steps(trial.cell.id, trial.cell.attempt))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -58,6 +58,7 @@ class CommaiDomain(Domain[CommaiSettings]):
         "oracle": "openfield.domains.commai.agents.oracle:OracleAgent",
     }
     oracles = ("oracle",)
+    letters: Literal[True] = True
     exports = {
         "results": "openfield.domains.commai.exports:export_results",
         "tasks": "openfield.domains.commai.exports:export_table",

@@ -24,6 +24,12 @@ class TrialRow(msgspec.Struct, frozen=True):
     cells: dict[str, list[TrialScore]]
     """Agent -> its cells, one for each repeat."""
 
+    @property
+    def onset_address(self) -> str:
+        """Where the world changes: the episode of the first agent that came to it."""
+        scores = (score for found in self.cells.values() for score in found if score.onset is not None)
+        return next(f"{score.address}/episodes/{score.onset}" for score in scores)
+
 
 class NoveltyScenario(msgspec.Struct, frozen=True):
     """A scenario with its trials."""

@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
 
 from openfield.errors import OpenfieldError
+from openfield.view.addresses import TWIN
 from openfield.view.library import RunEntry
 from openfield.view.pace import Pace
 from openfield.view.page import library_of, pace_of, page
@@ -85,4 +88,8 @@ def _read_pace(request: Request, run: RunEntry) -> Pace | None:
     return None
 
 
-ROUTES = page("/", "runs.html", read_runs, twin="/runs.json")
+TWIN_ADDRESS = f"/runs{TWIN}"
+ROUTES = [
+    *page("/", "runs.html", read_runs, twin=TWIN_ADDRESS),
+    Route(f"/{TWIN}", lambda request: RedirectResponse(request.url.replace(path=TWIN_ADDRESS))),
+]

@@ -60,6 +60,8 @@ class TrialHead(msgspec.Struct, frozen=True, kw_only=True):
     alarmed: int | None
     """The first of them."""
     draws: bool | None
+    letters: bool
+    """Whether whole numbers that are seen or answered are letters."""
     peers: Sequence[SameTrial]
     before: str | None
     after: str | None
@@ -198,6 +200,7 @@ def describe_trial(request: Request, trial: PlayedTrial) -> TrialHead:
         alarms=sum(each.detected for each in before),
         alarmed=next((each.number for each in before if each.detected), None),
         draws=trial.draws,
+        letters=trial.letters,
         peers=trial.peers,
         before=trial.beside[0],
         after=trial.beside[1],

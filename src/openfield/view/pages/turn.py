@@ -74,11 +74,13 @@ class TurnList(msgspec.Struct, frozen=True, kw_only=True):
     """The first turn of the next part."""
     count: int
     """The number of all turns."""
+    letters: bool
+    """Whether whole numbers that are seen or answered are letters."""
 
     @property
     def entries(self) -> Iterator[TranscriptEntry]:
         """The turns as text."""
-        return write_transcript(self.turns)
+        return write_transcript(self.turns, self.letters)
 
 
 def read_turn(request: Request) -> TurnPage:
@@ -126,6 +128,7 @@ def read_list(request: Request) -> TurnList:
         start=first,
         next=following if turns and following < trial.turns else None,
         count=trial.turns,
+        letters=trial.letters,
     )
 
 

@@ -26,7 +26,7 @@ const ASKS = { act: "asks for an action", belief: "asks for a belief", ready: "a
 
 class Saw extends Panel {
   constructor() {
-    super("Saw");
+    super("Saw", "saw");
     this.light = make("p", "light");
     this.value = new Shown();
     this.told = make("p", "feedback-label soft", "Told of the reply before");
@@ -38,24 +38,28 @@ class Saw extends Panel {
     if (turn.first) notes.push("an episode starts");
     if (turn.last) notes.push(`the episode ended (${turn.last})`);
     if (turn.again) notes.push("shown again");
-    put(this.aside, notes.join(" · "));
+    put(this.aside, [...notes, ...sayCode(turn.observation)].join(" · "));
     this.light.hidden = turn.red_light === null;
     put(this.light, turn.red_light ? "Red light: the agent is told that the world has changed." : "Red light: off.");
-    this.value.set(turn.observation);
+    this.value.set(sayLetter(turn.observation));
     this.told.hidden = this.feedback.element.hidden = turn.feedback === null;
     if (turn.feedback !== null) this.feedback.set(turn.feedback);
   }
 }
 
 const TAPE = 72; // symbols that are shown of a stream
-const speaks = JSON.parse(document.getElementById("data").textContent).sides[0].head.domain === "commai"; // small numbers of others are no letters
-const isSymbol = (value) => speaks && Number.isInteger(value) && value >= 0 && value < 256;
-const sayAll = (values) => values.map((each) => (each >= 32 && each < 127 ? String.fromCharCode(each) : "·")).join("");
+const { letters } = JSON.parse(document.getElementById("data").textContent).sides[0].head; // numbers of other domains are no letters
+const isSymbol = (value) => letters && Number.isInteger(value) && value >= 0 && value < 256;
+const isPrinted = (value) => isSymbol(value) && value >= 32 && value < 127;
+const sayAll = (values) => values.map((each) => (isPrinted(each) ? String.fromCharCode(each) : "·")).join("");
+/** A value as it is shown: a letter instead of its code, and a mark for a space, which could not be seen. */
+const sayLetter = (value) => (!isPrinted(value) ? value : value === 32 ? "␣" : String.fromCharCode(value));
+const sayCode = (value) => (isPrinted(value) ? [`code ${value}`] : []);
 
 /** The last symbols of both, one above the other, where a turn is a single letter. */
 class Symbols extends Panel {
   constructor() {
-    super("So far, symbol by symbol");
+    super("So far, symbol by symbol", "saw");
     this.rows = ["world", "agent"].map((name) => {
       const text = make("span", "tape"), now = make("mark", "tape now");
       this.body.append(make("p", "stream", make("span", "part-name", name), text, now));
@@ -75,15 +79,15 @@ class Symbols extends Panel {
 
 class Answered extends Panel {
   constructor() {
-    super("Answered");
+    super("Answered", "answered");
     this.value = new Shown();
     this.value.element.classList.add("action");
     this.body.append(this.value.element);
   }
   set(turn) {
     const reply = turn.reply;
-    put(this.aside, reply ? `took ${sayTime(reply.milliseconds)}` : "");
-    this.value.set(reply ? reply.action ?? "no action" : "no reply yet");
+    put(this.aside, reply ? [`took ${sayTime(reply.milliseconds)}`, ...sayCode(reply.action)].join(" · ") : "");
+    this.value.set(reply ? sayLetter(reply.action) ?? "no action" : "no reply yet");
   }
 }
 
@@ -112,7 +116,7 @@ class Believed extends Panel {
 
 class Earned extends Panel {
   constructor() {
-    super("Earned");
+    super("Earned", "earned");
     this.figure = make("b", "big");
     this.body.append(make("p", "", this.figure));
   }
@@ -146,7 +150,7 @@ const COUNTED = ["tokens_in", "tokens_out", "calls", "seconds", "cost", "estimat
 /** What a language model was asked and said, if a note is a transcript; anything else as it is. */
 class Noted extends Panel {
   constructor() {
-    super("Noted");
+    super("Noted", "noted");
     this.talk = make("ol", "talk");
     this.rest = new Shown();
     this.body.append(this.talk, this.rest.element);

@@ -3,15 +3,18 @@ import { keys } from "./keys.js";
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/** Write a copy of the page with its styles and pictures in it, and without scripts, links and controls. */
+const WORKS_HERE_ONLY = "script, link, noscript, dialog, .tools, .skip, button, a.button, form.search, .speed, .beside, .layout-switch, [data-live-only]";
+
+/** Write a copy of the page with its styles and pictures in it, and without scripts, links and what needs them. */
 async function save() {
   const sheets = [...document.querySelectorAll('link[rel="stylesheet"]')];
   const styles = await Promise.all(sheets.map((sheet) => fetch(sheet.href).then((answer) => answer.text())));
   const copy = document.documentElement.cloneNode(true);
   takePictures(copy);
-  for (const each of copy.querySelectorAll("script, link, dialog, .tools, .skip, [data-live-only]")) each.remove();
+  keepState(copy);
+  keepWidths(copy);
+  for (const each of copy.querySelectorAll(WORKS_HERE_ONLY)) each.remove();
   for (const link of copy.querySelectorAll("a[href]")) if (!link.getAttribute("href").startsWith("#")) link.removeAttribute("href");
-  for (const control of copy.querySelectorAll("button, input, select")) control.disabled = true;
   copy.querySelector("body").removeAttribute("data-live");
   const policy = document.createElement("meta");
   policy.httpEquiv = "Content-Security-Policy";
@@ -20,6 +23,25 @@ async function save() {
   style.textContent = styles.join("\n");
   copy.querySelector("head").append(policy, style);
   offer(new Blob(["<!doctype html>\n", copy.outerHTML], { type: "text/html" }));
+}
+
+/** Let fields and sliders, which say what is shown, stand as they are now, and be still: a copy has them as they began. */
+function keepState(copy) {
+  const fields = "input, select";
+  const now = [...document.querySelectorAll(fields)];
+  [...copy.querySelectorAll(fields)].forEach((field, index) => {
+    const seen = now[index];
+    field.disabled = true;
+    field.toggleAttribute("checked", Boolean(seen.checked));
+    if (seen.matches("input")) field.setAttribute("value", seen.value);
+    [...(field.options ?? [])].forEach((option, at) => option.toggleAttribute("selected", at === seen.selectedIndex));
+  });
+}
+
+/** Let a slider be as wide as the trace above it was drawn: without buttons beside it there is more room. */
+function keepWidths(copy) {
+  const now = document.querySelectorAll(".scrub");
+  copy.querySelectorAll(".scrub").forEach((each, index) => { each.style.width = `${now[index].offsetWidth}px`; });
 }
 
 /** Put pictures in the place of what scripts drew: a copy of a canvas is empty. */

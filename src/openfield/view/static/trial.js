@@ -56,12 +56,17 @@ function item(found) {
   link.textContent = `turn ${found.number}`;
   const rest = document.createElement("span");
   rest.textContent = ` in episode ${found.episode} `;
-  const action = document.createElement("code");
-  action.textContent = found.action;
-  line.append(link, rest, action);
+  line.append(link, rest);
+  if (found.action) line.append(code(found.action));
   if (found.belief !== null) line.append(mark("pill", `believes ${found.belief.toFixed(2)}`));
-  if (found.note && found.note !== "null") line.append(mark("soft", ` ${found.note}`));
+  if (found.note) line.append(mark("soft", ` ${found.note}`));
   return line;
+}
+
+function code(text) {
+  const made = document.createElement("code");
+  made.textContent = text;
+  return made;
 }
 
 function mark(kind, text) {

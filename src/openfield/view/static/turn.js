@@ -12,6 +12,9 @@ const PATIENCE = 5000; // milliseconds after which the pictures of an episode th
 const data = JSON.parse(document.getElementById("data").textContent);
 const viewer = document.getElementById("viewer");
 
+/** Turns are counted from 0, as in addresses, so how many there are is told beside in a way that cannot be misread. */
+const ordinal = (number) => `${number}${["th", "st", "nd", "rd"][(number % 100 > 10 && number % 100 < 14) || number % 10 > 3 ? 0 : number % 10]}`;
+
 class Side {
   constructor(given, place, changed) {
     this.head = given.head;
@@ -40,7 +43,8 @@ class Side {
       this.panels.set(turn, (each) => this.turns.get(each));
       this.shown = turn;
     }
-    const where = `turn ${number - this.first} of ${this.count} · ${this.head.domain}${this.head.outcome === null ? " · being played" : ""}`;
+    const at = number - this.first;
+    const where = `turn ${at}, the ${ordinal(at + 1)} of ${this.count} · ${this.head.domain}${this.head.outcome === null ? " · being played" : ""}`;
     if (this.where.textContent !== where) this.where.textContent = where;
     this.fetch(number);
     this.picture(into === null || offset + 1 >= this.count ? number : number + 1, into ?? Infinity);
@@ -344,8 +348,9 @@ async function find() {
     if (part.error) return void (answered.textContent = part.error);
     const found = part.found[0];
     if (found) {
-      answered.textContent = `turn ${found.number}${found.number <= here ? ", from the start again" : ""}`;
-      return goTo(found.episode, found.number);
+      await goTo(found.episode, found.number);
+      answered.textContent = `Found: episode ${found.episode}, turn ${found.number - sides[0].first}${found.number <= here ? ", from the start again" : ""}.`;
+      return;
     }
     if (part.next === null && wrapped) return void (answered.textContent = "No turn fits.");
     wrapped ||= part.next === null;

@@ -13,7 +13,7 @@ import msgspec
 from openfield.core import Reply
 from openfield.journal.reader import Run
 from openfield.view.trials.trial import PlayedTrial
-from openfield.view.trials.values import MAX_TEXT, say_value
+from openfield.view.trials.values import MAX_TEXT, say_answer, say_value
 
 MAX_FOUND = 100
 """Turns that one request returns."""
@@ -44,8 +44,10 @@ class FoundTurn(msgspec.Struct, frozen=True):
     number: int
     episode: int
     action: str
+    """Empty if there was none."""
     belief: float | None
     note: str
+    """Empty if there was none."""
 
 
 class FoundTurns(msgspec.Struct, frozen=True):
@@ -72,9 +74,10 @@ def find_turns(run: Run, trial: PlayedTrial, query: TurnQuery, first: int = 0) -
         query, action=query.action.lower(), note=query.note.lower(), text=query.text.lower()
     )
     for step in run.raw_steps(trial.cell.id, trial.cell.attempt, number + 1):
-        if step.reply is not None and _fits(step.reply, wanted):
+        if step.reply is not None and _fits(step.reply, wanted, trial.letters):
             belief = None if step.reply.belief is None else step.reply.belief.highest
-            said = say_value(step.reply.action), belief, say_value(step.reply.note)
+            action, note = say_answer(step.reply.action, trial.letters), step.reply.note
+            said = action, belief, "" if note is None else say_value(note)
             found.append(FoundTurn(number, trial.episode_of(number), *said))
         number += 1
         if len(found) >= MAX_FOUND or time.monotonic() > until:
@@ -82,14 +85,15 @@ def find_turns(run: Run, trial: PlayedTrial, query: TurnQuery, first: int = 0) -
     return FoundTurns(found, None, trial.turns)
 
 
-def _fits(reply: Reply, query: TurnQuery) -> bool:
+def _fits(reply: Reply, query: TurnQuery, letters: bool) -> bool:
     if query.belief is not None and (reply.belief is None or reply.belief.highest < query.belief):
         return False
-    if query.action and not _holds(reply.action, query.action):
+    action = say_answer(reply.action, letters, MAX_TEXT).lower()
+    if query.action not in action:
         return False
     if query.note and not _holds(reply.note, query.note):
         return False
-    return not query.text or _holds(reply.action, query.text) or _holds(reply.note, query.text)
+    return not query.text or query.text in action or _holds(reply.note, query.text)
 
 
 def _holds(value: Any, text: str) -> bool:

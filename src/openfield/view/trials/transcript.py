@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from openfield.view.trials.turn import ShownTurn
-from openfield.view.trials.values import say_value
+from openfield.view.trials.values import say_answer, say_value
 
 MAX_SEEN = 1_500
 """Characters of what is shown of a value."""
@@ -49,8 +49,8 @@ class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The rest of the note."""
 
 
-def write_transcript(turns: Sequence[ShownTurn]) -> Iterator[TranscriptEntry]:
-    """Yield turns as text."""
+def write_transcript(turns: Sequence[ShownTurn], letters: bool = False) -> Iterator[TranscriptEntry]:
+    """Yield turns as text; where the domain says so, whole numbers are letters."""
     episode, told = -1, list[Message]()
     for turn in turns:
         reply = turn.reply
@@ -59,9 +59,9 @@ def write_transcript(turns: Sequence[ShownTurn]) -> Iterator[TranscriptEntry]:
         yield TranscriptEntry(
             turn=turn,
             starts=turn.episode != episode,
-            saw="" if turn.observation is None else say_value(turn.observation, MAX_SEEN),
+            saw=say_answer(turn.observation, letters, MAX_SEEN),
             feedback="" if turn.feedback is None else say_value(turn.feedback, MAX_SEEN),
-            answered="" if reply is None or reply.action is None else say_value(reply.action, MAX_SEEN),
+            answered="" if reply is None else say_answer(reply.action, letters, MAX_SEEN),
             messages=_leave_out(talk, told),
             tokens=tokens,
             note="" if rest is None else say_value(rest, MAX_SEEN),

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from openfield.capabilities import HasFilm
+from openfield.capabilities import HasFilm, SpeaksLetters
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.people import person_fact
 from openfield.journal.reader import CellRecord, Episode, Run
-from openfield.journal.rules import known_rules
+from openfield.journal.rules import DomainRules, known_rules
 from openfield.metrics.scenario import scenario_of
 from openfield.report.film import sees_pictures
 from openfield.report.words import describe_novelty
@@ -61,8 +61,11 @@ class PlayedTrial:
         facts, name = run.facts, cell.trial.domain
         self.person: str = facts.get(person_fact(cell.agent, cell.repeat), "")
         """Who played it, if people did."""
-        self.changes: str = describe_novelty(scenario_of(cell), {name: known_rules(facts, name)})
+        rules = known_rules(facts, name)
+        self.changes: str = describe_novelty(scenario_of(cell), {name: rules})
         """What changes at the onset, in words."""
+        self.letters: bool = rules.letters if isinstance(rules, DomainRules) else isinstance(rules, SpeaksLetters)
+        """Whether whole numbers that are seen or answered are letters."""
         peers = run.cells_of_trial(cell.id, MAX_PEERS + 1)
         self.peers: Sequence[SameTrial] = [
             SameTrial(*each, facts.get(person_fact(*each[1:]), "")) for each in peers if each[0] != cell.id

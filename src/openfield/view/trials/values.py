@@ -27,6 +27,8 @@ MAX_EXACT = 1 << 53
 """Whole numbers from here on lose digits in a browser, so they are sent as text."""
 KEPT_ARRAY = {"array", "shape", "dtype", "data"}
 """The keys of a recorded array whose bytes are kept: a picture is shown as one, not as its bytes."""
+PRINTED = range(32, 127)
+"""The codes of letters that can be seen; a space is shown as a mark."""
 MAX_LINE = 200
 """Characters of a value in one line."""
 
@@ -82,6 +84,20 @@ class Shortener:
                 break
             kept[str(self._cut_text(str(key)))] = self.shorten(value, depth + 1)
         return kept if len(kept) == len(values) else {**kept, CUT: f"{len(values) - len(kept):,} more"}
+
+
+def say_answer(value: Any, letters: bool, longest: int = MAX_LINE) -> str:
+    """Return what was seen or answered in one line; nothing if it is none.
+
+    Args:
+        value: The value.
+        letters: Whether whole numbers are letters, which are shown with their codes.
+        longest: How many characters it may have.
+    """
+    if value is None:
+        return ""
+    known = letters and type(value) is int and value in PRINTED
+    return f"{'␣' if value == ord(' ') else chr(value)} ({value})" if known else say_value(value, longest)
 
 
 def say_value(value: Any, longest: int = MAX_LINE) -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 from markupsafe import Markup, escape
 
 from openfield.metrics.stats import Bounds, Estimate, two_sided
-from openfield.report import stages
 from openfield.report.chart import Curve, Frame, Point, draw_line, pick_evenly
 from openfield.view.analysis import AgentCurves, SingleCurve
 
@@ -37,8 +35,14 @@ MARGIN = 4
 """Room beside the range of an estimate, so that a dot at its end is whole."""
 
 
-def draw_overlay(curves: Sequence[AgentCurves], label: str) -> Markup:
-    """Draw the agents of a scenario in one drawing: performance above, belief below, both from the onset."""
+def draw_overlay(curves: Sequence[AgentCurves], label: str, sources: Mapping[str, str]) -> Markup:
+    """Draw the agents of a scenario in one drawing: performance above, belief below, both from the onset.
+
+    Args:
+        curves: The trials of each agent.
+        label: What is drawn.
+        sources: Agent -> where its trials are listed.
+    """
     shown = [each for each in curves if each.mean][:MAX_OVERLAID]
     if not shown:
         return Markup("")
@@ -47,10 +51,10 @@ def draw_overlay(curves: Sequence[AgentCurves], label: str) -> Markup:
     frames = [Frame(first, last, 720, 178, 30, margin, 22, 8), Frame(first, last, 720, 130, 30, margin, 22, 22)]
     told = any(point.belief is not None for each in shown for point in each.mean)
     onset = any(each.onset for each in shown)
-    body = _draw_panel(frames[0], shown, "performance", onset, ticks=not told)
+    body = _draw_panel(frames[0], shown, "performance", onset, not told, sources)
     height = frames[0].height + (frames[1].height if told else 14)
     if told:
-        lower = _draw_panel(frames[1], shown, "belief", onset, ticks=True)
+        lower = _draw_panel(frames[1], shown, "belief", onset, True, sources)
         body += f'<g transform="translate(0 {frames[0].height})">{lower}</g>'
     return _wrap(body, frames[0], height, label, shown, "crowded" if len(shown) > MAX_UNCROWDED else "")
 
@@ -138,11 +142,6 @@ def draw_differences(values: Iterable[tuple[float, str, str]], estimate: Estimat
     )
 
 
-def draw_objectives(record: Mapping[str, Any]) -> Markup:
-    """Draw the objectives of runs as the report page does, which escapes everything that comes from outside."""
-    return Markup(stages.draw_objectives(record))  # noqa: S704
-
-
 def draw_figures(drawing: str) -> Markup:
     """Take over figures that the report draws, which escapes everything that comes from outside.
 
@@ -166,8 +165,10 @@ def _range(curves: Sequence[AgentCurves]) -> tuple[int, int]:
     return (max(first, -max(MIN_BEFORE, MAX_BEFORE * last)) if onset else first), last
 
 
-def _draw_panel(frame: Frame, shown: Sequence[AgentCurves], what: str, onset: bool, ticks: bool) -> str:
-    """Draw one quantity of all agents, each line with its name at the end."""
+def _draw_panel(
+    frame: Frame, shown: Sequence[AgentCurves], what: str, onset: bool, ticks: bool, sources: Mapping[str, str]
+) -> str:
+    """Draw one quantity of all agents, each line with its name at the end, which leads to its trials."""
     kind, lines, ends = what[0], "", []
     for slot, each in enumerate(shown):
         chosen = pick_evenly(each.singles, MAX_FAINT) if what == "performance" else []
@@ -179,9 +180,8 @@ def _draw_panel(frame: Frame, shown: Sequence[AgentCurves], what: str, onset: bo
             line = draw_line(f"{kind} slot{slot}", frame, values)
             lines += f'<g class="agent" data-agent="{escape(each.agent)}">{faint}{line}</g>'
     name = f'<text class="quantity {kind}" x="{frame.left}" y="{frame.top - 8}">{what}</text>'
-    return (
-        _draw_ground(frame, onset, ticks, named=what == "performance") + lines + _label_ends(frame, ends, kind) + name
-    )
+    ground = _draw_ground(frame, onset, ticks, named=what == "performance")
+    return ground + lines + label_ends(frame, ends, kind, sources) + name
 
 
 def _draw_ground(frame: Frame, onset: bool, ticks: bool, named: bool = True) -> str:
@@ -223,8 +223,15 @@ def _sign(at: int) -> str:
     return f"+{at}" if at > 0 else str(at).replace("-", "−")
 
 
-def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str, str]], kind: str) -> str:
-    """Write the names of lines beside their ends, pushed apart, each joined to its end by a hairline."""
+def label_ends(frame: Frame, ends: Sequence[tuple[int, int, str, str]], kind: str, sources: Mapping[str, str]) -> str:
+    """Write the names of lines beside their ends, pushed apart, each joined to its end by a hairline.
+
+    Args:
+        frame: Where the lines are drawn.
+        ends: The height of each end, its slot, its agent, and what the agent is called.
+        kind: The class of the lines.
+        sources: Agent -> the address that its name leads to.
+    """
     placed: list[list[float]] = [[y, y] for y, *_ in sorted(ends)]
     for above, below in pairwise(placed):
         below[1] = max(below[1], above[1] + LABEL_GAP)
@@ -237,9 +244,9 @@ def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str, str]], kind: s
     for (y, at), (_, slot, agent, name) in zip(placed, sorted(ends), strict=True):
         shown = name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
         drawn += (
-            f'<path class="lead" d="M{x + 2} {y:.0f}L{x + 9} {at:.0f}"/>'
+            f'<path class="lead" d="M{x + 2} {y:.0f}L{x + 9} {at:.0f}"/><a href="{escape(sources[agent])}">'
             f'<text class="t name {kind} slot{slot}" data-agent="{escape(agent)}" x="{x + 12}" y="{at + 4.5:.1f}">'
-            f"{escape(shown)}</text>"
+            f"{escape(shown)}</text></a>"
         )
     return drawn
 
