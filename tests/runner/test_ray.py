@@ -347,7 +347,13 @@ def test_a_package_that_a_machine_does_not_have_is_named(
 def test_an_address_where_nothing_listens_is_named(path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"Ray does not answer at 127\.0\.0\.1:1: "):
         of.run(["random"], tiny_trials(1), path, executor="ray=127.0.0.1:1")
-    assert list(path.parent.iterdir()) == [path]  # nothing stays open
+    assert not list(path.parent.iterdir())  # no file with cells that nobody plays
+    of.run(["random"], tiny_trials(1), path)
+    of.run(["random"], tiny_trials(1), path, executor="ray=127.0.0.1:1")  # nothing is left to play
+    with pytest.raises(InvalidInput, match="does not answer"):
+        of.run(["random"], tiny_trials(2), path, executor="ray=127.0.0.1:1")
+    with Run(path) as run:
+        assert run.counts().planned == 1
 
 
 def test_shards_of_a_table_are_counted_by_machines(

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from openfield.errors import InvalidInput
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd
-from openfield.runner.cluster import Cluster
 from openfield.runner.plan import make_plan
 from openfield.runner.player import Job
 from openfield.runner.ray import executor as ray_executor
@@ -30,13 +30,13 @@ pytest.importorskip("ray", reason="the extra `ray` is not installed")
 class Driver:
     """An executor on machines of a test, with the jobs that it is to play."""
 
-    def __init__(self, ray: FakeRay, path: Path, **changes: Any) -> None:
+    def __init__(self, connection: Any, path: Path, **changes: Any) -> None:
         self.plan = replace(make_plan({"one": copycat, "other": Learner}, tiny_trials(400)), **changes)
         self.emitted: list[Any] = []
         self.put_back: list[str] = []
         with Journal(path):
             pass
-        self.executor = RayExecutor(self._emit, self.put_back.append, self.plan, path, Cluster("there:1"))
+        self.executor = RayExecutor(self._emit, self.put_back.append, self.plan, path, connection)
         self._jobs = {
             name: iter([Job(cell, 1, agent, "tiny", path) for cell in self.plan.cells if cell.agent == name])
             for name, agent in self.plan.agents.items()
@@ -73,9 +73,10 @@ def on(monkeypatch: pytest.MonkeyPatch, path: Path) -> Start:
     """Start a driver on a cluster of a test."""
 
     def start(ray: FakeRay, **changes: Any) -> Driver:
-        connection = SimpleNamespace(ray=ray, open=lambda: None, is_local=False)
-        monkeypatch.setattr(ray_executor, "RayConnection", lambda cluster: connection)
-        driver = Driver(ray, path, **changes)
+        connection = SimpleNamespace(
+            ray=ray, open=lambda: None, is_local=False, answers=lambda: ray.is_there, head="there:1"
+        )
+        driver = Driver(connection, path, **changes)
         driver.poll()
         return driver
 
@@ -216,3 +217,20 @@ def test_a_run_says_once_what_it_waits_for(on: Start, monkeypatch: pytest.Monkey
         driver = on(ray)  # polls more than once
     assert len(told) == 1
     assert driver.executor.free == 0
+
+
+def test_a_cluster_whose_head_is_gone_ends_the_run_in_one_line(on: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of Ray any more: it would wait for a minute, and end this process with a text of its own."""
+    ray = FakeRay(1)
+    driver = on(ray)
+    driver.start()
+    driver.poll()
+    ray.is_there = False
+    for name in ("nodes", "kill", "wait"):
+        monkeypatch.setattr(ray, name, lambda *_, **__: pytest.fail("Ray is asked"))
+    driver.poll()  # it may come back
+    monkeypatch.setattr(ray_executor, "LOST_SECONDS", 0.0)
+    with pytest.raises(InvalidInput, match=r"The head of the cluster at there:1 does not answer any more\. What was"):
+        driver.poll()
+    driver.executor.close()
+    assert driver.put_back == []

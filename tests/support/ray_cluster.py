@@ -78,6 +78,8 @@ class FakeRay:
         self.foremen: list[FakeForeman] = []
         self._nodes: list[dict[str, Any]] = []
         self._is_free = is_free
+        self.is_there = True
+        """Whether the head of the cluster answers."""
         for count in cpus:
             self.add(count)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
@@ -23,6 +24,9 @@ from openfield.runner.provenance import Remarks, RunOrigin
 from openfield.runner.ray.needs import RESOURCES, assign_resources, read_kept_resources
 from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
 
+if TYPE_CHECKING:
+    from openfield.runner.ray.connection import RayConnection
+
 ISOLATION = "isolation"
 """The fact of a run file that says how its agents are isolated."""
 
@@ -38,13 +42,13 @@ class RunOptions(TypedDict, total=False):
     """Words to find it by."""
     save_seconds: float
     """How often an agent is asked for its state, at most; the end of a trial is always saved."""
-    record: RecordKind
+    record: RecordKind | None
     """`digests` of pictures and other large arrays, which replay makes again, or `full` to keep them too."""
     executor: str
     """`processes`, the default; `ray` plays on a cluster that is started here, `ray=HOST:PORT` on that one."""
-    concurrency: int
+    concurrency: int | None
     """How many cells are played at the same time in this process, for agents that wait; then no worker plays."""
-    run_token_limit: int
+    run_token_limit: int | None
     """Tokens of language models after which the run stops, to be resumed with a higher limit."""
     resources: Mapping[str, Mapping[str, float]]
     """What agents need of the machines of a cluster, by name: `num_cpus`, `num_gpus` and resources of other names."""
@@ -72,11 +76,7 @@ def run_plan(
         keep: Keep cells that an earlier version of an agent played.
         remarks: What the user says about this command.
     """
-    if isinstance(workers, Cluster):
-        from openfield.runner.ray.shipment import check_agents
-
-        check_agents(plan)  # before the file is made
-    with Journal(journal) as record:
+    with _reaching(workers, plan, Path(journal), retry) as players, Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)
         if plan.record is None and record.keeps_arrays:  # it goes on as it was begun
             plan = replace(plan, record="full")
@@ -92,21 +92,51 @@ def run_plan(
             wrappers = list_trial_code(cell.trial for cell in plan.cells)
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, wrappers)
             record.enter((), {}, origin.facts(), origin.sources())
-        scheduler.run(_make_executor(workers, scheduler, plan, record.path))
+        scheduler.run(_make_executor(players, scheduler, plan, record.path))
 
 
-def _make_executor(workers: Players, scheduler: CellScheduler, plan: Plan, path: Path) -> Executor:
-    if isinstance(workers, Cluster):
-        from openfield.runner.ray.executor import RayExecutor
+@contextmanager
+def _reaching(workers: Players, plan: Plan, journal: Path, retry: bool) -> Iterator[int | SideBySide | RayConnection]:
+    """Connect to the cluster if one is to play, before cells are entered: one that does not answer leaves no trace."""
+    if not isinstance(workers, Cluster):
+        yield workers
+        return
+    from openfield.runner.ray.connection import RayConnection
+    from openfield.runner.ray.shipment import check_agents
 
-        return RayExecutor(scheduler.emit, scheduler.put_back, plan, path, workers)
+    check_agents(plan)
+    connection = RayConnection(workers)
+    try:
+        if _is_something_left(plan, journal, retry):
+            connection.open()
+        yield connection
+    finally:
+        connection.close()
+
+
+def _is_something_left(plan: Plan, journal: Path, retry: bool) -> bool:
+    """Return whether cells of a plan are to be played. Those of earlier agents do not count: they are entered."""
+    if not journal.exists() or not journal.stat().st_size:
+        return True
+    with Run(journal) as run:
+        known = run.statuses()
+    return any(cell.id not in known or is_left(known[cell.id].outcome, retry) for cell in plan.cells)
+
+
+def _make_executor(
+    workers: int | SideBySide | RayConnection, scheduler: CellScheduler, plan: Plan, path: Path
+) -> Executor:
     if isinstance(workers, SideBySide):
         from openfield.runner.threads import Threads
 
         return Threads(scheduler.emit, workers.cells)
-    if workers < 0:
-        raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
-    return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit)
+    if isinstance(workers, int):
+        if workers < 0:
+            raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
+        return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit)
+    from openfield.runner.ray.executor import RayExecutor
+
+    return RayExecutor(scheduler.emit, scheduler.put_back, plan, path, workers)
 
 
 def read_plan(

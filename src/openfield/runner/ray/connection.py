@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import tempfile
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,6 +37,10 @@ IMPATIENT = {
 """About 30 seconds to connect. Otherwise Ray would try for a quarter of an hour where something else listens."""
 
 
+REFUSAL_HINT = ". If the cluster wants a token, set RAY_AUTH_MODE=token."
+"""Clusters of Ray want one unless they are told not to, and Ray does not say that it is missing."""
+
+
 class RayConnection:
     """A connection to a cluster. What was started for it is stopped when it is closed."""
 
@@ -43,6 +48,8 @@ class RayConnection:
         """Prepare for a cluster; `open` connects to it."""
         self._address = cluster.address
         self.ray: Any = None
+        self.head = ""
+        """Where the head of the cluster listens, as HOST:PORT, once it is connected."""
         self._folder, self._started = "", False
 
     @property
@@ -51,17 +58,23 @@ class RayConnection:
         return bool(self._folder)
 
     def open(self) -> None:
-        """Connect to the cluster, or start one, unless the program that called us has done so.
+        """Connect to the cluster, or start one, unless this was done before, or by the program that called us.
 
         Raises:
             InvalidInput: It does not answer, or cannot be started.
         """
+        if self.ray is not None:
+            return
         address = self._address
         for name, value in _choose_settings(address).items():  # Ray reads them when it is imported
             os.environ.setdefault(name, value)
         self.ray = ray = import_extra("ray", "ray", "--executor ray")
-        if ray.is_initialized():
-            return
+        if not ray.is_initialized():
+            self._start(ray, address)
+        with suppress(Exception):  # a program that came by Ray's client knows no such address
+            self.head = str(ray.get_runtime_context().gcs_address)
+
+    def _start(self, ray: Any, address: str | None) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             if address is not None:
@@ -75,7 +88,16 @@ class RayConnection:
                 ray.init(address="local", **local, **quiet)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             where = "could not be started here" if address is None else f"does not answer at {address}"
-            raise InvalidInput(f"Ray {where}: {str(error).splitlines()[0]:.300}") from None
+            hint = REFUSAL_HINT if self._started and address is not None else ""
+            raise InvalidInput(f"Ray {where}: {str(error).splitlines()[0]:.300}{hint}") from None
+
+    def answers(self) -> bool:
+        """Return whether the head of the cluster takes connections; True if its address is not known."""
+        try:
+            _knock(self.head)
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         """Disconnect, and stop the cluster if it was started here."""

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -26,7 +27,6 @@ from openfield.journal.recorder import Emit
 from openfield.journal.schema import open_to_read
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import domain_source
-from openfield.runner.cluster import Cluster
 from openfield.runner.executors import POLL_SECONDS
 from openfield.runner.plan import Plan
 from openfield.runner.player import Job
@@ -54,6 +54,8 @@ MAX_LOST = 10
 CLEAN_SECONDS = 5.0
 IDLE_SECONDS = 10.0
 """After this time without a machine that plays, the run says what it waits for."""
+LOST_SECONDS = 15.0
+"""How long the head of a cluster may not answer before the run ends. After a minute Ray would end this process."""
 ARRIVE_SECONDS = 1.0
 """How long foremen are given to say that they are there."""
 
@@ -117,17 +119,19 @@ class _Machine:
 class RayExecutor:
     """Plays jobs on the machines of a cluster."""
 
-    def __init__(self, emit: Emit, put_back: Callable[[str], None], plan: Plan, run: Any, cluster: Cluster) -> None:
-        """Prepare for a cluster. The first `poll` connects to it, or starts one on this machine.
+    def __init__(
+        self, emit: Emit, put_back: Callable[[str], None], plan: Plan, run: Any, connection: RayConnection
+    ) -> None:
+        """Prepare for a cluster. The first `poll` sends to it what its machines need.
 
         Args:
             emit: Called with what comes of the jobs.
             put_back: Called with a cell whose machine is lost, to play on where its record ends.
             plan: What is to be played.
             run: The run file.
-            cluster: Where they are played.
+            connection: Leads to the cluster. The first `poll` opens it if it is not open; who made it closes it.
         """
-        self._connection = RayConnection(cluster)
+        self._connection = connection
         self._run = run
         self._db: Any = None  # open while connected
         self._emit_entries, self._put_back, self._plan = emit, put_back, plan
@@ -144,7 +148,8 @@ class RayExecutor:
         self._stopping = self._told = False
         self._seconds: dict[tuple[str, str], float] = {}  # how long cells last, by domain and agent
         self._until = time.monotonic() + (math.inf if plan.budget is None else plan.budget)
-        self._looked = self._playing_at = 0.0
+        self._looked = self._playing_at = self._knocked = 0.0
+        self._silent_since: float | None = None  # when the head of the cluster was first found not to answer
         self._is_idleness_told = False
         self._warned: set[str] = set()
 
@@ -169,6 +174,9 @@ class RayExecutor:
         """Emit what has come in, look after lost and new machines, and start what waited for one."""
         if self._db is None:
             self._open()
+        if not self._is_head_there():  # a call of Ray would not come back
+            time.sleep(POLL_SECONDS)
+            return
         if self._stopping:
             self._tell_to_stop()
         else:
@@ -186,16 +194,16 @@ class RayExecutor:
         self._stopping = True
 
     def close(self) -> None:
-        """End all foremen with their workers, and the cluster if it was started here."""
+        """End all foremen with their workers."""
+        machines = self._machines.values() if self._silent_since is None else ()
         with suppress(Exception):  # the cluster may be gone
-            cleaned = [machine.foreman.clean_up.remote() for machine in self._machines.values() if machine.is_ready]
+            cleaned = [machine.foreman.clean_up.remote() for machine in machines if machine.is_ready]
             if cleaned:
                 self._ray.wait(cleaned, num_returns=len(cleaned), timeout=CLEAN_SECONDS)
-            for machine in self._machines.values():
+            for machine in machines:
                 self._ray.kill(machine.foreman)
         if self._db is not None:
             self._db.close()
-        self._connection.close()
 
     @property
     def _ray(self) -> Any:
@@ -207,6 +215,27 @@ class RayExecutor:
         self._outfit = self._put(outfit)
         self._db = open_to_read(self._run)
         self._playing_at = time.monotonic()
+
+    def _is_head_there(self) -> bool:
+        """Return whether the head of the cluster answers; raise if it has not for long.
+
+        Raises:
+            InvalidInput: It is gone.
+        """
+        now = time.monotonic()
+        if now - self._knocked < LOOK_SECONDS:
+            return self._silent_since is None
+        self._knocked = now
+        if self._connection.answers():
+            self._silent_since = None
+            return True
+        self._silent_since = since = now if self._silent_since is None else self._silent_since
+        if self._stopping or now - since >= LOST_SECONDS:
+            raise InvalidInput(
+                f"The head of the cluster at {self._connection.head} does not answer any more. What was recorded is "
+                f"safe. When a cluster runs again: openfield resume {quote(str(self._run))} --executor ray=HOST:PORT"
+            )
+        return False
 
     def _make_outfit(self) -> Outfit:
         prepared = {name for name, domain in self._plan.domains.items() if isinstance(domain, PreparesTrials)}
@@ -382,6 +411,9 @@ class RayExecutor:
 
     def _bury(self, machine: _Machine, error: Exception) -> None:
         """Put back the jobs of a machine that is lost, and see to it that it does not play on out of reach."""
+        self._knocked = 0.0
+        if not self._is_head_there():
+            return
         self._failures[machine.node] += 1
         why = str(getattr(error, "cause", None) or error).strip().splitlines() or [type(error).__name__]
         if self._failures[machine.node] > MAX_RETRIES:
