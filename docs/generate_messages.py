@@ -36,8 +36,8 @@ HEAD = """# Messages
 What openfield says about bad input. A message says what is wrong, where, and what would be right. Commands print it as
 one line on standard error and exit with status 2; other statuses are in [the command line](cli.md).
 """
-REASONS = {"strerror": "reason", "error": "reason", "__name__": "type"}
-CALLS = {"len": "number", "join": "names", "sum": "number", "count": "number", "round": "number"}
+REASONS = {"strerror": "reason", "error": "reason", "say_mismatch": "reason", "__name__": "type"}
+CALLS = {"len": "number", "join": "names", "sum": "number", "count": "number", "round": "number", "say_count": "number"}
 
 
 def render_messages() -> str:

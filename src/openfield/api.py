@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import msgspec
+
 from openfield.domain import Domain
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, UnknownName
 from openfield.record import check_record_kind
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.cluster import PROCESSES, Players, choose_workers
 from openfield.runner.executors import refuse_unguarded
+from openfield.runner.experiment import say_mismatch
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.provenance import Remarks
 from openfield.runner.ray.needs import assign_resources
@@ -57,6 +60,7 @@ def run(
         options: Further ones, such as `concurrency`, `executor`, `keep` and `note`, see `RunOptions`.
     """
     refuse_unguarded()
+    _check_options({"workers": workers, "repeats": repeats, "retry": retry, **options})
     plan = _with_options(make_plan(agents, trials, repeats), options)
     keep = options.get("keep", False)
     run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
@@ -79,10 +83,30 @@ def resume(
         watch: Called with every entry of the record, to show progress.
         options: Further ones, such as `concurrency`, `executor`, `keep` and `trust`, see `RunOptions`.
     """
+    _check_options({"workers": workers, "retry": retry, **options})
     keep = options.get("keep", False)
     plan = _with_options(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
     run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
     return Result([journal])
+
+
+class _AllOptions(RunOptions, total=False):
+    """The options, and the parameters beside them that are plain values."""
+
+    workers: int
+    repeats: int
+    retry: bool
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Check names and types: deep inside a run a wrong one would raise what no caller understands."""
+    for name in options.keys() - _AllOptions.__annotations__.keys():
+        raise UnknownName("option", name, _AllOptions.__annotations__, label="Known")
+    check_record_kind(options.get("record"))
+    try:
+        msgspec.convert(options, _AllOptions)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{say_mismatch(error)}.") from None
 
 
 def _with_options(plan: Plan, options: RunOptions) -> Plan:
@@ -92,9 +116,8 @@ def _with_options(plan: Plan, options: RunOptions) -> Plan:
         raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
     if tokens is not None and tokens < 1:
         raise InvalidInput(f"run_token_limit must be a whole number of at least 1, not {tokens!r}.")
-    check_record_kind(record := options.get("record"))
     resources = assign_resources(plan.agents, plan.resources, options.get("resources", {}))
-    return replace(plan, save_seconds=seconds, tokens=tokens, record=record, resources=resources)
+    return replace(plan, save_seconds=seconds, tokens=tokens, record=options.get("record"), resources=resources)
 
 
 def _players(workers: int, options: RunOptions) -> Players:

@@ -36,6 +36,11 @@ def escape_controls(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def say_count(value: int, word: str) -> str:
+    """Return a count with its word, in the plural if need be."""
+    return f"{value:,} {word}{'' if value == 1 else 's'}"
+
+
 class Escaped:
     """What rich prints, with the control characters of its text escaped."""
 

@@ -55,10 +55,17 @@ class UnknownName(OpenfieldError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], label: str = "Installed") -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        near = find_near(name, names)
+        hint = f" Did you mean '{near}'?" if near else ""
         listed = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if names[MAX_NAMES:] else "")
         super().__init__(f"Unknown {kind} '{name}'.{hint} {label}: {listed or 'none'}.")
+
+
+def find_near(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like another, or the shortest that it begins; None if none is near."""
+    names = list(known)
+    begun = sorted((each for each in names if name and each.startswith(name)), key=len)
+    return next(iter(difflib.get_close_matches(name, names, n=1) + begun), None)
 
 
 class InvalidInput(OpenfieldError):

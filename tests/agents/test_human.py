@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import signal
 
 import pytest
 
@@ -75,6 +76,27 @@ def test_leaving_is_a_cancellation(typed: str) -> None:
     agent, _ = person(typed, of.Discrete(2))
     with pytest.raises(Cancelled):
         agent(Turn(observation={"cue": 1}))
+
+
+def test_ctrl_c_leaves_at_once_and_ends_the_line() -> None:
+    """It is the person that the turn under way waits for: a run that stops after the turn would wait for ever."""
+
+    class Interrupted(io.StringIO):
+        def readline(self, size: int | None = -1, /) -> str:
+            signal.raise_signal(signal.SIGINT)
+            return ""
+
+    shown, asked = io.StringIO(), []
+    before = signal.signal(signal.SIGINT, lambda *_: asked.append("to stop after the turn"))
+    try:
+        agent = LineHuman(Spec(domain="tiny", task="", actions=of.Discrete(2)), 0, Interrupted(), shown)
+        with pytest.raises(Cancelled):
+            agent(Turn(observation={"cue": 1}))
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert asked == ["to stop after the turn"]  # of the one after the line alone
+    assert shown.getvalue().endswith("0 .. 1: \n")
 
 
 def test_a_person_plays_a_trial() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import sqlite3
 import sys
@@ -263,6 +264,27 @@ def test_one_agent_and_one_trial_need_no_list(path: Path) -> None:
 def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, int], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         of.run("random", of.trials(worlds.TINY, options.pop("count", 1), unchanged=0), path, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"executor": None}, "'executor' must be text, not nothing."),
+        ({"executor": 3}, "'executor' must be text, not a whole number."),
+        ({"resources": "x"}, "'resources' must be a table of keys, not text."),
+        ({"resources": {"copycat": "x"}}, "'resources[...]' must be a table of keys, not text."),
+        ({"concurrency": True}, "'concurrency' must be a whole number or nothing, not true or false."),
+        ({"workers": 1.5}, "'workers' must be a whole number, not a number."),
+        ({"tags": "word"}, "'tags' must be a list, not text."),
+        ({"worker": 2}, "Unknown option 'worker'. Did you mean 'workers'? Known: concurrency, executor, keep,"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_refused_before_anything_is_written(
+    path: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises((InvalidInput, UnknownName), match=f"^{re.escape(words)}"):
+        of.run(copycat, tiny_trials(1), path, **options)
+    assert not path.exists()
 
 
 def test_resume_says_which_agent_only_a_program_has(path: Path) -> None:

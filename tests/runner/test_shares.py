@@ -155,7 +155,7 @@ def test_a_share_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_share_without_cells_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="The share 4/9 is empty: there are 2 cells"):
+    with pytest.raises(InvalidInput, match="The share 4/9 is empty: the plan has 2 cells"):
         share_plan(make_plan([copycat], tiny_trials(2)), Share(4, 9))
 
 

@@ -26,11 +26,13 @@ EXPERIMENTS = {
     "setting": "[settings]\nsiz = 9",
     "limit": "[limits]\nreply = 9",
     "seconds": "[limits]\nreply_seconds = -9",
+    "people": "trials = 2\n[people]\ntrials = 99",
     "toml": "trials = ",
 }
 """What is wrong with the experiment files, by name."""
 MISTAKES: dict[str, list[tuple[str, str]]] = {
     "Words and options": [
+        ("--versoin", "Unknown option '--versoin'. Did you mean '--version'? Help: openfield --help"),
         ("rum maze.py", "Unknown command 'rum'. Did you mean 'run'?"),
         ("visit ond", "'visit' is a command of ond: openfield ond visit --help"),
         ("birds", "birds is a domain without commands of its own. Evaluate agents: openfield run birds"),
@@ -62,6 +64,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
     ],
     "Domains and agents": [
         ("run mase", "Unknown domain 'mase'. Did you mean 'maze'?"),
+        ("play nosuchdomain", "Unknown domain 'nosuchdomain'. Installed: "),
         ("run nowhere.py", "no such file: nowhere.py"),
         ("check broken.py", "'broken.py' cannot be imported: ValueError: no brain"),
         ("check many.py", "many.py holds 2 domains; name one: many.py:ONE, many.py:TWO."),
@@ -82,7 +85,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("run maze.py --novelty swapped+", "Unknown novelty ''."),
         ("play maze.py --novelty slip:heard", "Did you mean 'slip:hard'?"),
         ("run maze.py --set siz=3", "Unknown setting 'siz'. Did you mean 'size'?"),
-        ("run maze.py --set seed=3", "Unknown setting 'seed'."),
+        ("run maze.py --set seed=3", "Unknown setting 'seed'. Known: "),
         (
             "run maze.py --set size=99",
             "Setting 'size' cannot be '99': Expected `int` <= 20. Allowed: integer >= 3 <= 20.",
@@ -113,11 +116,16 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("run setting.toml", "Did you mean 'size'?"),
         ("run limit.toml", "Unknown limit 'reply'. Did you mean 'reply_seconds'?"),
         ("run seconds.toml", "limits: 'reply_seconds' must be"),
+        (
+            "play people.toml --no-browser",
+            "people.toml: [people]: each person is to play 99 trials, but there are only 3.",
+        ),
         ("run toml.toml", "is not TOML"),
     ],
     "Run files": [
         ("run x.sqlite", "x.sqlite is a run, not a domain. To go on with it: openfield resume x.sqlite"),
         ("show nowhere.sqlite", "There is no run file nowhere.sqlite."),
+        ("report .", ". is a folder. Name run files, such as *.sqlite."),
         ("report notes.txt", "notes.txt is not a run of openfield."),
         ("publish nowhere", "There is no run file or folder nowhere."),
         ("publish notes.txt", "There is no run file to publish."),
@@ -134,6 +142,10 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ),
         ("run maze.py --resources num_gpus=1", "--resources is about machines of a cluster. Add --executor ray."),
         (
+            "run maze.py --concurrency 2 --resources num_gpus=1",
+            "--resources is about machines of a cluster. Add --executor ray.",
+        ),
+        (
             "run maze.py --executor ray --resources memory=1000",
             "The agent 'random' needs memory=1000; Ray gives out no",
         ),
@@ -146,6 +158,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ),
         ("run maze.py --budget soon", "--budget takes a time such as 2h, 90m or 1h30m, not 'soon'."),
         ("view nowhere", "There is no run file or folder nowhere. Make a run: openfield demo"),
+        ("view notes.txt", "notes.txt is not a run of openfield. Name run files, or folders of them."),
         ("view . --host 0.0.0.0", "Serving on 0.0.0.0 lets other machines in; that needs a token: --token SECRET."),
         ("watch nowhere.sqlite", "There is no run file nowhere.sqlite."),
         ("merge x.sqlite notes.txt -o all.sqlite", "notes.txt is not a run of openfield."),

@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import msgspec
@@ -79,7 +83,7 @@ class LineHuman:
         """Read a line and return the reply it stands for; None if it stands for none."""
         self._target.write(prompt)
         self._target.flush()
-        line = self._source.readline()
+        line = read_line(self._source, self._target)
         text = line.strip()
         if not line or text == "QUIT":
             raise Cancelled("The player left.")
@@ -101,7 +105,7 @@ class LineHuman:
         while True:
             self._target.write(f"{BELIEF_QUESTION} ")
             self._target.flush()
-            line = self._source.readline()
+            line = read_line(self._source, self._target)
             if line.strip() == "QUIT":
                 raise Cancelled("The player left.")
             reply = self._belief(text) if (text := line.strip("? \n")) else Reply(None, self._last_belief)
@@ -121,6 +125,41 @@ class LineHuman:
 
     def _say(self, text: str) -> None:
         self._target.write(f"{text}\n")
+
+
+def read_line(source: TextIO, target: TextIO) -> str:
+    """Read what a person types; the end of the input, which is empty, ends the line on the screen.
+
+    Args:
+        source: Where the line comes from.
+        target: Where the person was asked.
+
+    Raises:
+        Cancelled: The person pressed Ctrl-C. The turn under way waits for them, so nothing would end it later.
+    """
+    try:
+        with _heeding_interrupts():
+            line = source.readline()
+    except KeyboardInterrupt:
+        target.write("\n")
+        raise Cancelled("The player left.") from None
+    if not line:
+        target.write("\n")
+    return line
+
+
+@contextmanager
+def _heeding_interrupts() -> Iterator[None]:
+    """Let Ctrl-C interrupt at once, unless this process ignores it or another thread has to take it."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def read_json(text: str) -> Any:

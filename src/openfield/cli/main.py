@@ -104,8 +104,10 @@ def explain(error: cyclopts.CycloptsError) -> str:
             known = [name for argument in error.argument_collection if argument.parse for name in argument.names]
             return f"Unknown option '{word}'.{_suggest(word, known)}"
         case cyclopts.UnknownCommandError() if error.unused_tokens and error.app is not None:
-            known = [name for name in error.app if not name.startswith("-")]
-            return str(UnknownName("command", error.unused_tokens[0], known, label="Commands"))
+            word, names = error.unused_tokens[0], [*error.app, HELP_ALL]
+            if word.startswith("-"):
+                return f"Unknown option '{word}'.{_suggest(word, [name for name in names if name.startswith('-')])}"
+            return str(UnknownName("command", word, {name for name in names if name[0] != "-"}, label="Commands"))
         case cyclopts.UnusedCliTokensError():
             return f"There is a word too many: '{(error.unused_tokens or [''])[0]}'."
         case cyclopts.RepeatArgumentError():

@@ -186,7 +186,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """Open a run file for reading only, without disturbing a writer."""
     try:
         if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            raise JournalError(f"{path} is a folder. Name run files, such as {path / '*.sqlite'}.")
         if not path.is_file():
             raise JournalError(f"There is no run file {path}.")
     except OSError as error:

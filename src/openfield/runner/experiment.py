@@ -174,7 +174,7 @@ def make_experiment(values: Mapping[str, Any]) -> Experiment:
     try:
         return msgspec.convert(values, Experiment)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{_reason(error)}.") from None
+        raise InvalidInput(f"{say_mismatch(error)}.") from None
 
 
 @contextmanager
@@ -213,12 +213,12 @@ def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
         try:
             return msgspec.convert({**msgspec.to_builtins(before), **limits}, Limits)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"limits: {_reason(error)}.") from None
+            raise InvalidInput(f"limits: {say_mismatch(error)}.") from None
 
     return with_limits(trials, change) if limits else trials
 
 
-def _reason(error: msgspec.ValidationError) -> str:
+def say_mismatch(error: msgspec.ValidationError) -> str:
     """Return what is wrong with a value in words: `'trials' must be a whole number, 1 or more`."""
     found = _MISMATCH.match(str(error))
     if found is None:

@@ -13,11 +13,12 @@ import threading
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from shlex import quote
 
 from openfield.cell import Cell, CellStatus
+from openfield.console import say_count
 from openfield.errors import AgentAway, Cancelled, InvalidInput, ReplayMismatch
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, Run
 from openfield.journal.receipt import Receipt
@@ -279,7 +280,8 @@ class CellScheduler:
     def _sleep(self) -> None:
         """Wait a moment, and say the first time what for."""
         if self._rounds == 1:
-            text = f"Waiting for {count_cells(self._elsewhere)} that another process plays. Ctrl-C ends the waiting."
+            cells = say_count(len(self._elsewhere), "cell")
+            text = f"Waiting for {cells} that another process plays. Ctrl-C ends the waiting."
             warnings.warn(text, RunWarning, stacklevel=5)
         until = time.monotonic() + LOOK_SECONDS
         while time.monotonic() < until and not self._is_ending:
@@ -307,7 +309,7 @@ class CellScheduler:
             before, now = known.get(players[-1]), self._plan.codes[pair].version
             why = "" if before is None else f" ({', '.join(before.differences(now))} changed)"
             then = "kept and marked." if self._keep else "played again; --keep keeps them."
-            text = f"An earlier version of {pair[1]} played {count_cells(players)}{why}. They are {then}"
+            text = f"An earlier version of {pair[1]} played {say_count(len(players), 'cell')}{why}. They are {then}"
             warnings.warn(text, RunWarning, stacklevel=4)
 
     def _is_left(self, cell: str, status: CellStatus) -> bool:
@@ -349,11 +351,6 @@ def is_outdated(cell: Cell, player: str | None, plan: Plan) -> bool:
     """
     current = plan.fingerprints.get((cell.trial.domain, cell.agent))
     return None not in (player, current) and player != current
-
-
-def count_cells(cells: Collection[object]) -> str:
-    """Return how many cells there are, in words."""
-    return "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
 
 
 @contextmanager

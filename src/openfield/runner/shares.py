@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from openfield.cell import Cell
+from openfield.console import say_count
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.runner.plan import Plan
@@ -56,7 +57,7 @@ def share_plan(plan: Plan, share: Share) -> Plan:
     own = set(_deal(shared, share))
     before = {earlier for cell in own for earlier in _list_before(known[cell], known)}
     if not own:
-        raise InvalidInput(f"The share {share} is empty: there are {len(shared)} cells to share out.")
+        raise InvalidInput(f"The share {share} is empty: the plan has {say_count(len(shared), 'cell')} to share out.")
     cells = tuple(cell for cell in plan.cells if cell.id in own | before)
     extent = _Extent(len(shared), len(plan.cells), sorted({cell.agent for cell in plan.cells}))
     fact = {f"{FACT}{share} of {_name_plan(known)}": msgspec.json.encode(extent).decode()}
@@ -109,7 +110,7 @@ class MissingShares(NamedTuple):
     shares: list[str]
 
     def __str__(self) -> str:
-        return f"{', '.join(self.shares)} of the plan of {self.part} ({self.cells} cells)"
+        return f"{', '.join(self.shares)} of the plan of {self.part} ({say_count(self.cells, 'cell')})"
 
 
 def find_missing(parts: Sequence[str | Path]) -> list[MissingShares]:

@@ -21,6 +21,7 @@ def test_the_demo_end_to_end(tmp_path: Path) -> None:
     assert "compass and random meet a change (left and right are swapped)." in done.stdout
     assert "Correct detection" in done.stdout
     assert f"openfield run {MAZE} --agent" in done.stdout
+    assert "openfield view runs/demo.sqlite" in done.stdout
     assert "210/210 episodes" in done.stderr
     page = (tmp_path / "runs" / "demo.html").read_text()
     assert len(page) < 300_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -41,7 +42,7 @@ def started(folder: Path, *command: str) -> Iterator[tuple[subprocess.Popen[str]
     assert server.stderr
     try:
         line = server.stdout.readline()
-        assert "trials of maze on 127.0.0.1:" in line, server.stderr.read()
+        assert re.match(r"Serving (1 trial|\d+ trials) of maze on 127\.0\.0\.1:", line), line
         yield server, int(line.split("127.0.0.1:")[1].split(",")[0])
     finally:
         server.kill()

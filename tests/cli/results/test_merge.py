@@ -19,6 +19,8 @@ def test_the_command_says_what_it_did(tmp_path: Path, openfield: Any) -> None:
     words = "2 cells of 2 files in joined.sqlite. Files overlap in 1; equal records were kept once.\n"
     assert (said.status, said.out) == (0, words)
     assert openfield("verify", "joined.sqlite").status == 0
+    said = openfield("merge", "1.sqlite", "-o", "one.sqlite")
+    assert said.out == "1 cell of 1 file in one.sqlite.\n"
     missing = openfield("merge", "0.sqlite", "1.sqlite")
     assert missing.status == 2
     assert "--output" in missing.err

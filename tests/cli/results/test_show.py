@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+import openfield as of
+from openfield.journal.people import person_fact
+from openfield.journal.writer import Journal
 from support.places import MAZE
+from support.players import copycat
+from support.worlds import tiny_trials
 
 SMALL = (
     "--set",
@@ -46,6 +51,16 @@ def test_an_unchanged_trial_is_marked(openfield: Any) -> None:
     openfield("run", MAZE, *SMALL, "--set", "unchanged=1", "--workers", "0", "-o", "twins.sqlite")
     cells = json.loads(openfield("show", "twins.sqlite", "--json").out)
     assert sorted(cell["novelty"] for cell in cells) == ["swapped", "swapped (unchanged)"]
+
+
+def test_cells_of_people_have_their_names(openfield: Any, path: Path) -> None:
+    of.run({"human": copycat}, tiny_trials(1), path, repeats=2)
+    columns = openfield("show", path).out.splitlines()[0].split()
+    assert columns[:3] == ["cell", "agent", "domain"]
+    with Journal(path) as journal:
+        journal.enter([], {}, {person_fact("human", number): f"p0{number + 1}" for number in range(2)})
+    assert openfield("show", path).out.splitlines()[0].split()[:3] == ["cell", "agent", "person"]
+    assert sorted(cell["person"] for cell in json.loads(openfield("show", path, "--json").out)) == ["p01", "p02"]
 
 
 def test_why_a_cell_failed_is_said_in_one_line(narrow: Any) -> None:

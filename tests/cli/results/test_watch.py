@@ -19,7 +19,9 @@ def test_it_says_how_far_a_run_is(tmp_path: Path, openfield: Any) -> None:
     of.run({"good": copycat, "bad": Crasher}, tiny_trials(2), tmp_path / "run.sqlite")
     said = openfield("watch", "run.sqlite")
     assert said.status == 0
-    assert "no process plays it now" in said.out
+    assert said.out.rstrip(" \n").endswith("no process plays it now")
+    assert said.out.endswith("\n")
+    assert openfield("watch", "run.sqlite", "--once").out == said.out
     told = json.loads(openfield("watch", "run.sqlite", "--json").out)
     assert (told["good"]["planned"], told["good"]["played"], told["good"]["failed"]) == (2, 2, 0)
     assert (told["bad"]["played"], told["bad"]["failed"]) == (2, 2)

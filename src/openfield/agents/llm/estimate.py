@@ -14,6 +14,7 @@ from openfield.agents.llm.factory import LanguageModelFactory
 from openfield.agents.llm.language_model import LanguageModel
 from openfield.agents.llm.model_endpoint import TOKEN_CHARACTERS, ModelAnswer, ModelQuestion, count_tokens
 from openfield.agents.turn_writer import TurnWriter
+from openfield.console import say_count
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import AgentFault
 from openfield.parameters import LLM
@@ -39,7 +40,7 @@ class CallEstimate(NamedTuple):
 
     def __str__(self) -> str:
         cost = "" if self.cost is None else f", which cost about {self.cost:,.2f}"
-        cells = "1 cell" if self.cells == 1 else f"{self.cells} cells"
+        cells = say_count(self.cells, "cell")
         return f"about {_round(self.calls)} calls and {_round(self.tokens)} tokens in {cells}{cost}"
 
 

@@ -60,6 +60,7 @@ def _say_next(run: Path, domain: str) -> None:
 
     name = name_program("openfield")
     commands = {
+        f"{name} view {quote(str(run))}": "the same in the browser, down to every turn",
         f"{name} show {quote(str(run))}": "every cell, and with --cell every turn",
         f"{name} list novelties {domain}": "what else can change",
         f"{name} run {domain} --agent your.module:Agent": "your own agent",

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Output, Settings
+from openfield.console import say_count
 from openfield.options import Count, Whole
 
 
@@ -50,7 +51,7 @@ def generate(
             raise InvalidInput("generate draws from a description or makes levels with --pool. Leave one of them out.")
         if not isinstance(known, FillsPool):
             raise InvalidInput(f"{known.name} has no levels to make more of.")
-        print(f"{len(list(known.fill_pool(pool, count or 4, seed)))} levels in {pool}")
+        print(f"{say_count(len(list(known.fill_pool(pool, count or 4, seed))), 'level')} in {pool}")
         return
     if count is not None:
         raise InvalidInput("--count needs --pool.")

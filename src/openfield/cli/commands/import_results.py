@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Output
+from openfield.console import say_count
 
 
 def import_results(
@@ -43,5 +44,6 @@ def import_results(
     agents = ", ".join(dict.fromkeys(each.agent for each in found))
     episodes = sum(len(each.episodes) for each in found)
     known_before = f"; {len(found) - count} were there before" if count < len(found) else ""
-    print(f"{len(found):,} trials with {episodes:,} episodes of {agents} in {path}{known_before}")
+    counts = f"{say_count(len(found), 'trial')} with {say_count(episodes, 'episode')}"
+    print(f"{counts} of {agents} in {path}{known_before}")
     print(f"Beside a run of your own: openfield report {path} RUN")

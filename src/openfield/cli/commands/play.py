@@ -16,6 +16,7 @@ from cyclopts import Group, Parameter
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
 from openfield.cli.shared.results import print_result, print_seed
+from openfield.console import say_count
 from openfield.options import MORE, CommandChanges, Count, Port, given
 
 if TYPE_CHECKING:
@@ -174,13 +175,14 @@ def _play_in_browser(asked: _Asked, trial_options: TrialOptions, place: PlaceOpt
     from openfield.result import Result
     from openfield.runner.experiment import naming
     from openfield.runner.provenance import RunOrigin
-    from openfield.view.play.people import make_links, read_people
+    from openfield.view.play.people import check_dealing, make_links, read_people
     from openfield.view.play.people_study import PeopleStudy
     from openfield.view.play.play_server import PlayServer
 
     with naming(asked.name) if asked.people_table else nullcontext():
         people = read_people(asked.people_table)
-    trials, facts = asked.make_trials(trial_options)
+        trials, facts = asked.make_trials(trial_options)
+        check_dealing(people, trials)
     practice = None if people.practice is None else _make_practice(asked, people.practice, trials[-1])
     try:
         with holding(asked.path) as begun, Journal(asked.path) as journal:
@@ -205,7 +207,8 @@ def _make_practice(asked: _Asked, settings: dict[str, Any], like: Trial) -> Tria
     from openfield.runner.experiment import make_trials
     from openfield.trial import derive
 
-    wanted = {**asked.file.get("settings", {}), **settings}
+    blinding = ("onset", "unchanged")  # nothing changes in it
+    wanted = {key: value for key, value in asked.file.get("settings", {}).items() if key not in blinding} | settings
     return make_trials(asked.domain, 1, derive(like.seed, "practice"), "none", False, wanted)[-1]
 
 
@@ -217,7 +220,8 @@ def _announce(links: list[str], path: Path, place: PlaceOptions) -> None:
         return
     for number, link in enumerate(links, 1):
         print(f"p{number:02d} {link}")
-    print(f"{len(links)} links, each for one person. Recorded in {path}. Ctrl-C closes the study.", flush=True)
+    count = say_count(len(links), "link")
+    print(f"{count}, each for one person. Recorded in {path}. Ctrl-C closes the study.", flush=True)
 
 
 def _finish(asked: _Asked, facts: dict[str, str], result: Any) -> None:

@@ -16,6 +16,7 @@ from cyclopts import Group, Parameter
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, RecordChoice, TrialOptions
 from openfield.cli.shared.results import print_seed
+from openfield.console import say_count
 from openfield.options import MORE, Port
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _serve_trials(
     from openfield.serving.listen import allow_connections, fastest_loop, refusing_place
 
     def ready(opened: int) -> None:
-        usual = f"{len(trials)} trials of {domain.name} on {host}:{opened}"
+        usual = f"{say_count(len(trials), 'trial')} of {domain.name} on {host}:{opened}"
         print(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}. Ctrl-C stops.", flush=True)
         begun()
 

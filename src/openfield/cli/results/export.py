@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import KindOfFailures, KindOfIntervals, Metrics, Output
+from openfield.console import say_count
 
 SUFFIXES = {"markdown": "md", "latex": "tex"}
 """The suffixes of files that are not named for their format."""
@@ -62,12 +63,14 @@ def export(
         print(f"Scenarios in {target}: {write_tables(target, summary, result.domains, format_):,}")
         return
     if intervals is not None:
-        print(f"{write_estimates(target, result.summary(metric, intervals, failures), format_):,} numbers in {target}")
+        numbers = write_estimates(target, result.summary(metric, intervals, failures), format_)
+        print(f"{say_count(numbers, 'number')} in {target}")
         return
     if metric:
-        print(f"{write_numbers(target, result.numbers(metric, failures), format_, failures):,} cells in {target}")
+        cells = write_numbers(target, result.numbers(metric, failures), format_, failures)
+        print(f"{say_count(cells, 'cell')} in {target}")
         return
     for option, given in (("--baseline", baseline is not None), ("--failures exclude", failures != "count")):
         if given:
             raise InvalidInput(f"{option} has no effect without --metric or --intervals; leave it out.")
-    print(f"{write_episodes(target, result.cells, format_, result.responses()):,} episodes in {target}")
+    print(f"{say_count(write_episodes(target, result.cells, format_, result.responses()), 'episode')} in {target}")

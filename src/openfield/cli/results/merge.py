@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.console import print_json
+from openfield.console import print_json, say_count
 
 
 def merge(
@@ -41,8 +41,9 @@ def merge(
         print_json({**counts._asdict(), "missing": [each._asdict() for each in missing], "left": left})
     else:
         shared = f" Files overlap in {counts.shared}; equal records were kept once." if counts.shared else ""
-        print(f"{counts.cells} cells of {counts.parts} files in {output}.{shared}")
+        print(f"{say_count(counts.cells, 'cell')} of {say_count(counts.parts, 'file')} in {output}.{shared}")
         if left:
-            print(f"{left} of them are not over. To play them: openfield resume {quote(str(output))}")
+            verb = "is" if left == 1 else "are"
+            print(f"{left:,} of them {verb} not over. To go on: openfield resume {quote(str(output))}")
     if missing:
         raise Incomplete(f"{output} lacks the shares {'; '.join(map(str, missing))}.")

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Trust
 from openfield.cli.shared.trust import admit_domains
-from openfield.console import escape_controls, print_json, print_rows, print_table
+from openfield.console import escape_controls, print_json, print_rows, print_table, say_count
 from openfield.options import Whole
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def show(
             found = opened.cell(cell)
             admit_domains(opened, trust)
             count = write_film(opened, found, episode or 0, film, trust)
-            print(f"{count} pictures of episode {episode or 0} in {film}")
+            print(f"{say_count(count, 'picture')} of episode {episode or 0} in {film}")
         else:
             _show_turns(opened, opened.cell(cell), turn, json)
 
@@ -126,16 +126,21 @@ def _list_users(run: Run) -> dict[str, list[str]]:
 
 
 def _show_cells(run: Run, as_json: bool) -> None:
-    titles = ("cell", "agent", "domain", "novelty", "outcome", "episodes", "turns", "note")
+    from openfield.journal.people import list_people, name_people
+
+    people = ("person",) if list_people(run) else ()
+    titles = ("cell", "agent", *people, "domain", "novelty", "outcome", "episodes", "turns", "note")
     episodes = run.count_episodes()
-    rows = (_cell_row(cell, episodes.get((cell.id, cell.attempt), 0)) for cell in run.cells(with_episodes=False))
+    cells = name_people(run.cells(with_episodes=False), run.facts)
+    rows = (_cell_row(cell, episodes.get((cell.id, cell.attempt), 0), bool(people)) for cell in cells)
     print_rows(titles, rows, as_json)
 
 
-def _cell_row(cell: CellRecord, episodes: int) -> tuple[object, ...]:
+def _cell_row(cell: CellRecord, episodes: int, has_people: bool) -> tuple[object, ...]:
     trial = cell.trial
     twin = " (unchanged)" if trial.novelty and not trial.is_changed else ""
-    planned = cell.id, cell.agent, trial.domain, ("+".join(trial.novelty) or "none") + twin
+    player = (cell.agent, cell.person) if has_people else (cell.agent,)
+    planned = cell.id, *player, trial.domain, ("+".join(trial.novelty) or "none") + twin
     return *planned, cell.outcome or "not over", episodes, cell.steps, cell.note
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -46,16 +47,26 @@ def view(
     Example:
         openfield view runs/
     """
-    from openfield.errors import Cancelled, InvalidInput
+    from openfield.errors import Cancelled
     from openfield.view import Library, ViewServer, check_view
 
     check_view()
     places = runs or (Path("runs"),)
-    for place in places:
-        if not place.exists():
-            raise InvalidInput(f"There is no run file or folder {place}. Make a run: openfield demo")
+    _check_places(places)
     server = ViewServer(Library(places, trust), listen.host, listen.port, listen.token)
     try:
         server.serve(lambda: announce(server, not no_browser))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         raise SystemExit(Cancelled.exit_status) from None
+
+
+def _check_places(places: Iterable[Path]) -> None:
+    """Check that places are run files or folders. A folder may be empty: runs are shown as they begin."""
+    from openfield.errors import InvalidInput
+    from openfield.report.run_list import summarise_run
+
+    for place in places:
+        if not place.exists():
+            raise InvalidInput(f"There is no run file or folder {place}. Make a run: openfield demo")
+        if not place.is_dir() and summarise_run(place) is None:
+            raise InvalidInput(f"{place} is not a run of openfield. Name run files, or folders of them.")

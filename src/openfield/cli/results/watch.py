@@ -45,12 +45,15 @@ def watch(
         print_json({agent: each._asdict() for agent, each in _read(run)[0].items()})
         return
     console = Console()
+    if once or not console.is_terminal:
+        console.print(Escaped(_draw(*_read(run))))
+        return
     with Live(console=console, auto_refresh=False) as live:
         while True:
             began = time.monotonic()
             agents, is_live = _read(run)
             live.update(Escaped(_draw(agents, is_live)), refresh=True)
-            if once or not console.is_terminal or all(each.played >= each.planned for each in agents.values()):
+            if all(each.played >= each.planned for each in agents.values()):
                 return
             time.sleep(max(LOOK_SECONDS, (time.monotonic() - began) / MAX_SHARE))
 

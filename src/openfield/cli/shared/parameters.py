@@ -233,7 +233,9 @@ class ClusterOptions:
 
     def check(self, players: Players) -> Players:
         """Return what plays; refuse to be told what agents need where that means nothing."""
-        if self.resources and isinstance(players, int):
+        from openfield.runner.cluster import Cluster
+
+        if self.resources and not isinstance(players, Cluster):
             raise InvalidInput("--resources is about machines of a cluster. Add --executor ray.")
         return players
 

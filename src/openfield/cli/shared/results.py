@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from openfield.cli.shared.parameters import USUAL, NumberOptions
-from openfield.console import escape_controls, print_json, print_table
+from openfield.console import escape_controls, print_json, print_table, say_count
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
@@ -80,8 +80,8 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
         return
     print_table(titles, rows)
     others = len(known.keys() - planned.keys())
-    more = f", and {others} others that {path} holds" if others else ""
-    print(f"\n{len(rows)} cells{more}. Nothing was played.\nPlan: {fingerprint}")
+    more = f", and {say_count(others, 'other')} that {path} holds" if others else ""
+    print(f"\n{say_count(len(rows), 'cell')}{more}. Nothing was played.\nPlan: {fingerprint}")
 
 
 def print_result(

@@ -5,7 +5,6 @@ Whatever is wrong with an environment becomes one line.
 
 from __future__ import annotations
 
-import difflib
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from openfield.domains.gym.formula import read_formula
-from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName, describe_error
+from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName, describe_error, find_near
 from openfield.registry import load
 from openfield.settings import read_plain
 
@@ -129,8 +128,8 @@ def _make(text: str, maker: MakeEnv, arguments: dict[str, Any]) -> Env:
 
 def _suggest(text: str) -> str:
     """Return a question after the nearest id that is registered; empty if none is near."""
-    near = difflib.get_close_matches(text, list(gymnasium.registry), n=1, cutoff=0.5)
-    return f" Did you mean 'gym:{near[0]}'?" if near else ""
+    near = find_near(text, gymnasium.registry)
+    return f" Did you mean 'gym:{near}'?" if near else ""
 
 
 def read_fps(env: Env) -> float | None:

@@ -100,15 +100,27 @@ def deal_trials(trials: Sequence[Trial], person: int, each: int | None) -> list[
     Args:
         trials: All trials.
         person: The number of the person, from 0 on.
-        each: How many of them a person plays; None deals all.
+        each: How many of them a person plays, no more than there are; None deals all.
     """
     known = {trial.id: trial for trial in trials}
-    needed = {trial.after for trial in trials}
-    tests = [trial for trial in trials if trial.id not in needed]
-    count = len(tests) if each is None else min(each, len(tests))
+    tests = _list_tests(trials)
+    count = len(tests) if each is None else each
     chosen = [tests[(person * count + number) % len(tests)] for number in range(count)]
     before = [known[trial.after] for trial in chosen if trial.after is not None and trial.after in known]
     return list({trial.id: trial for trial in (*before, *chosen)}.values())
+
+
+def check_dealing(people: People, trials: Sequence[Trial]) -> None:
+    """Check that there are as many trials as each person is to play."""
+    count = len(_list_tests(trials))
+    if people.trials is not None and people.trials > count:
+        raise InvalidInput(f"[people]: each person is to play {people.trials} trials, but there are only {count}.")
+
+
+def _list_tests(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials that no other one comes after."""
+    needed = {trial.after for trial in trials}
+    return [trial for trial in trials if trial.id not in needed]
 
 
 def _is_number(text: str) -> bool:

@@ -11,18 +11,21 @@ import numpy as np
 from openfield.lazy import import_extra
 
 SMALL = 20_000
-"""Pixels up to which a picture is sent without loss: pictures to be labelled, mazes."""
+"""Pixels up to which a picture is sent without loss: pictures to be labelled."""
+FLAT_COLOURS = 96
+"""Colours up to which a larger one is sent so, too: edges of flat areas, as in a maze, have halos in a JPEG. Views
+of Doom have more colours. They are sent twenty times a second, and a PNG of one takes twenty times as long."""
 MAX_SIDE = 1_200
 """Pixels of a side; larger pictures are sent smaller."""
 QUALITY = 82
 
 
 def encode_picture(pixels: Any) -> bytes:
-    """Return an array of (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) as a PNG if it is small, and else as a JPEG."""
+    """Return an array of (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) as a PNG if it is small or flat, else as a JPEG."""
     image = import_extra("PIL.Image", "view", "Play in the browser").fromarray(as_bytes(pixels))
     image.thumbnail((MAX_SIDE, MAX_SIDE))
     target = io.BytesIO()
-    if image.width * image.height <= SMALL:
+    if image.width * image.height <= SMALL or image.getcolors(FLAT_COLOURS) is not None:
         image.save(target, "PNG", compress_level=1)
     else:
         image.convert("RGB").save(target, "JPEG", quality=QUALITY)

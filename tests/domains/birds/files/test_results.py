@@ -118,7 +118,7 @@ def test_imported_and_played_trials_stand_in_one_table(logs, tmp_path, capsys):
     settings = {"scenario": "single", "novelty": "gravity", "onset": "1-2", "unchanged": 0}
     of.run({"naive": "naive"}, DOMAIN.trials(1, **settings), own, workers=0)
     assert run_command(["import", "birds", str(logs), "-o", str(run)]) == 0
-    assert "1 trials with 4 episodes of datalab" in capsys.readouterr().out
+    assert "1 trial with 4 episodes of datalab" in capsys.readouterr().out
     assert run_command(["import", "birds", str(logs), "-o", str(run)]) == 0
     assert "1 were there before" in capsys.readouterr().out
     assert run_command(["verify", str(run)]) == 0

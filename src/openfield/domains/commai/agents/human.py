@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
+from openfield.agents.human import read_line
 from openfield.core import Agent, AgentFactory, Ask, AskMoment, Belief, Reply, Spec, Turn
 from openfield.domains.commai.agents.listener import Listener, Mode, Streams, find_foreign
 from openfield.domains.commai.environment.serializers import speaks_bits
@@ -52,7 +53,7 @@ class LineView:
         self.print(streams)
         self._target.write(f"{note}\n> " if note else "> ")
         self._target.flush()
-        line = self._source.readline()
+        line = read_line(self._source, self._target)
         return line.rstrip("\r\n") if line else None
 
     def print(self, streams: Streams) -> None:

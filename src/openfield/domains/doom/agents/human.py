@@ -10,7 +10,7 @@ import re
 from typing import Any, TextIO
 
 from openfield.agents.belief_question import asks_belief
-from openfield.agents.human import LineHuman
+from openfield.agents.human import LineHuman, read_line
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.doom.agents.reference import task_of
 from openfield.domains.doom.engine.game_state import Entity, GameState
@@ -97,7 +97,7 @@ class DoomHuman(LineHuman):
         """Read a line and return the reply it stands for; None if it stands for none."""
         self._target.write(prompt)
         self._target.flush()
-        line = self._source.readline()
+        line = read_line(self._source, self._target)
         text = line.strip().lower()
         if not line or text in ("q", "quit"):
             raise Cancelled("The player left.")

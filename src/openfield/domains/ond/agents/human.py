@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.agents.belief_question import BELIEF_QUESTION
+from openfield.agents.human import read_line
 from openfield.console import escape_controls
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
@@ -121,7 +122,7 @@ class OndHuman:
         while True:
             self._target.write(prompt)
             self._target.flush()
-            line = self._source.readline()
+            line = read_line(self._source, self._target)
             text = line.strip()
             if not line or text == "QUIT":
                 raise Cancelled("The player left.")
