@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -63,7 +64,7 @@ def run(
     _check_options({"workers": workers, "repeats": repeats, "retry": retry, **options})
     plan = _with_options(make_plan(agents, trials, repeats), options)
     keep = options.get("keep", False)
-    run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
+    run_plan(plan, journal, _players(int(workers), options), retry, watch, keep, _remarks(options))
     return Result([journal])
 
 
@@ -86,7 +87,7 @@ def resume(
     _check_options({"workers": workers, "retry": retry, **options})
     keep = options.get("keep", False)
     plan = _with_options(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
-    run_plan(plan, journal, _players(workers, options), retry, watch, keep, _remarks(options))
+    run_plan(plan, journal, _players(int(workers), options), retry, watch, keep, _remarks(options))
     return Result([journal])
 
 
@@ -104,9 +105,16 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise UnknownName("option", name, _AllOptions.__annotations__, label="Known")
     check_record_kind(options.get("record"))
     try:
-        msgspec.convert(options, _AllOptions)
+        msgspec.convert({name: _as_plain(value) for name, value in options.items()}, _AllOptions)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{say_mismatch(error)}.") from None
+
+
+def _as_plain(value: Any) -> Any:
+    """Return numbers of NumPy as those of Python: they are as good."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value
 
 
 def _with_options(plan: Plan, options: RunOptions) -> Plan:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 import pytest
 
 import openfield as of
@@ -285,6 +286,12 @@ def test_options_of_the_wrong_kind_are_refused_before_anything_is_written(
     with pytest.raises((InvalidInput, UnknownName), match=f"^{re.escape(words)}"):
         of.run(copycat, tiny_trials(1), path, **options)
     assert not path.exists()
+
+
+def test_numbers_of_numpy_are_options_as_well(path: Path) -> None:
+    of.run(copycat, tiny_trials(1), path, workers=np.int64(0), repeats=np.int64(2), save_seconds=np.float32(5))  # type: ignore[arg-type]
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done", "done"]
 
 
 def test_resume_says_which_agent_only_a_program_has(path: Path) -> None:
