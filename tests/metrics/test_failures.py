@@ -13,6 +13,7 @@ from openfield.metrics import BUILT_IN
 from openfield.metrics.curricula.gradual import GRADUAL
 from openfield.metrics.failures import apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
+from openfield.metrics.performance import measure_effects, pick_after
 from openfield.metrics.summary import list_numbers, measure_trials, summarise
 from openfield.trial import Phase
 from support.records import make_cell, make_trial
@@ -95,7 +96,7 @@ def worst_of(number: Number, values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("metric", BUILT_IN, ids=lambda metric: metric.name)
-@pytest.mark.parametrize("kind", ["any", "long", "lost", "tasks", "borders", "words", "samples"])
+@pytest.mark.parametrize("kind", ["any", "long", "lost", "tasks", "padded", "slow", "borders", "words", "samples"])
 def test_quitting_never_pays_in_any_row(metric: Metric, kind: str) -> None:
     """An agent that does badly and goes on is at least as good as the same one that stops."""
     whole = bad_cells()[kind]
@@ -137,6 +138,8 @@ def bad_cells() -> dict[str, CellRecord]:
         "long": replace(long, trial=replace(long.trial, phases=script)),
         "lost": losing_cell(),
         "tasks": learning_cell(),
+        "padded": padded_cell(),
+        "slow": slow_cell(),
         "borders": retested_cell(),
         "words": describing_cell(),
         "samples": sorting_cell(),
@@ -168,6 +171,51 @@ def learning_cell() -> CellRecord:
     phases = (Phase("test", steps=400), Phase("test", 0, ("swap",), 800))
     played = (replace(one, detail=detail, turns=100) for one, detail in zip(cell.episodes, details, strict=True))
     return replace(cell, trial=replace(cell.trial, phases=phases, window=(400, 400)), episodes=tuple(played))
+
+
+def padded_cell() -> CellRecord:
+    """Return a cell whose agent replies ten times for each step of the world."""
+    cell = learning_cell()
+    return replace(cell, episodes=tuple(replace(one, turns=1_000) for one in cell.episodes))
+
+
+def slow_cell() -> CellRecord:
+    """Return a cell of an agent that needs 150 steps for each instance at first, 25 later, and always sounds alarm."""
+    cell = make_cell([], [0.1] * 10, [0.1] * 32, [1.0] * 42)
+    steps = [150] * 2 + [25] * 40
+    played = (replace(one, detail={"steps": each}, turns=each) for one, each in zip(cell.episodes, steps, strict=True))
+    phases = (Phase("test", steps=500), Phase("test", 0, ("swap",), 800))
+    return replace(cell, trial=replace(cell.trial, phases=phases, window=(400, 600)), episodes=tuple(played))
+
+
+def test_replies_without_an_action_are_no_steps_of_the_world() -> None:
+    """A quitter that sends empty ones before would else have nothing left to play."""
+    plain, padded = (
+        fill(replace(cell, outcome="agent_error", note="it broke", episodes=cell.episodes[:2]))
+        for cell in (learning_cell(), padded_cell())
+    )
+    assert [(one.phase, one.novel, one.failed) for one in plain.episodes] == [
+        (one.phase, one.novel, one.failed) for one in padded.episodes
+    ]
+    assert sum(one.steps for one in plain.episodes) == plain.trial.test_length
+    numbers = [metric.among([plain]).take(plain) for metric in BUILT_IN]
+    assert numbers == [metric.among([padded]).take(padded) for metric in BUILT_IN]
+    whole = learning_cell(), padded_cell()
+    assert pick_after(whole[0]) == tuple(replace(one, turns=100) for one in pick_after(whole[1]))
+
+
+def test_quitting_in_the_unchanged_twin_costs_the_effect_as_much() -> None:
+    changed = learning_cell()
+    twin = replace(
+        changed,
+        id="twin",
+        trial=replace(changed.trial, phases=(Phase("test", steps=1_200),), scenario=("swap",)),
+        episodes=tuple(replace(one, novel=False) for one in changed.episodes),
+    )
+    assert twin.trial.is_unchanged_twin
+    assert measure_effects([changed, twin]) == [0.0]
+    stopped = fill(replace(twin, outcome="agent_error", note="it broke", episodes=twin.episodes[:1]))
+    assert measure_effects([changed, stopped]) == [-1.0]
 
 
 def retested_cell() -> CellRecord:

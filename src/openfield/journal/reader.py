@@ -64,6 +64,12 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
     """Whether the agent failed to play it, or to end it within its limits; `metrics.failures` fills such ones in."""
 
+    @property
+    def steps(self) -> int:
+        """The steps of the world, if it tells them: a reply without an action takes a turn, and may take no step."""
+        told = self.detail.get("steps") if isinstance(self.detail, dict) else None
+        return told if isinstance(told, int) and told >= 0 else self.turns
+
 
 class StatedBeliefs(msgspec.Struct, frozen=True):
     """When beliefs were stated, in steps of the world, for tests that count steps."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.journal.reader import CellRecord, StatedBeliefs
+from openfield.metrics.failures import counts_steps
 from openfield.metrics.scenario import unit_of
 from openfield.metrics.significance import arrange, share_as_extreme
 from openfield.metrics.stats import FEW, MIN_TRIALS, Estimate, score_limits
@@ -104,7 +105,7 @@ def make_panel(cells: Sequence[CellRecord]) -> Panel | None:
 
 def trace_beliefs(cell: CellRecord) -> Course:
     """Return the belief of a cell at each test episode, or at equally spaced steps where the world counts those."""
-    return _trace_steps(cell) if any(phase.steps for phase in cell.trial.phases) else _trace_episodes(cell)
+    return _trace_steps(cell) if counts_steps(cell.trial) else _trace_episodes(cell)
 
 
 def _trace_episodes(cell: CellRecord) -> Course:
@@ -127,16 +128,16 @@ def _trace_steps(cell: CellRecord) -> Course:
 
 
 def _state_at_ends(cell: CellRecord) -> StatedBeliefs:
-    ends = list(itertools.accumulate(episode.turns for episode in cell.episodes))
+    ends = list(itertools.accumulate(episode.steps for episode in cell.episodes))
     pairs = list(zip(ends, cell.episodes, strict=True))
-    onset = next((end - episode.turns for end, episode in pairs if episode.novel), None)
+    onset = next((end - episode.steps for end, episode in pairs if episode.novel), None)
     beliefs = tuple((end, episode.belief.highest) for end, episode in pairs if episode.belief is not None)
     return StatedBeliefs(beliefs, onset, ends[-1] if ends else 0)
 
 
 def _find_failure(cell: CellRecord) -> int | None:
     """Return the steps before the first episode that the agent failed to play; None if it played all."""
-    starts = itertools.accumulate((episode.turns for episode in cell.episodes), initial=0)
+    starts = itertools.accumulate((episode.steps for episode in cell.episodes), initial=0)
     return next((start for episode, start in zip(cell.episodes, starts, strict=False) if episode.failed), None)
 
 

@@ -18,7 +18,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.concordance import estimate_concordance
 from openfield.metrics.curricula.instances import has_borders
 from openfield.metrics.metric import Pooled, built_in, undefined
-from openfield.metrics.performance import mean, performances, split_periods
+from openfield.metrics.performance import count_left, count_lost, mean, performances, split_periods
 from openfield.metrics.stats import Estimate
 
 WINDOW = 10
@@ -64,7 +64,8 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     if has_borders(cell.trial):
         return undefined(DETECTION)
     periods = split_periods(cell)
-    alarms = sum(episode.detected for episode in periods.before) if periods.before else None
+    said = sum(episode.detected for episode in periods.before if not episode.failed)
+    alarms = said + count_lost(cell)[0] if periods.before else None
     alarmed = None if alarms is None else float(alarms > 0)
     if cell.trial.is_unchanged_twin:
         return undefined(DETECTION) | {"alarmed_unchanged": alarmed}
@@ -72,12 +73,12 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     if not periods.after:
         return found
     first = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
-    delay = None if alarms else first
+    delay, left = None if alarms else first, count_left(cell)
     return found | {
         "correct": float(delay is not None),
         "detected": float(first is not None),
-        "delay": len(periods.after) if delay is None and cell.counts else delay,
-        "delay_all": len(periods.after) if delay is None else delay,
+        "delay": left if delay is None and cell.counts else delay,
+        "delay_all": left if delay is None else delay,
     }
 
 
@@ -105,7 +106,7 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
         return {
             f"{name}_correct": 0.0,
             f"{name}_alarmed": 1.0 if before else None,
-            f"{name}_delay": float(len(after)),
+            f"{name}_delay": float(count_left(cell)),
         }
     found = rule.alarms(before + after, expected)
     early, late = [index for index in found if index < len(before)], [index for index in found if index >= len(before)]

@@ -7,14 +7,13 @@ long as the world has not changed, and a miss from the change on. Faults of the 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 from msgspec.structs import replace
 
 from openfield.journal.reader import CellRecord, Episode
-from openfield.trial import Phase
+from openfield.trial import Phase, Trial
 
 Policy = Literal["count", "exclude"]
 """Whether failed cells count with their missing episodes filled in, or only the trials that were completed do."""
@@ -47,14 +46,14 @@ def _fill(cell: CellRecord) -> CellRecord:
     if cell.outcome == "truncated" and played:  # the last one is what the limit cut off
         played[-1] = _fail(played[-1], any(episode.novel for episode in played))
     changed = any(episode.novel for episode in played)
-    missing = _missing_by_steps(cell, played) if _counts_steps(cell) else _missing_by_episodes(cell, played)
-    for phase in itertools.islice(missing, MAX_FILLED):
+    missing = _missing_by_steps(cell, played) if counts_steps(cell.trial) else _missing_by_episodes(cell, played)
+    for phase, turns in itertools.islice(missing, MAX_FILLED):
         novel = bool(phase.novelty)
         empty = Episode(
             number=len(played),
             phase=phase.name,
             novel=novel,
-            turns=0,
+            turns=turns,
             performance=0.0,
             belief=None,
             detected=False,
@@ -70,21 +69,32 @@ def _fail(episode: Episode, changed: bool) -> Episode:
     return replace(episode, performance=0.0, detected=not changed, failed=True)
 
 
-def _counts_steps(cell: CellRecord) -> bool:
-    return any(phase.steps for phase in cell.trial.phases)
+def counts_steps(trial: Trial) -> bool:
+    """Return whether the test of a trial is counted in steps, and not in episodes."""
+    return any(phase.steps for phase in trial.phases)
 
 
-def _missing_by_episodes(cell: CellRecord, played: Sequence[Episode]) -> Iterator[Phase]:
-    """Yield the phase of each episode that was not played; where their number is not known, as many as were played."""
-    yield from [phase for phase in cell.trial.phases for _ in range(phase.episodes)][len(played) :]
+def count_steps_before(trial: Trial) -> int:
+    """Return after how many steps the world of a trial is to change; all of them if it never does."""
+    return sum(phase.steps for phase in itertools.takewhile(lambda phase: not phase.novelty, trial.phases))
+
+
+def _missing_by_episodes(cell: CellRecord, played: Sequence[Episode]) -> Iterator[tuple[Phase, int]]:
+    """Yield the phase of each episode that was not played; where their number is not known, as many as were played.
+
+    They have no turns.
+    """
+    planned = [phase for phase in cell.trial.phases for _ in range(phase.episodes)][len(played) :]
+    yield from ((phase, 0) for phase in planned)
     if not cell.trial.phases[-1].episodes:
-        yield from itertools.repeat(cell.trial.phases[-1], max(len(played), 1))
+        yield from itertools.repeat((cell.trial.phases[-1], 0), max(len(played), 1))
 
 
-def _missing_by_steps(cell: CellRecord, played: Sequence[Episode]) -> Iterator[Phase]:
-    """Yield the phase of each episode that the steps left would have had room for, at the pace of those played."""
-    length, taken = cell.trial.test_length, sum(episode.turns for episode in played)
-    before = sum(phase.steps for phase in itertools.takewhile(lambda phase: not phase.novelty, cell.trial.phases))
-    pace = max(taken / len(played) if played else length / USUAL_EPISODES, 1.0)
-    for number in range(math.ceil((length - taken) / pace)):
-        yield cell.trial.phases[-1 if taken + number * pace >= before else 0]
+def _missing_by_steps(cell: CellRecord, played: Sequence[Episode]) -> Iterator[tuple[Phase, int]]:
+    """Yield the phase and the turns of each episode that the steps left have room for, at the pace of those played."""
+    length, taken = cell.trial.test_length, sum(episode.steps for episode in played)
+    before, pace = count_steps_before(cell.trial), taken / len(played) if played else length / USUAL_EPISODES
+    while taken < length:
+        turns = min(max(round(pace), 1), length - taken)
+        yield cell.trial.phases[-1 if taken >= before else 0], turns
+        taken += turns

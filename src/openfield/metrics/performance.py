@@ -15,6 +15,7 @@ import msgspec
 
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord, Episode
+from openfield.metrics.failures import count_steps_before, counts_steps
 from openfield.metrics.metric import Period, built_in
 from openfield.metrics.scenario import unit_of
 from openfield.registry import known_domain
@@ -57,9 +58,9 @@ def pick_after(cell: CellRecord) -> tuple[Episode, ...]:
     if window is None:
         return after
     left = cell.trial.test_length - window[1]
-    if not any(phase.steps for phase in cell.trial.phases):
+    if not counts_steps(cell.trial):
         return after[:left]
-    starts = itertools.accumulate((episode.turns for episode in after), initial=0)
+    starts = itertools.accumulate((episode.steps for episode in after), initial=0)
     return tuple(episode for episode, start in zip(after, starts, strict=False) if start < left)
 
 
@@ -72,23 +73,45 @@ def measure_effects(cells: Sequence[CellRecord]) -> list[float]:
     found: dict[str, list[float]] = {}
     for cell in cells:
         twin = twins.get((cell.trial.seed, cell.repeat)) if cell.trial.is_changed else None
-        after = mean(performances(pick_after(cell)))
-        normal = None if twin is None else mean(performances(pick_same(cell, twin)))
-        if after is not None and normal is not None:
-            failed = cell.counts or (twin is not None and twin.counts)
-            found.setdefault(unit_of(cell), []).append(WORST_CHANGE if failed else after - normal)
+        if twin is None:
+            continue
+        after, normal = (mean(performances(episodes)) for episodes in (pick_after(cell), pick_same(cell, twin)))
+        if cell.counts or twin.counts:
+            found.setdefault(unit_of(cell), []).append(WORST_CHANGE)
+        elif after is not None and normal is not None:
+            found.setdefault(unit_of(cell), []).append(after - normal)
     return [math.fsum(values) / len(values) for values in found.values()]
 
 
 def pick_same(cell: CellRecord, twin: CellRecord) -> tuple[Episode, ...]:
     """Pick the episodes of an unchanged twin that take the place of those after the onset, or start at their steps."""
     first, taken, test = len(split_periods(cell).before), pick_after(cell), split_periods(twin).before
-    if not any(phase.steps for phase in cell.trial.phases):
+    if not counts_steps(cell.trial):
         return test[first : first + len(taken)]
-    begin = sum(episode.turns for episode in split_periods(cell).before)
+    begin = sum(episode.steps for episode in split_periods(cell).before)
     end = begin + cell.trial.test_length - (cell.trial.window or (0, 0))[1]
-    starts = itertools.accumulate((episode.turns for episode in test), initial=0)
+    starts = itertools.accumulate((episode.steps for episode in test), initial=0)
     return tuple(episode for episode, start in zip(test, starts, strict=False) if begin <= start < end)
+
+
+def count_lost(cell: CellRecord) -> tuple[int, int]:
+    """Return how many test episodes the agent failed to play, before the onset and from it on.
+
+    Where steps are counted it is the most that could have been: one in each step left. Else an agent that is slow at
+    first and fast later would lose fewer by stopping than by going on.
+    """
+    periods = split_periods(cell)
+    before, after = (sum(episode.failed for episode in period) for period in (periods.before, periods.after))
+    if not counts_steps(cell.trial) or not before + after:
+        return before, after
+    taken = sum(episode.steps for episode in cell.episodes if not episode.failed)
+    onset, length = count_steps_before(cell.trial), cell.trial.test_length
+    return max(onset - taken, 0), max(length - max(onset, taken), 0)
+
+
+def count_left(cell: CellRecord) -> int:
+    """Return the test episodes from the onset on, those that the agent failed to play included."""
+    return sum(not episode.failed for episode in split_periods(cell).after) + count_lost(cell)[1]
 
 
 def count_episodes(trial: Trial, period: Period) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Measure, built_in, undefined
-from openfield.metrics.performance import last_third, mean, performances, pick_after, ratio, split_periods
+from openfield.metrics.performance import count_left, last_third, mean, performances, pick_after, ratio, split_periods
 from openfield.registry import known_domain
 
 
@@ -28,13 +28,13 @@ def measure_programme(cell: CellRecord) -> dict[str, float | None]:
         "first_detection": float((len(test) if first is None else first) + 1),
         "cdt": float(correct),
         "false_positive_trial": float(first is not None and not correct),
-        "m1": float(first - len(parts.before)) if correct and first is not None else _missed(cell, len(parts.after)),
+        "m1": float(first - len(parts.before)) if correct and first is not None else _missed(cell),
     }
 
 
-def _missed(cell: CellRecord, episodes: int) -> float | None:
+def _missed(cell: CellRecord) -> float | None:
     """Return the episodes missed without a correct detection: all if the agent failed, else the trial is left out."""
-    return float(episodes) if cell.counts else None
+    return float(count_left(cell)) if cell.counts else None
 
 
 def relate_to_baseline(cells: Sequence[CellRecord], wanted: str | None) -> Measure:

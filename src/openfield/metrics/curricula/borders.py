@@ -64,7 +64,7 @@ def list_crossings(cell: CellRecord) -> list[int]:
     if cell.stated is not None:
         stated = dict(cell.stated.beliefs)
     else:
-        ends = itertools.accumulate(episode.turns for episode in cell.episodes)
+        ends = itertools.accumulate(episode.steps for episode in cell.episodes)
         told = zip(ends, cell.episodes, strict=True)
         stated = {end: episode.belief.highest for end, episode in told if episode.belief is not None}
     said = [False, *(detects(Belief(value)) for value in stated.values())]
