@@ -134,12 +134,13 @@ def test_a_run_of_ones_own_goes_on_without_a_word_of_trust(
 
 def test_trust_is_for_runs(openfield: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("no run, and long enough to be read as one " * 20)
+    wanted = "openfield: notes.txt is not a run of openfield. Name a run file, such as runs/maze.sqlite.\n"
     for command, *options in (("resume",), ("verify", "--replay"), ("show", "--cell", "a", "--gif", "f.gif")):
         said = openfield(command, "notes.txt", *options, "--trust")
-        assert (said.status, said.err) == (2, "openfield: notes.txt is not a run of openfield.\n")
+        assert (said.status, said.err) == (2, wanted)
     with pytest.raises(SystemExit):
         openfield("objectives", "notes.txt", "--trust")
-    assert capsys.readouterr().err == "openfield: notes.txt is not a run of openfield.\n"
+    assert capsys.readouterr().err == wanted
     assert openfield("verify", "notes.txt", "--trust").err.startswith("openfield: --trust needs --replay")
     assert openfield("show", "notes.txt", "--trust").err == "openfield: --trust needs --film.\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from functools import partial
@@ -11,11 +12,13 @@ from typing import Any
 
 import pytest
 
+import openfield as of
 from openfield import __version__
 from openfield.core import Reply
+from openfield.journal import versions
 from openfield.journal.versions import CodeVersion, identify_agent, identify_object
 from support.players import Learner, copycat
-from support.worlds import TINY
+from support.worlds import TINY, tiny_trials
 
 FILES = {
     "mine.py": "raise SystemExit('nobody runs this')\nimport model, numpy\nfrom parts import wheel\nclass Agent: ...",
@@ -155,3 +158,81 @@ def test_files_of_the_same_name_are_kept_apart(home: Path) -> None:
     before = version(f"process:{sys.executable} mine.py a/weights.bin b/weights.bin")
     (home / "b" / "weights.bin").write_text("c")
     assert before != version(f"process:{sys.executable} mine.py a/weights.bin b/weights.bin")
+
+
+def make_weights(folder: Path) -> None:
+    """Write a folder of weights, and beside them what is no part of an agent."""
+    for name in ("a", "deep/b", ".cache/x", "deep/.hidden", "__pycache__/c.pyc"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "deep" / "up").symlink_to("..")
+    os.mkfifo(folder / "pipe")
+
+
+@pytest.mark.parametrize(
+    "source", ["mine.py:Agent(weights=wdir)", "mine.py:Agent(weights=[1, ./wdir])", "mine.py:Agent(weights={a=./wdir})"]
+)
+def test_a_folder_that_a_parameter_names_is_part_of_an_agent(home: Path, source: str) -> None:
+    make_weights(home / "wdir")
+    before = version(source)
+    for name in ("a", "deep/b", "deep/new"):
+        earlier = version(source)
+        (home / "wdir" / name).write_text("edited")
+        assert earlier.differences(version(source)) == ["wdir"]
+    (home / "wdir" / "a").rename(home / "wdir" / "z")
+    assert version(source) not in (before, earlier)
+
+
+def test_what_is_no_data_in_a_folder_makes_no_other_version(home: Path) -> None:
+    make_weights(home / "wdir")
+    before = version("mine.py:Agent(weights=wdir)")
+    for name in (".cache/x", "deep/.hidden", "__pycache__/c.pyc"):
+        (home / "wdir" / name).write_text("edited")
+    of.run("random", tiny_trials(1), home / "wdir" / "deep" / "run.db")
+    (home / "elsewhere").mkdir()
+    shutil.move(home / "wdir" / "deep" / "run.db", home / "elsewhere" / "moved.db")
+    (home / "wdir" / "linked").symlink_to(home / "elsewhere" / "moved.db")
+    shutil.copy(home / "elsewhere" / "moved.db", home / "wdir" / "copied.dat")
+    (home / "wdir" / "copied.dat-wal").touch()
+    os.utime(home / "wdir" / "a", (1, 1))
+    assert version("mine.py:Agent(weights=wdir)") == before
+
+
+def test_a_folder_in_another_place_is_the_same_and_another_link_is_not(home: Path, tmp_path: Path) -> None:
+    make_weights(home / "wdir")
+    before = version("mine.py:Agent(weights=wdir)")
+    moved = Path(shutil.move(home / "wdir", tmp_path / "wdir"))
+    assert version(f"mine.py:Agent(weights={moved})") == before
+    (moved / "deep" / "up").unlink()
+    (moved / "deep" / "up").symlink_to(".")
+    assert version(f"mine.py:Agent(weights={moved})") != before
+
+
+def test_folders_of_the_same_name_are_kept_apart(home: Path) -> None:
+    for name in ("one/data", "two/data"):
+        (home / name).mkdir(parents=True)
+        (home / name / "w").write_text(name)
+    source = "mine.py:Agent(a=one/data, b=two/data)"
+    before = version(source)
+    (home / "two" / "data" / "w").write_text("edited")
+    assert version(source) != before
+
+
+@pytest.mark.parametrize("limit", ["MAX_FOLDER_FILES", "MAX_FOLDER_BYTES"])
+def test_a_large_folder_goes_by_names_sizes_and_times(home: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(versions, limit, 1)
+    make_weights(home / "wdir")
+    before = version("mine.py:Agent(weights=wdir)")
+    assert version("mine.py:Agent(weights=wdir)") == before
+    os.utime(home / "wdir" / "a", (1, 1))
+    assert version("mine.py:Agent(weights=wdir)").differences(before) == ["wdir"]
+
+
+@pytest.mark.parametrize("place", [".", "..", "/", "/proc/self"])
+def test_a_folder_that_is_no_data_is_a_word(home: Path, place: str) -> None:
+    source = f"mine.py:Agent(weights={place})"
+    before = version(source)
+    (home / "new").write_text("new")
+    assert version(source) == before
+    assert not [name for name in before.parts if name.startswith("folder")]

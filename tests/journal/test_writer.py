@@ -96,7 +96,7 @@ def make_future(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (make_text, "is not a run of openfield."),
+        (make_text, "is not a run of openfield. Name a run file, such as runs/maze.sqlite."),
         (make_foreign, "is an SQLite file, but not a run of openfield."),
         (make_future, "has format 99; this openfield reads formats 1 to 3."),
     ],

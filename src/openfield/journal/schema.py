@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import sqlite3
+import stat
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -25,6 +27,16 @@ from openfield.journal.recorder import inflate
 
 T = TypeVar("T")
 APPLICATION_ID = 0x6F66_6C64  # "ofld"
+SQLITE, SQLITE_LOG = b"SQLite format 3\0", b"\x37\x7f\x06"
+"""How files of SQLite and their write-ahead logs begin."""
+RUN_MARK = re.compile(re.escape(SQLITE) + b".{52}" + re.escape(APPLICATION_ID.to_bytes(4, "big")), re.DOTALL)
+"""The first page of a run file up to the number that openfield marks its files with."""
+MARK_END, MAX_LOG = 72, 1 << 20
+"""Bytes of a file, and of a log, in which the mark is."""
+MIN_PAGE = 512
+"""Bytes of the smallest page that SQLite writes."""
+RUN_LOGS = ("-wal", "-shm", "-journal", ".lock")
+"""What follows the name of a run file in the names of files that belong to it."""
 SCHEMA_VERSION = 3
 READABLE_VERSIONS = (1, 2, 3)
 """Files of version 1, which 0.1.0 wrote, and 2 are read as they are, and upgraded when they are opened to write."""
@@ -169,6 +181,55 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     return db
 
 
+def find_run_files(folder: Path, names: Iterable[str]) -> set[str]:
+    """Return which names in a folder are those of run files and of their logs, whatever they are called.
+
+    Args:
+        folder: The folder.
+        names: Names of files in it. A link is not followed, and is no run file.
+    """
+    names, opened = set(names), _list_opened()
+    runs = {name for name in names if _is_run_file(f"{folder}/{name}", opened)}
+    return runs | (names & {f"{name}{end}" for name in runs for end in RUN_LOGS})
+
+
+def _is_run_file(path: str, opened: Mapping[tuple[int, int], int]) -> bool:
+    """Return whether a file, or a log, has the mark. That of a run that was not closed yet is only in its log."""
+    start = _read_start(path, MARK_END, opened)
+    if start.startswith(SQLITE_LOG):
+        return RUN_MARK.search(_read_start(path, MAX_LOG, opened)) is not None
+    if not start.startswith(SQLITE):
+        return False
+    return RUN_MARK.match(start) is not None or _is_run_file(f"{path}-wal", opened)
+
+
+def _list_opened() -> dict[tuple[int, int], int]:
+    """Return the files that this process has open, by device and number, each with a handle."""
+    found: dict[tuple[int, int], int] = {}
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):  # it was closed in between
+            opened = os.fstat(int(name))
+            found[opened.st_dev, opened.st_ino] = int(name)
+    return found
+
+
+def _read_start(path: str, size: int, opened: Mapping[tuple[int, int], int]) -> bytes:
+    """Return the first bytes of a regular file; none if it cannot be read or is smaller than any database."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_size < MIN_PAGE:
+            return b""
+        handle = opened.get((found.st_dev, found.st_ino))
+        if handle is not None:  # to close another handle would drop the locks that SQLite has on the file
+            return os.pread(handle, size, 0)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            return os.read(handle, size)
+        finally:
+            os.close(handle)
+    return b""
+
+
 def uses_log(db: sqlite3.Connection) -> bool:
     """Return whether a file has a write-ahead log: then a commit need not wait for the disk to be sound."""
     return bool(db.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
@@ -224,7 +285,7 @@ def explain_error(error: sqlite3.Error, path: Path) -> JournalError:
     if "full" in text or ("disk I/O" in text and (unwritten or _no_room(path))):
         return DiskFull(f"No room left for {path}. Make some, then the same command goes on.")
     if "not a database" in text:
-        return NotARun(f"{path} is not a run of openfield.")
+        return NotARun(f"{path} is not a run of openfield. Name a run file, such as runs/maze.sqlite.")
     if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
         return DamagedRun(f"{path} is damaged or cut short: {text}.")
     if "readonly" in text:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import os
 import shlex
 import shutil
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from operator import itemgetter
 from pathlib import Path
 from types import CodeType
@@ -26,6 +27,7 @@ import msgspec
 
 from openfield import __version__
 from openfield.domain import Domain
+from openfield.journal.schema import find_run_files
 from openfield.parameters import LLM, MODELS, named_files, split_source
 from openfield.record import UNWRITABLE, action_key
 from openfield.registry import (
@@ -46,6 +48,12 @@ RUNTIMES = {"onnx": "onnxruntime", "sb3": "stable_baselines3"}
 """The packages that run trained models, by what the sources of agents begin with."""
 MAX_NESTING = 6
 """How deep objects in objects are told apart."""
+MAX_FOLDER_FILES, MAX_FOLDER_BYTES = 100_000, 4 << 30
+"""A folder with more of either is known by the names, sizes and times of so many files, and not by their content."""
+UNCOVERED = (".", "__pycache__")
+"""How the names of files and folders in a folder begin that are no part of an agent."""
+SYSTEM_FOLDERS = (Path("/proc"), Path("/sys"))
+"""Their files are no files on a disk: to read one may wait for ever."""
 WORDS = {"name": "its class or function", "command": "its command", "code": "its code"}
 """What the parts of a version are called that are neither files, packages nor parameters."""
 
@@ -104,6 +112,12 @@ class Code:
                 self.paths.append(path)
                 waiting += self._follow(path, root) if path.suffix == ".py" else ()
 
+    def add_folder(self, path: Path) -> None:
+        """Add a folder of data, as one part: what it holds is not read as code."""
+        digest = digest_folder(path)
+        same = self.parts.get(f"folder {path.name}", digest) == digest  # else two folders have the same name
+        self.parts[f"folder {path.name if same else path.as_posix()}"] = digest
+
     def add_module(self, name: str, path: Path) -> None:
         """Add a module by its dotted name: with the version of its package, or with the files that it imports."""
         package = _find_package(name.partition(".")[0], path)
@@ -119,10 +133,13 @@ class Code:
             self.add_file(each, root)
 
     def add_parameter(self, name: str, value: object) -> None:
-        """Add a parameter, and the files that it names, by itself or in a list or table."""
-        path = _existing_file(value)
-        for each in [path] if path is not None else named_files({name: value}):
-            self.add_file(each)
+        """Add a parameter, and the files and folders that it names, by itself or in a list or table."""
+        path = _existing_file(value) or _existing_folder(value)
+        for each in [path] if path is not None else [*named_files({name: value}), *_named_folders(value)]:
+            if each.is_dir():
+                self.add_folder(each)
+            else:
+                self.add_file(each)
         if path is not None:
             self.parts[f"parameter {name}"] = path.name
             return
@@ -215,6 +232,49 @@ def digest_file(path: Path) -> str:
         return ""
 
 
+def digest_folder(path: Path) -> str:
+    """Return a digest of the files in a folder, by their names below it and their content; the same on every machine.
+
+    Hidden files, compiled Python and run files are left out. A link to a folder counts with where it leads.
+    """
+    entries = list(islice(_list_entries(path), MAX_FOLDER_FILES + 1))
+    sizes = [_read_status(path / name) for name in entries]
+    by_content = len(entries) <= MAX_FOLDER_FILES and sum(size for size, _ in sizes) <= MAX_FOLDER_BYTES
+    digest = hashlib.sha256()
+    for name, (size, changed) in zip(entries[:MAX_FOLDER_FILES], sizes, strict=False):
+        place = path / name
+        if place.is_dir():
+            told = ascii(os.readlink(place))
+        else:
+            told = digest_file(place) if by_content else f"{size} {changed}"
+        digest.update(msgspec.json.encode((os.fsencode(name), told)))
+    return digest.hexdigest()
+
+
+def _list_entries(folder: Path) -> Iterator[str]:
+    """Yield the names, below a folder, of the files in it and of links to folders, always in the same order."""
+    for place, folders, files in os.walk(folder):
+        here = Path(place)
+        folders[:] = sorted(name for name in folders if not name.startswith(UNCOVERED))
+        left = {name for name in files if not name.startswith(UNCOVERED)}
+        left -= find_run_files(here, left)
+        left |= {name for name in folders if (here / name).is_symlink()}
+        for path in (here / name for name in sorted(left)):
+            end = Path(os.path.realpath(path)) if path.is_symlink() else path
+            leads_to_run = end != path and end.name in find_run_files(end.parent, [end.name])
+            if (end.is_dir() or end.is_file()) and not leads_to_run:  # a pipe would be waited for
+                yield path.relative_to(folder).as_posix()
+
+
+def _read_status(path: Path) -> tuple[int, int]:
+    """Return the bytes of a file and when it was last changed; zeros if it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
 def find_versions(modules: Iterable[str]) -> dict[str, str]:
     """Return the installed packages that modules belong to, with their versions; modules without one are left out."""
     found, rest = {}, []
@@ -290,6 +350,27 @@ def _existing_file(value: object) -> Path | None:
         return path if path is not None and path.is_file() else None
     except (OSError, ValueError):  # a text that is too long for a name, or has a zero byte
         return None
+
+
+def _existing_folder(value: object) -> Path | None:
+    """Return the folder that a value names, if there is one and this process does not work in it or below it."""
+    try:
+        path = Path(value).resolve() if isinstance(value, str | Path) and value else None
+        if path is None or not path.is_dir() or Path.cwd().is_relative_to(path):  # `.` and `/` are seldom data
+            return None
+    except (OSError, ValueError):  # a text that is too long for a name, or has a zero byte
+        return None
+    return None if any(path.is_relative_to(each) for each in SYSTEM_FOLDERS) else path
+
+
+def _named_folders(value: object) -> Iterator[Path]:
+    """Yield the folders that exist among values in a list or table. As with files, a plain word there is not taken."""
+    if isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _named_folders(each)
+    elif isinstance(value, str | Path) and {".", "/"} & set(str(value)):
+        path = _existing_folder(value)
+        yield from [] if path is None else [path]
 
 
 def _find_definition(name: str, attribute: str, depth: int = 5) -> tuple[str, Path | None]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from conftest import Spawn
 from openfield.core import Spec, Turn
 from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import CellRecord, Run
+from openfield.journal.schema import open_to_write
 from openfield.runner.isolation import bubblewrap
 from openfield.runner.isolation.agent import IsolatedFactory
 from openfield.runner.isolation.settings import Isolation, isolate
@@ -237,6 +239,43 @@ def test_an_agent_sees_its_folder_without_run_files_and_secrets(home: Path) -> N
 def test_a_run_file_in_the_agents_own_folder_is_hidden(home: Path) -> None:
     play(home / "own.db", {"reader": f"{home}/agent.py:Reader"})
     assert found(home / "own.db").keys() == {"agent.py"}
+
+
+@in_bubblewrap
+def test_run_files_of_any_name_are_hidden_and_other_databases_are_not(home: Path, path: Path) -> None:
+    """A run that is still written, or was not closed, says only in its log what it is."""
+    of.run("random", tiny_trials(1), home / "first.db")
+    (home / "deep" / "er").mkdir(parents=True)
+    for name in ("renamed.dat", "deep/er/copy"):
+        shutil.copy(home / "first.db", home / name)
+    with contextlib.closing(open_to_write(home.parent / "live.db")):
+        for end in ("", "-wal", "-shm"):
+            shutil.copy(home.parent / f"live.db{end}", home / "deep" / f"killed{end}")
+        shutil.copy(home.parent / "live.db-wal", home / "log-alone")
+    with contextlib.closing(sqlite3.connect(home / "deep" / "other.db")) as db:
+        db.execute("PRAGMA application_id = 7")
+        db.execute("CREATE TABLE words (word)")
+    play(path, {"reader": f"{home}/agent.py:Reader"}, grant=[str(home / "deep" / "er")])
+    assert found(path).keys() == {"agent.py", "deep/other.db"}
+
+
+@in_bubblewrap
+def test_a_run_file_that_is_made_later_does_not_appear(home: Path) -> None:
+    for name in ("later/empty/x", "data/kept.txt"):
+        (home / name).parent.mkdir(parents=True)
+    (home / "data" / "kept.txt").write_text("kept")
+    factory = IsolatedFactory(f"{home}/agent.py:Reader", "support.worlds:TINY", _settled())
+    try:
+        agent = factory(Spec(domain="tiny", task=""), 1)
+        for folder in ("later", "later/empty", "data", "data/new"):
+            (home / folder).mkdir(exist_ok=True)
+            shutil.copy(ROOT / "tests" / "data" / "v0.1.0" / "ond.sqlite", home / folder / "x.sqlite")
+            (home / folder / "x.txt").write_text("later")
+        beliefs = [agent(Turn(observation={"cue": 0})).belief for _ in range(intruders.CALL)]
+        assert beliefs[-1] is not None
+        assert beliefs[-1].detail == {"agent.py": (home / "agent.py").read_text(), "data/kept.txt": "kept"}
+    finally:
+        factory.close()
 
 
 @in_bubblewrap

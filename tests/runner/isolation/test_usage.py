@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from openfield.runner.isolation import usage
+from openfield.runner.isolation.sandbox import has_own_root
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.usage import UsageWatch, find_descendants, list_memory_files, read_share, read_stat
 from support.stories import wait_until
@@ -50,3 +52,20 @@ def test_what_an_agent_prints_is_not_kept_for_ever() -> None:
         wait_until(lambda: os.fstat(output.fileno()).st_size == 0)
         watch.close()
         assert watch.reason == ""
+
+
+def test_what_the_machine_uses_is_not_counted_while_a_sandbox_is_set_up() -> None:
+    """The first process of a sandbox still sees the files and processes of the machine, and on a busy one for long."""
+    assert not has_own_root(os.getpid())
+    assert not has_own_root(0)
+    looks: list[Path] = []
+
+    def find() -> list[Path]:
+        looks.append(usage.PROC)
+        return []
+
+    watch = UsageWatch(Isolation(memory="1KB"), find, lambda: None)
+    watch.folders = ("/",)
+    wait_until(lambda: len(looks) > 3 or watch.reason)
+    watch.close()
+    assert watch.reason == ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from openfield.errors import InvalidInput
+from openfield.journal.schema import open_to_write
 from openfield.runner.isolation import bubblewrap, view
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.view import View, view_of_command, view_of_python
@@ -81,3 +85,59 @@ def test_more_files_than_bubblewrap_can_hide_are_refused(tmp_path: Path, monkeyp
     monkeypatch.setattr(bubblewrap, "MAX_WORDS", len(few) + 5)
     with pytest.raises(InvalidInput, match=f"too many run files .* in {tmp_path}. Put the agent into a folder"):
         bubblewrap.wrap(["true"], View((tmp_path,)), Isolation(), 2)
+
+
+def test_small_folders_are_shown_entry_by_entry_and_large_ones_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made in a folder that is bound as a whole is seen at once; each entry of the others is a mount."""
+    monkeypatch.setattr(view, "MAX_FIXED", 10)
+    for name in ("runs/none", "small/a", "large/1", "large/2", "large/3", "large/4", "large/deep/b"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "runs" / "none").unlink()
+    words = View((tmp_path,)).mounts()
+    made = {words[at + 1] for at, word in enumerate(words) if word == "--tmpfs"}
+    assert made == {str(tmp_path / name) for name in ("", "runs", "small", "large/deep")}
+    assert str(tmp_path / "large") in shown(words)
+    assert str(tmp_path / "large" / "1") not in shown(words)
+
+
+def test_the_folders_of_openfield_take_no_mounts_of_their_own() -> None:
+    package = Path(view.__file__).parents[2]
+    assert len(View((package.parent,)).mounts()) < 200
+
+
+def test_a_granted_folder_is_shown_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a").touch()
+    for writable in (False, True):
+        words = View(files=((tmp_path, writable),)).mounts()
+        assert words == ["--bind-try" if writable else "--ro-bind-try", str(tmp_path), str(tmp_path)]
+
+
+def test_no_lock_of_this_process_is_lost_on_the_way(tmp_path: Path) -> None:
+    """To close a file drops all locks that a process has on it, and a run may be written by this one."""
+    path = tmp_path / "run.db"
+    with contextlib.closing(open_to_write(path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")  # its locks are on the file itself
+        db.execute("BEGIN EXCLUSIVE")
+        assert str(path) not in shown(View((tmp_path,)).mounts())
+        script = f"import sqlite3; sqlite3.connect({str(path)!r}, timeout=0).execute('BEGIN IMMEDIATE')"
+        other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert "database is locked" in other.stderr
+
+
+def test_a_pipe_and_a_file_that_cannot_be_read_are_no_run_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "secret").chmod(0)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert {str(tmp_path / "pipe"), str(tmp_path / "secret")} <= shown(View((tmp_path,)).mounts())
+
+
+def test_a_run_file_hides_only_what_belongs_to_it(tmp_path: Path) -> None:
+    for name in ("m", "m-wal", "m.lock", "maze.py", "m.py"):
+        (tmp_path / name).touch()
+    words = View((tmp_path,), run=tmp_path / "m").mounts()
+    assert shown(words) == {str(tmp_path / "maze.py"), str(tmp_path / "m.py")}

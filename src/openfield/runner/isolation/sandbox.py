@@ -172,7 +172,7 @@ class Sandbox:
     def _find_processes(self) -> list[Path]:
         """Return the program's processes: those of its own process table, or all below its supervisor."""
         if self._isolation.bubblewrap:
-            return list_processes(PROC / str(self._first) / "root/proc") if self._first else []
+            return list_processes(PROC / str(self._first) / "root/proc") if has_own_root(self._first) else []
         return find_descendants(self._pid)
 
     def _kill(self) -> None:
@@ -201,6 +201,14 @@ class Sandbox:
             with suppress(OSError):
                 if mark in (process / "environ").read_bytes():
                     os.kill(int(process.name), signal.SIGKILL)
+
+
+def has_own_root(first: int) -> bool:
+    """Return whether a sandbox is set up. Before, its first process sees all files and processes of this machine."""
+    try:
+        return bool(first) and not (PROC / str(first) / "root").samefile("/")
+    except OSError:  # it has ended
+        return False
 
 
 def _state_of(pid: int) -> str:

@@ -55,6 +55,8 @@ class UsageWatch:
 
     def _find_excess(self) -> str:
         processes = list(self._find())
+        if not processes:  # the agent has not started, and its folders are still those of this machine
+            return ""
         files = self._files() + sum({key: size for each in processes for key, size in list_memory_files(each)}.values())
         tasks, processor, resident = 0, 0.0, files
         for each in processes:
