@@ -1,6 +1,7 @@
 """Forge every value of a run file, row by row: `verify` names it, or the run's fingerprint is another one.
 
-`--rows N` of each table [0: all]. The forgeries are those of `tests/journal/test_verification.py`.
+Then forge the outcomes of failed cells, which `verify` must name. `--rows N` of each table [0: all]. The forgeries are
+those of `tests/journal/test_verification.py`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,20 @@ def main(rows: int) -> None:
     report("forgeries", "values forged unnoticed", missed, 0, forged=total, named=named, by_fingerprint=proven)
 
 
+def forge_outcomes() -> None:
+    missed = []
+    with folder() as place:
+        whole, forged = verification.make_failed_run(place / "whole.sqlite"), place / "forged.sqlite"
+        wrong = verification.find_faults(whole)
+        for name in verification.OUTCOME_FORGERIES:
+            shutil.copy(whole, forged)
+            verification.forge_outcomes(forged, name)
+            missed += [] if verification.find_faults(forged) else [name]
+    count = len(verification.OUTCOME_FORGERIES)
+    report("forgeries", "outcomes forged unnoticed", len(missed), 0, forged=count, missed=missed)
+    report("forgeries", "faults found in a file as it was written", len(wrong), 0)
+
+
 def list_rows(path: Path, table: str, count: int) -> list[int]:
     with closing(sqlite3.connect(path)) as db:
         found = [row for (row,) in db.execute(f"SELECT rowid FROM {table}")]
@@ -63,4 +78,5 @@ def forge(path: Path, table: str, column: str, row: int) -> bool:
 
 if __name__ == "__main__":
     main(parameter("rows", 0, 3))
+    forge_outcomes()
     finish()

@@ -275,6 +275,70 @@ def test_a_note_that_cannot_be_read_back_is_a_protocol_fault(note: Any) -> None:
         Rollout(endless()).reply(Reply("left", note=note))
 
 
+class Trap(dict[str, Any]):
+    """Fails when it is looked into, which must not look like a failure of the world."""
+
+    def get(self, *_: Any) -> Any:
+        raise ArithmeticError("got you")
+
+    __getitem__ = __contains__ = get
+
+
+class TrapList(list[Any]):
+    def __len__(self) -> int:
+        raise ArithmeticError("got you")
+
+    __iter__ = __getitem__ = __len__  # type: ignore[assignment]
+
+
+class TrapArray(np.ndarray[Any, Any]):
+    def tolist(self) -> Any:
+        raise ArithmeticError("got you")
+
+
+@pytest.mark.parametrize(
+    ("action", "seen"),
+    [
+        (Trap(a=1), {"a": 1}),
+        ([Trap(a=TrapList([2]))], [{"a": [2]}]),
+        (np.array([Trap(a=1)], dtype=object), [{"a": 1}]),
+        (np.int64(4), 4),
+        ((1, 2.5), [1, 2.5]),
+        (True, True),
+    ],
+)
+def test_a_world_sees_plain_data_whatever_an_agent_replies(action: Any, seen: Any) -> None:
+    kept, world = Kept(), two_episodes()
+    rollout = Rollout(world, recorder=kept.recorder())
+    drive(rollout, lambda turn: Reply(action))
+    got = {id(reply): reply.action for reply in world.replies}.values()
+    assert all(type(each) is type(seen) and each == seen for each in got)
+    assert repr(world.replies[0].action) == repr(seen)
+    assert all(step.reply is None or step.reply.action == seen for step in close_and_read(rollout, kept))
+
+
+def test_arrays_of_numbers_reach_the_world_as_they_are() -> None:
+    world, action = two_episodes(), np.zeros(3, dtype=np.float32)
+    drive(Rollout(world), lambda turn: Reply(action))
+    assert all(reply.action is action for reply in world.replies)
+
+
+def test_an_action_that_fails_when_it_is_written_is_the_fault_of_the_agent() -> None:
+    with pytest.raises(AgentProtocol, match="Turn 0: the reply cannot be recorded: got you"):
+        drive(Rollout(endless()), lambda turn: Reply(np.zeros(3).view(TrapArray)))
+
+
+def test_beliefs_notes_and_times_of_an_agents_own_classes_are_made_plain() -> None:
+    kept, world = Kept(), two_episodes()
+    rollout = Rollout(world, Limits(reply_seconds=None, tokens=100), kept.recorder())
+    reply = Reply(1, Belief(0.5, 2, Trap(a=1)), "soon", Trap(tokens_in=1))  # type: ignore[arg-type]
+    assert drive(rollout, lambda turn: reply) == "done"
+    assert all(reply.belief is None or type(reply.belief.detail) is dict for reply in world.replies)
+    assert {type(reply.took) for reply in world.replies} == {float}
+    steps = close_and_read(rollout, kept)
+    assert all(step.reply is None or step.reply.note == {"tokens_in": 1} for step in steps)
+
+
 def test_a_late_reply_ends_the_rollout_and_leaves_the_turns_before(clock: Clock) -> None:
     kept, world = Kept(), endless()
     rollout = Rollout(world, Limits(reply_seconds=2.0), kept.recorder())

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from openfield.core import Belief, PhaseName, Reply, Truth, Turn
-from openfield.errors import InvalidInput
+from openfield.errors import AgentProtocol, InvalidInput, describe_error, shorten
 
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out. Larger ones leave a digest, and replay makes them again."""
@@ -172,32 +172,74 @@ def is_same_reply(reply: object, recorded: Reply | None) -> bool:
             return False
         one, other = (each if each.note is None else replace(each, note=None) for each in (reply, recorded))
         return _is_equal(REPLY_ENCODER.encode(one), REPLY_ENCODER.encode(other), _REPLIES)
-    except (*UNWRITABLE, msgspec.DecodeError):
+    except Exception:  # what an agent gave may raise anything
         return False
 
 
-def check_belief(belief: object) -> None:
-    """Check that a belief is a probability and can be read back from the record.
+def make_plain(reply: Reply) -> Reply:
+    """Return a reply whose belief, note and time are as the record gives them back.
 
     Raises:
-        ValueError, TypeError, OverflowError, RecursionError, msgspec.DecodeError: It is not.
+        AgentProtocol: One of them has no form in the record.
     """
-    novel = _BELIEFS.decode(REPLY_ENCODER.encode(belief)).novel
-    chances = novel if isinstance(novel, tuple) else (novel,)
+    belief, note = reply.belief, reply.note
+    if type(belief) is Belief and belief.detail is not None:
+        try:
+            belief = Belief(belief.novel, belief.level, _read_back(belief.detail, _VALUES))
+        except ValueError as error:
+            raise AgentProtocol(f"the reply cannot be recorded: {error}.") from None
+    if belief is not None and not (
+        type(belief) is Belief and belief.level is None and type(belief.novel) is float and 0.0 <= belief.novel <= 1.0
+    ):
+        try:
+            belief = check_belief(belief)
+        except ValueError as error:
+            raise AgentProtocol(f"{shorten(belief)} is no belief: {error}.") from None
+    if note is not None:
+        try:
+            note = check_note(note)
+        except ValueError as error:
+            raise AgentProtocol(f"the note cannot be recorded: {error}.") from None
+    return Reply(reply.action, belief, reply.took if type(reply.took) is float else NO_TIME, note)
+
+
+def make_action_plain(reply: Reply, turn: int) -> Reply:
+    """Return the reply to a turn with the action as the record gives it back; arrays of numbers stay arrays.
+
+    An object of the agent's own class could fail inside the world, which would not be counted against the agent.
+
+    Raises:
+        AgentProtocol: The action has no form in the record.
+    """
+    action = reply.action
+    if type(action) is np.ndarray and not action.dtype.hasobject:
+        return reply
+    try:
+        return Reply(_read_back(action, _VALUES), reply.belief, reply.took, reply.note)
+    except ValueError as error:
+        raise AgentProtocol(f"Turn {turn}: the reply cannot be recorded: {error}.") from None
+
+
+def check_belief(belief: object) -> Belief:
+    """Return a belief as the record gives it back, and check that it is a probability.
+
+    Raises:
+        ValueError: It is not.
+    """
+    plain: Belief = _read_back(belief, _BELIEFS)
+    chances = plain.novel if isinstance(plain.novel, tuple) else (plain.novel,)
     if not chances or not all(0.0 <= chance <= 1.0 for chance in chances):
         raise ValueError("the probability that the world has changed is a number from 0 to 1")
+    return plain
 
 
-def check_note(note: object) -> None:
-    """Check that a note can be read back from the record, in a step with room for the rest.
+def check_note(note: object) -> Any:
+    """Return a note as the record gives it back, and check that a step has room for it and the rest.
 
     Raises:
-        ValueError, TypeError, OverflowError, RecursionError, msgspec.DecodeError: It cannot.
+        ValueError: It has no form in the record, or is too large.
     """
-    data = REPLY_ENCODER.encode(note)
-    if len(data) > MAX_REPLY_NOTE:
-        raise ValueError(f"it has {len(data) >> 20} MB; {MAX_REPLY_NOTE >> 20} MB are allowed")
-    msgspec.msgpack.decode(data)
+    return _read_back(note, _VALUES, MAX_REPLY_NOTE)
 
 
 def count_tokens(note: Any) -> int:
@@ -250,6 +292,17 @@ def _restore(kept: dict[str, Any]) -> Any:
     if array_digest(array) != {name: part for name, part in kept.items() if name != "data"}:
         raise ValueError("the bytes of a recorded array are not what its digest says")
     return array.copy()  # what was shown could be written to
+
+
+def _read_back(value: object, decoder: msgspec.msgpack.Decoder[Any], most: int | None = None) -> Any:
+    """Write a value that an agent gave and read it again; objects of its own may raise anything on the way."""
+    try:
+        data = REPLY_ENCODER.encode(value)
+        if most is None or len(data) <= most:
+            return decoder.decode(data)
+    except Exception as error:
+        raise ValueError(describe_error(error).partition(": ")[2]) from None
+    raise ValueError(f"it has {len(data) >> 20} MB; {most >> 20} MB are allowed")
 
 
 class LargeArray(Exception):
@@ -308,5 +361,8 @@ _FIXARRAY = 0x90
 _TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
 _TRUTHS = msgspec.msgpack.Decoder(Truth)
 _BELIEFS = msgspec.msgpack.Decoder(Belief)
+_VALUES = msgspec.msgpack.Decoder()
+NO_TIME = Reply().took
+"""The very object that a reply holds whose agent says nothing of the time it took."""
 NO_TURN = ENCODER.encode(None)
 """Recorded where a reply led to no new turn: the trial was over, or the last turn of an episode was shown again."""

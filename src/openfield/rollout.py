@@ -9,11 +9,12 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from contextlib import suppress
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.core import Agent, Ask, Belief, Reply, Truth, Turn, World
+from openfield.core import Agent, Ask, Reply, Truth, Turn, World
 from openfield.errors import (
     AgentDiffers,
     AgentFault,
@@ -29,17 +30,19 @@ from openfield.errors import (
 )
 from openfield.record import (
     MAX_STEP,
+    NO_TIME,
     NO_TURN,
     REPLY_ENCODER,
     UNWRITABLE,
     EpisodeEnd,
     EpisodeInProgress,
     RawStep,
-    check_belief,
     check_note,
     count_tokens,
     is_same_reply,
     is_same_turn,
+    make_action_plain,
+    make_plain,
 )
 from openfield.trial import Limits
 
@@ -73,6 +76,11 @@ def drive(rollout: Rollout, agent: Agent) -> str:
     while not rollout.over:
         try:
             reply = agent(rollout.turn)
+            # Compared one by one: to look a class up in a set would call the hash of an agent's metaclass.
+            if type(reply) is Reply and not (
+                (kind := type(reply.action)) is int or kind is str or kind is float or kind is NoneType
+            ):
+                reply = make_action_plain(reply, rollout.turns)
         except AgentFault as fault:
             if fault.reply_note is not None:
                 rollout.keep_note(fault.reply_note)
@@ -182,8 +190,13 @@ class Rollout:
                 self._rehearse(reply, self._repeated)
             else:
                 took = self._stop_clock() if self._clocked else 0
-                if type(reply) is not Reply or reply.belief is not None or reply.note is not None:
-                    self._check(reply)
+                if (
+                    type(reply) is not Reply
+                    or reply.belief is not None
+                    or reply.note is not None
+                    or reply.took is not NO_TIME
+                ):
+                    reply = self._check(reply)
                 self._take(reply, took)
                 if self._recorder is not None and self._recorder.due:
                     self._recorder.settle(took)
@@ -238,11 +251,11 @@ class Rollout:
 
     def keep_note(self, note: Any) -> None:
         """Record the note of an agent that failed to reply."""
-        with suppress(*UNWRITABLE, msgspec.DecodeError):
-            check_note(note)
+        with suppress(ValueError):
+            plain = check_note(note)
             if self._recorder is not None:
                 took = (time.monotonic_ns() - self._shown) & MICROSECONDS
-                self._recorder.write(Reply(note=note), took, None, None)
+                self._recorder.write(Reply(note=plain), took, None, None)
                 self.turns += 1
 
     def commit(self) -> Receipt[None] | None:
@@ -287,27 +300,18 @@ class Rollout:
             self._late, self._pause_at = True, 0
         return took
 
-    def _check(self, reply: Reply) -> None:
-        """Check that a reply is one, and that its belief and its note can be read back from the record."""
+    def _check(self, reply: Reply) -> Reply:
+        """Return a reply as it can be read back from the record, and check that it is one."""
         if type(reply) is not Reply:
             raise AgentProtocol(f"Turn {self.turns}: the agent answered {shorten(reply)}; it must return a Reply.")
-        if reply.belief is not None and not _is_plain(reply.belief):
-            try:
-                check_belief(reply.belief)
-            except (*UNWRITABLE, msgspec.DecodeError) as error:
-                text = f"Turn {self.turns}: {shorten(reply.belief)} is no belief: {error}."
-                raise AgentProtocol(text) from None
-        if reply.note is not None:
-            try:
-                check_note(reply.note)
-            except (*UNWRITABLE, msgspec.DecodeError) as error:
-                raise AgentProtocol(f"Turn {self.turns}: the note cannot be recorded: {error}.") from None
         check_further = getattr(self.world, "check_belief", None)
-        if reply.belief is not None and check_further is not None:
-            try:
-                check_further(reply.belief)
-            except AgentProtocol as error:
-                raise AgentProtocol(f"Turn {self.turns}: {error}") from None
+        try:
+            plain = make_plain(reply)
+            if plain.belief is not None and check_further is not None:
+                check_further(plain.belief)
+        except AgentProtocol as error:
+            raise AgentProtocol(f"Turn {self.turns}: {error}") from None
+        return plain
 
     def _take(self, reply: Reply, took: int) -> None:
         """Do what a reply means: move the world on, show the same turn again, or end the trial.
@@ -489,10 +493,3 @@ class Rollout:
 def nanoseconds(seconds: float | None, start: int = 0) -> int:
     """Return the moment so many seconds after a start; None is never reached."""
     return NEVER if seconds is None else start + int(seconds * 1e9)
-
-
-def _is_plain(belief: Belief) -> bool:
-    """Return whether a belief is one probability, which needs no further check."""
-    return (
-        type(belief) is Belief and belief.level is None and type(belief.novel) is float and 0.0 <= belief.novel <= 1.0
-    )

@@ -19,7 +19,7 @@ import openfield as of
 from openfield.journal.reader import Run
 from openfield.journal.rules import DomainRules
 from openfield.journal.schema import ADDED_TABLES, SCHEMA, SourceText
-from openfield.journal.verification import find_false_turns
+from openfield.journal.verification import find_bound_agents, find_false_episodes, find_false_turns
 from openfield.journal.writer import Journal
 from openfield.result import Result, check_verdicts
 from openfield.rollout import CUT_OFF
@@ -172,11 +172,202 @@ def test_a_trial_that_is_over_has_no_other_outcome(forged: Path, outcome: str | 
     assert ("resume it" in fault) == (outcome in ("cancelled", None))
 
 
-def test_an_agent_may_fail_after_its_last_turn_and_in_known_ways_only(forged: Path) -> None:
+def test_an_agent_may_fail_after_its_last_turn_with_a_note_and_in_known_ways_only(forged: Path) -> None:
     forge(forged, "attempts", "outcome", lambda _: "agent_error")
-    assert find_faults(forged) == []
+    (fault,) = find_faults(forged)
+    assert fault.endswith("as agent_error; its turns say done, and no note says what failed after them.")
     forge(forged, "attempts", "outcome", lambda _: "agent_\x1b[31mfoo")
     assert find_faults(forged)[0].endswith("foo is no outcome.")
+
+
+def test_an_agent_that_cannot_be_saved_in_the_end_or_hesitates_too_long_is_no_fault_of_the_file(path: Path) -> None:
+    class Unsaved(Learner):
+        def save(self) -> bytes:
+            raise OSError("no room")
+
+    class Hesitant:
+        def __init__(self, spec: of.Spec, seed: int) -> None: ...
+
+        def __call__(self, turn: of.Turn) -> of.Reply:
+            return of.Reply(None)
+
+    of.run({"unsaved": Unsaved, "hesitant": Hesitant}, of.trials(WARY, 1, unchanged=0), path)
+    failed = rows(path, "SELECT outcome, note FROM attempts")
+    assert sorted(outcome for outcome, _ in failed) == ["agent_error", "agent_protocol"]
+    assert all(re.match(r"Turn \d+: (save\(\) raised|1000 replies in a row)", note) for _, note in failed)
+    assert find_faults(path) == []
+
+
+FAILING = """
+import openfield as of
+
+class Plays:
+    def __init__(self, spec, seed):
+        self.begun = 0
+    def __call__(self, turn):
+        self.begun += turn.first
+        return of.Reply(0, of.Belief(0.4))
+
+class QuitsBetween(Plays):
+    def __call__(self, turn):
+        if self.begun == 3 and turn.first:
+            raise RuntimeError("enough")
+        return super().__call__(turn)
+
+class QuitsWithin(Plays):
+    def __call__(self, turn):
+        if self.begun == 3 and not turn.first:
+            raise RuntimeError("enough")
+        return super().__call__(turn)
+"""
+
+
+def make_failed_run(path: Path) -> Path:
+    """Make a run of agents that quit, of one that plays on, and of one that a limit cuts off."""
+    file = path.with_name("failing.py")
+    file.write_text(FAILING)
+    agents = [f"{file}:{name}" for name in ("Plays", "QuitsBetween", "QuitsWithin")]
+    trials = of.trials(WARY, 1, unchanged=0)
+    of.run(agents, trials, path)
+    of.run(agents[0], with_limits(trials, lambda _: of.Limits(trial_seconds=1e-9)), path)
+    return path
+
+
+LATER = (
+    "INSERT INTO attempts (cell, number, outcome, note) SELECT cell, 2, 'harness_error', 'Its worker process died.' "
+    "FROM attempts WHERE outcome = 'superseded'",
+    "INSERT INTO players SELECT cell, 2, fingerprint FROM players JOIN attempts USING (cell) WHERE number = 2",
+)
+"""Add an attempt after each that is recorded as superseded."""
+OUTCOME_FORGERIES = {
+    "quitters left": (
+        "truncated, but no limit is noted, and its agent could not leave|episode 2 is missing",
+        "UPDATE attempts SET outcome = 'truncated', note = '' WHERE outcome = 'agent_error'",
+    ),
+    "no limit": (
+        "episode 0 is missing, although its turns are recorded",
+        "UPDATE attempts SET note = '' WHERE outcome = 'truncated'",
+        "DELETE FROM episodes WHERE ended = 'truncated'",
+    ),
+    "failed for nothing": (
+        "no note says what failed after them",
+        "UPDATE attempts SET outcome = 'agent_error' WHERE outcome = 'done'",
+    ),
+    **{
+        f"quitters as {outcome}": (
+            "its note says what its agent did|it has a note: Turn|there is no later attempt",
+            f"UPDATE attempts SET outcome = {outcome} WHERE outcome = 'agent_error'",
+        )
+        for outcome in ("'world_error'", "'harness_error'", "'cancelled'", "'superseded'", "NULL")
+    },
+    "quitters without a note": (
+        "its note does not say what failed: it is empty",
+        "UPDATE attempts SET outcome = 'harness_error', note = '' WHERE outcome = 'agent_error'",
+    ),
+    "a limit as an error of ours": (
+        "its note does not say what failed: Cut off",
+        "UPDATE attempts SET outcome = 'harness_error' WHERE outcome = 'truncated'",
+    ),
+    "a world blamed": (
+        "the reply at which the world failed is missing",
+        "UPDATE attempts SET outcome = 'world_error', note = replace(note, 'the agent raised', 'the world raised') "
+        "WHERE outcome = 'agent_error'",
+    ),
+    "replaced by itself": (
+        "its turns say done, and no other version of its agent played it again",
+        "UPDATE attempts SET outcome = 'superseded' WHERE outcome = 'done'",
+        *LATER,
+    ),
+    "a limit replaced": (
+        "a limit had ended it, and no other version of its agent played it again",
+        "UPDATE attempts SET outcome = 'superseded' WHERE outcome = 'truncated'",
+        *LATER,
+    ),
+    "an error of ours replaced": (
+        "its turns say done, and no note says what failed after them",
+        "UPDATE attempts SET outcome = 'superseded' WHERE outcome = 'done'",
+        *LATER,
+        "UPDATE attempts SET outcome = 'harness_error' WHERE outcome = 'superseded'",
+    ),
+}
+"""Outcomes that the turns and notes of a failed run contradict: what `verify` says of each, and how it is forged."""
+
+
+def forge_outcomes(path: Path, name: str) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in OUTCOME_FORGERIES[name][1:]:
+            assert db.execute(statement).rowcount
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_failed_run(tmp_path_factory.mktemp("failed") / "run.sqlite")
+
+
+def test_a_failed_run_has_no_faults(failed: Path) -> None:
+    outcomes = rows(failed, "SELECT outcome FROM attempts ORDER BY outcome")
+    assert outcomes == [("agent_error",), ("agent_error",), ("done",), ("truncated",)]
+    assert find_faults(failed) == []
+
+
+@pytest.mark.parametrize("name", OUTCOME_FORGERIES)
+def test_an_outcome_that_turns_and_notes_contradict_is_named(failed: Path, path: Path, name: str) -> None:
+    shutil.copy(failed, path)
+    before = dict(rows(path, "SELECT cell, outcome FROM attempts"))
+    forge_outcomes(path, name)
+    after = dict(rows(path, "SELECT cell, outcome FROM attempts WHERE number = 1"))
+    faults = find_faults(path)
+    cells = {cell for cell, outcome in after.items() if outcome != before[cell]} or {
+        cell for cell, outcome in after.items() if outcome == "truncated"
+    }
+    assert {fault[5:17] for fault in faults} == cells
+    assert all(re.search(OUTCOME_FORGERIES[name][0], fault) for fault in faults)
+
+
+def test_another_version_of_an_agent_may_replace_what_a_limit_cut_off(failed: Path, path: Path) -> None:
+    """The truth of a file that a limit cut off, and that was played again, is not doubted."""
+    shutil.copy(failed, path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE attempts SET outcome = 'superseded' WHERE outcome IN ('done', 'truncated')")
+        for statement in LATER:
+            db.execute(statement)
+        db.execute("UPDATE players SET fingerprint = 'feedfeedfeedfeed' WHERE attempt = 2")
+    with Run(path) as run:
+        assert run.verify() == []
+
+
+@pytest.mark.parametrize("outcome", ["agent_error", "harness_error", None])
+def test_a_limit_may_have_cut_off_what_then_failed_or_was_killed(failed: Path, path: Path, outcome: str | None) -> None:
+    shutil.copy(failed, path)
+    note = None if outcome is None else "Turn 1: save() raised OSError: no room"
+    note = "Its worker process died (killed by SIGKILL)." if outcome == "harness_error" else note
+    with closing(sqlite3.connect(path)) as db, db:
+        change = "UPDATE attempts SET outcome = ?, note = ? WHERE outcome = 'truncated'"
+        db.execute(change, (outcome, note or ""))
+    assert find_faults(path) == []
+
+
+def test_a_program_may_leave_where_it_is_asked_for_no_action(failed: Path) -> None:
+    """Agents whose source is not known, or that speak a protocol, are not bound to stay."""
+    with Run(failed) as run:
+        facts, agents = run.facts, run.agents
+        bound = {name for _, name, _ in find_bound_agents(facts, agents)}
+        assert bound == set(agents)
+        assert not find_bound_agents(facts, dict.fromkeys(agents))
+        assert not find_bound_agents(facts, dict.fromkeys(agents, "wire:./program"))
+        told = {}
+        for attempt in run.attempts():
+            if attempt.outcome == "agent_error":
+                steps = list(run.steps(attempt.cell, attempt.number))
+                left = attempt._replace(outcome="truncated", note="", bound=False)
+                within = len(steps) - 1 > sum(episode.turns for episode in attempt.episodes)
+                told[within] = list(find_false_episodes(left, iter(steps)))
+                steps[-1] = msgspec.structs.replace(
+                    steps[-1], turn=msgspec.structs.replace(steps[-1].turn, ask=of.Ask.READY)
+                )
+                assert list(find_false_episodes(left, iter(steps))) == []
+        assert told[False] == []
+        assert "is missing" in told[True][0]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from openfield.journal.schema import UPGRADED, SourceText, digest_chunk, extend_
 from openfield.journal.steps import Place, RunFile, attempt_of
 from openfield.journal.verification import (
     Attempt,
+    find_bound_agents,
     find_false_arrays,
     find_false_episodes,
     find_false_sources,
@@ -416,10 +417,22 @@ class Run(RunFile):
         """Yield all attempts with their episodes."""
         cells = {cell.id: cell for cell in self.cells(with_episodes=False)}
         episodes, noted = self._episodes(), not self._is_of_version_1()
+        players, bound = self.players(), find_bound_agents(self.facts, self.agents)
         rows = self._rows("SELECT cell, number, outcome, note FROM attempts ORDER BY cell, number", _Attempt)
         for cell, number, outcome, note in rows:
-            trial, replaced = cells[cell].trial, number < cells[cell].attempt
-            yield Attempt(cell, number, outcome, trial, episodes.get((cell, number), []), note, replaced, noted)
+            record, player = cells[cell], players.get((cell, number))
+            yield Attempt(
+                cell,
+                number,
+                outcome,
+                record.trial,
+                episodes.get((cell, number), []),
+                note,
+                replaced=number < record.attempt,
+                noted=noted,
+                repeated=player is not None and players.get((cell, number + 1)) in (None, player),
+                bound=(record.trial.domain, record.agent, player) in bound,
+            )
 
     def _is_of_version_1(self) -> bool:
         """Return whether the file was begun with version 1 of the schema, upgraded or not."""

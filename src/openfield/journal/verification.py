@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from openfield.core import Reply, Truth, Turn, World
+from openfield.core import Ask, Reply, Truth, Turn, World
 from openfield.domain import Domain, make_world
-from openfield.errors import DamagedRun, OpenfieldError, ReplayMismatch
+from openfield.errors import AgentProtocol, DamagedRun, OpenfieldError, ReplayMismatch
 from openfield.journal.recorder import Recorder, read_chunk
 from openfield.journal.schema import SourceText, digest_chunk, extend_chain
+from openfield.journal.versions import CodeVersion, is_command
 from openfield.record import (
     ENCODER,
     NO_TURN,
@@ -42,7 +44,20 @@ COMPARED = ("phase", "novel", "turns", "performance", "belief", "ended", "detail
 ENDED = ("done", "truncated")
 LEFT_OPEN = ("", "cancelled")
 FAILED = ("agent_error", "agent_timeout", "agent_protocol", "agent_gone")
-OUTCOMES = (*ENDED, *LEFT_OPEN, *FAILED, "superseded", "world_error", "harness_error")
+NOT_BY_AGENT = ("world_error", "harness_error")
+OUTCOMES = (*ENDED, *LEFT_OPEN, *FAILED, *NOT_BY_AGENT, "superseded")
+AGENT_NOTE = re.compile(
+    r"Turn \d+: (?!the world raised |the agent answers |the trial has ended)"
+    r"|The agent (could not be made:|ended the process it ran in|closed the files of|sent |left a question|has no save)"
+    r"|The program (ended|left|did nothing) |No (answer|message) |(load|remember)\(\) raised "
+    r"|The trial it comes after ended as agent_|.*, each of \d+ times while the agent was asked\.$"
+)
+"""What notes look like that openfield writes where an agent did wrong."""
+DIFFERS_NOTE = re.compile(r"Turn \d+: the agent answers ")
+"""How the note of an attempt begins that starts again, because its agent did not repeat what it had answered."""
+WORLD_NOTE = re.compile(r"Turn (\d+): the world raised ")
+COMMAND_FACT = "command "
+"""How the keys of facts begin that say which version of each agent a command had."""
 
 
 class Attempt(NamedTuple):
@@ -58,6 +73,10 @@ class Attempt(NamedTuple):
     """Whether a later attempt replaced it."""
     noted: bool = True
     """Whether limits were noted when it was played; 0.1.0 did not."""
+    repeated: bool = False
+    """Whether a known agent played it, and the next attempt is not known to be of another version of it."""
+    bound: bool = False
+    """Whether its agent played inside openfield, where no protocol lets one leave."""
 
     @property
     def place(self) -> str:
@@ -139,7 +158,7 @@ def find_false_steps(chunks: Iterable[tuple[Chunk, bytes | None]], chained: bool
 def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str]:
     """Yield every value of an attempt that its turns contradict, as recorded and as computed again."""
     try:
-        made, ended, limited = replay_steps(attempt, steps)
+        made, ended, limited, count = replay_steps(attempt, steps)
     except OpenfieldError as error:
         yield f"{attempt.place}: its turns cannot have been played. {error}"
         return
@@ -155,18 +174,28 @@ def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str
     yield from _find_false_outcome(attempt, ended)
     if attempt.outcome == "truncated":
         yield from _find_false_note(attempt, ended, limited)
+    elif attempt.noted and (ended not in ENDED or attempt.note.startswith(CUT_OFF)):
+        yield from _find_false_failure(attempt, count)
 
 
 def _find_false_outcome(attempt: Attempt, ended: str | None) -> Iterator[str]:
     """Yield what is wrong with an outcome. A trial that is over has its own, unless its agent could not be saved."""
     outcome = attempt.outcome or ""
+    said = f"{attempt.place}: the outcome is recorded as {outcome or 'open'}"
     if outcome not in OUTCOMES:
         yield f"{attempt.place}: {_shorten(outcome)} is no outcome."
     elif outcome in ENDED and ended not in (None, outcome):
-        yield f"{attempt.place}: the outcome is recorded as {outcome}; its turns say {ended}."
-    elif ended in ENDED and outcome not in (ended, *FAILED) and not attempt.replaced:
+        yield f"{said}; its turns say {ended}."
+    elif ended not in ENDED or outcome == ended:
+        return
+    elif outcome in FAILED or (attempt.replaced and outcome in NOT_BY_AGENT):
+        if not attempt.note:
+            yield f"{said}; its turns say {ended}, and no note says what failed after them."
+    elif not attempt.replaced:
         then = " If the run was killed at that moment, resume it." if outcome in LEFT_OPEN else ""
-        yield f"{attempt.place}: the outcome is recorded as {outcome or 'open'}; its turns say {ended}.{then}"
+        yield f"{said}; its turns say {ended}.{then}"
+    elif attempt.repeated and not attempt.note:
+        yield f"{said}; its turns say {ended}, and no other version of its agent played it again."
 
 
 def _find_false_note(attempt: Attempt, ended: str | None, limited: bool) -> Iterator[str]:
@@ -177,33 +206,99 @@ def _find_false_note(attempt: Attempt, ended: str | None, limited: bool) -> Iter
         yield f"{attempt.place}: no limit can have led to its note: {_shorten(attempt.note)}"
     elif limited and attempt.noted and not attempt.note:
         yield f"{attempt.place}: a limit on the agent cut it off, but its note does not say so."
+    elif attempt.bound and attempt.noted and not attempt.note:
+        yield f"{attempt.place}: it is recorded as truncated, but no limit is noted, and its agent could not leave."
 
 
-def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> tuple[list[EpisodeEnd], str | None, bool]:
-    """Play recorded steps once more.
+def _find_false_failure(attempt: Attempt, steps: int) -> Iterator[str]:
+    """Yield what is wrong with the outcome and the note of an attempt whose trial is not over.
 
-    Return the episodes they make, the outcome, None where it cannot be known, and whether a limit must have ended them.
+    Only what openfield itself cannot have written is wrong: an agent may fail with any note.
     """
+    outcome, note = attempt.outcome, attempt.note
+    said = f"{attempt.place}: the outcome is recorded as {outcome or 'open'}"
+    raised = WORLD_NOTE.match(note)
+    if outcome is None and note:
+        yield f"{said}, but it has a note: {_shorten(note)}"
+    elif outcome in ("cancelled", *NOT_BY_AGENT) and AGENT_NOTE.match(note):
+        yield f"{said}, but its note says what its agent did: {_shorten(note)}"
+    elif outcome in NOT_BY_AGENT and (note.startswith(CUT_OFF) or (steps and not note)):
+        yield f"{said}, but its note does not say what failed: {_shorten(note) or 'it is empty'}"
+    elif outcome == "world_error" and raised is not None and steps < int(raised[1]) + 2:
+        yield f"{said}, but the reply at which the world failed is missing: {_shorten(note)}"
+    elif outcome == "superseded" and not attempt.replaced and not DIFFERS_NOTE.match(note):
+        yield f"{said}, but there is no later attempt."
+    elif outcome == "superseded" and attempt.repeated and note.startswith(CUT_OFF):
+        yield f"{said}, but a limit had ended it, and no other version of its agent played it again."
+
+
+class Replay(NamedTuple):
+    """What the recorded steps of an attempt imply."""
+
+    episodes: list[EpisodeEnd]
+    ended: str | None
+    """The outcome; None where it cannot be known."""
+    limited: bool
+    """Whether a limit must have ended them."""
+    steps: int
+    """How many there are."""
+
+
+def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> Replay:
+    """Play recorded steps once more."""
     first, last = next(steps, None), next(steps, None)
     if first is None or first.turn is None:
-        return [], "unfinished", False
+        return Replay([], "unfinished", False, int(first is not None))
     world, collector = RecordedWorld(first, first.turn), EpisodeCollector(attempt.cell, attempt.number)
     own = attempt.trial.limits
     limits = msgspec.structs.replace(UNLIMITED, episode_turns=own.episode_turns, tokens=own.tokens)
     rollout = Rollout(world, limits, collector)
+    count = 1 + (last is not None)
     for step in steps:
         world.play(rollout, last)
-        last = step
+        last, count = step, count + 1
     more = attempt.outcome == "done" or len(collector.episodes) < len(attempt.episodes)
     if last is not None and (last.turn is not None or (more and rollout.turn.last is not None)):
-        world.play(rollout, last, over=last.turn is None)  # else it holds a reply that could not be taken
-    if rollout.over or attempt.outcome != "truncated":
-        ended = rollout.outcome if rollout.over else "unfinished"
-        return collector.episodes, ended, ended == "truncated"
-    limited = len(collector.episodes) < len(attempt.episodes)  # an agent may leave by itself only between two episodes
-    if limited:
+        with suppress(AgentProtocol):  # the last of too many replies without an action is on record
+            world.play(rollout, last, over=last.turn is None)  # else it holds a reply that could not be taken
+    if rollout.over:
+        return Replay(collector.episodes, rollout.outcome, rollout.outcome == "truncated", count)
+    more = len(collector.episodes) < len(attempt.episodes)
+    made = len(collector.episodes)
+    if attempt.outcome != "truncated":
+        if more and own.trial_seconds is not None and attempt.outcome != "done":
+            rollout.truncate()  # time ended it before its agent failed, it was replaced, or the run was killed
+        return Replay(collector.episodes, "unfinished", False, count)
+    # An agent may leave by itself only between two episodes, or where it is asked for no action.
+    if more or (attempt.noted and (attempt.note or attempt.bound or rollout.turn.ask is Ask.ACT)):
         rollout.truncate()
-    return collector.episodes, None, limited  # time or the agent's protocol ended it, which turns do not show
+    limited = more or len(collector.episodes) > made
+    return Replay(collector.episodes, None, limited, count)  # time or a protocol ended it, which turns do not show
+
+
+def find_bound_agents(facts: Mapping[str, str], sources: Mapping[str, str | None]) -> set[tuple[str, str, str]]:
+    """Return the agents that played inside openfield, by domain, name and fingerprint.
+
+    One of which commands had several versions is left out: it may have been a program that could leave.
+    """
+    versions: dict[tuple[str, str], set[str]] = {}
+    for text in (text for key, text in facts.items() if key.startswith(COMMAND_FACT)):
+        with suppress(msgspec.DecodeError):
+            for domain, agents in msgspec.json.decode(text, type=_Command).agents.items():
+                for name, version in agents.items():
+                    versions.setdefault((domain, name), set()).add(version.fingerprint)
+    return {
+        (domain, name, fingerprint)
+        for (domain, name), found in versions.items()
+        for fingerprint in found
+        if len(found) == 1 and not is_command(sources.get(name) or "wire:")  # one without a source connects by itself
+    }
+
+
+class _Command(msgspec.Struct, frozen=True):
+    """What a fact about a command says of its agents."""
+
+    agents: dict[str, dict[str, CodeVersion]] = {}
 
 
 def find_false_arrays(attempt: Attempt, steps: Iterable[Step]) -> Iterator[str]:
