@@ -430,7 +430,7 @@ class Run(RunFile):
                 note,
                 replaced=number < record.attempt,
                 noted=noted,
-                repeated=player is not None and players.get((cell, number + 1)) in (None, player),
+                repeated=player is not None and players.get((cell, number + 1)) == player,
                 bound=(record.trial.domain, record.agent, player) in bound,
             )
 

@@ -74,7 +74,7 @@ class Attempt(NamedTuple):
     noted: bool = True
     """Whether limits were noted when it was played; 0.1.0 did not."""
     repeated: bool = False
-    """Whether a known agent played it, and the next attempt is not known to be of another version of it."""
+    """Whether a known agent played it, and the same version of it the next attempt."""
     bound: bool = False
     """Whether its agent played inside openfield, where no protocol lets one leave."""
 
