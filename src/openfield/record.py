@@ -5,7 +5,9 @@ The same values give the same bytes. A `journal.recorder.Recorder` gathers these
 
 from __future__ import annotations
 
+import enum
 import hashlib
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -204,20 +206,36 @@ def make_plain(reply: Reply) -> Reply:
 
 
 def make_action_plain(reply: Reply, turn: int) -> Reply:
-    """Return the reply to a turn with the action as the record gives it back; arrays of numbers stay arrays.
+    """Return the reply to a turn, with an action in disguise as the record gives it back.
 
-    An object of the agent's own class could fail inside the world, which would not be counted against the agent.
+    An object of a class that an agent derived from a plain one could fail inside the world, which would not be counted
+    against the agent.
 
     Raises:
         AgentProtocol: The action has no form in the record.
     """
-    action = reply.action
-    if type(action) is np.ndarray and not action.dtype.hasobject:
-        return reply
+    with suppress(Exception):  # which such an object may raise
+        if not _is_disguised(reply.action):
+            return reply
     try:
-        return Reply(_read_back(action, _VALUES), reply.belief, reply.took, reply.note)
+        return Reply(_read_back(reply.action, _VALUES), reply.belief, reply.took, reply.note)
     except ValueError as error:
         raise AgentProtocol(f"Turn {turn}: the reply cannot be recorded: {error}.") from None
+
+
+def _is_disguised(value: object) -> bool:
+    """Return whether a value is, or holds, one of a class derived from that of plain data. Enumerations may be."""
+    kind = type(value)  # compared one by one: to look it up would call what its own class says
+    if kind is int or kind is float or kind is str or kind is bool or kind is bytes or value is None:
+        return False
+    if kind is dict:
+        return any(_is_disguised(each) for pair in value.items() for each in pair)  # type: ignore[attr-defined]
+    if kind is list or kind is tuple:
+        return any(_is_disguised(each) for each in value)  # type: ignore[attr-defined]
+    if kind is np.ndarray:
+        return value.dtype.hasobject  # type: ignore[attr-defined, no-any-return]
+    derived = isinstance(value, dict | list | str | bytes | int | float | np.ndarray)
+    return derived and not isinstance(value, enum.Enum) and kind.__module__ != "numpy"
 
 
 def check_belief(belief: object) -> Belief:

@@ -53,7 +53,7 @@ BAD_WORLDS = {
     "SHARES_GLOBAL": {"own_turns"},
     "ALTERS_TURNS": {"own_turns"},
     "KEEPS_ACTIONS": {"own_turns"},
-    "STRUCT_ACTIONS": {"answers"},  # an agent's action reaches the world as plain data
+    "STRUCT_ACTIONS": {"plain_actions", "odd_actions", "same_seed", "replay"},
 }
 
 
