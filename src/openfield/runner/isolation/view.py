@@ -27,10 +27,10 @@ RUN_FILES = ".sqlite"
 """In the usual names of run files, of their logs, and of folders beside them."""
 MAX_ENTRIES = 500
 """A folder with more entries is shown as a whole and its run files are covered. Every entry is a mount of its own."""
-MAX_FIXED = 250
+MAX_FIXED = 100
 """Entries of all folders together that are shown as they are at the start: no run file appears in them later.
 
-bubblewrap looks at all mounts for each further one: 250 take it 0.1 s, 1,000 take 1.4 s, and 3,000 take 12 s.
+bubblewrap looks at all mounts for each further one: 250 take it 0.1 s, and 1,000 take 1.4 s, at each start of an agent.
 """
 MAX_FILES = 200_000
 MAX_LINKS = 40
