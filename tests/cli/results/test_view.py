@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from openfield.cli.shared.viewer import has_screen
 from support.places import MAZE
+from support.stories import wait_until
 
 Spawn = Callable[..., "subprocess.Popen[bytes]"]
 
@@ -51,6 +53,24 @@ def test_a_run_is_shown_while_it_is_played_and_afterwards(spawn: Spawn, tmp_path
     assert run.wait() == 0
     assert run.stdout is not None
     assert b"Recorded in" in run.stdout.read()
+
+
+def test_the_viewer_of_a_killed_run_ends_with_it(spawn: Spawn, tmp_path: Path) -> None:
+    words = ("-m", "openfield", "run", MAZE, "--trials", "1", "--workers", "0", "--view", "-o", tmp_path / "run.sqlite")
+    run = spawn(*words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    address = httpx.URL(read_until(run.stderr, r"The viewer: (\S+)"))
+    run.kill()
+    run.wait()
+    wait_until(lambda: not takes_connections(address))
+
+
+def takes_connections(address: httpx.URL) -> bool:
+    """Return whether somebody listens at an address."""
+    try:
+        socket.create_connection((address.host, address.port or 80)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def test_a_browser_needs_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
