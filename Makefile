@@ -4,15 +4,17 @@ BIN := .venv/bin
 SOAK ?= full
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test pytest check format docs bench soak clean
+.PHONY: demo test test-all check format docs bench soak clean
 
 demo: .venv/.package
 	$(BIN)/openfield demo
 
-test: .venv/.tools
-	@$(MAKE) --no-print-directory --jobs=2 check pytest
+# What a contributor runs before every commit: all of the package's logic, and one smoke test for each real part.
+test: check
+	$(BIN)/python -m pytest --quick
 
-pytest: .venv/.tools
+# Everything: also engine, broker, browser, clusters and sandbox where they are installed.
+test-all: check
 	$(BIN)/python -m pytest
 
 check: .venv/.tools

@@ -27,6 +27,7 @@ from typing import Any
 import httpx
 
 import openfield as of
+from openfield.installation import find_program
 from openfield.view import Library, ViewServer
 from openfield.view.addresses import name_run, run_address
 
@@ -36,7 +37,7 @@ WATCHERS = 2
 WATCHED_TURNS = {"Teller": 4_000_000, "Thinker": 400_000}
 """The turns of a watched run, by agent: some 15 seconds, since what a page costs when it is opened is paid once."""
 PAIRS = 3
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = find_program("chromium")
 
 
 class LongSettings(of.Settings, frozen=True):

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 import openfield as of
 from openfield.registry import find_domain
+from support.parts import is_quick, mark_item
 
 ROOT = Path(__file__).parent.parent
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -62,9 +63,36 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every worker must have the same order, in whichever it read the files."""
-    items.sort(key=lambda item: item.path)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--quick`, which `make test` uses."""
+    parser.addoption(
+        "--quick", action="store_true", help="leave out long forms and tests of real parts but smoke tests"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose and order the tests. Every worker must have the same order, in whichever it read the files.
+
+    What is costly to start comes first, so that no worker is left alone with it at the end.
+    """
+    lacks: dict[str, str] = {}
+    for item in items:
+        mark_item(item, lacks)
+    if config.getoption("quick"):
+        config.hook.pytest_deselected(items=[item for item in items if not is_quick(item)])
+        items[:] = [item for item in items if is_quick(item)]
+    items.sort(key=lambda item: (item.get_closest_marker("xdist_group") is None, item.path))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give each worker whole files, so that it sets up once what their tests share, and each part to one worker."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class FileScheduling(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return super()._split_scope(nodeid).split("::")[0]
+
+    return FileScheduling(config, log)
 
 
 @pytest.fixture

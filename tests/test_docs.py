@@ -10,6 +10,8 @@ import json
 import os
 import pkgutil
 import re
+import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import pytest
 
 import openfield
 from openfield import capabilities
+from openfield.cli import run_command
 from openfield.core import Turn
 from openfield.journal.reader import SCORED
 from openfield.metrics import BUILT_IN
@@ -61,22 +64,26 @@ def snippets(page: Path) -> Iterator[Snippet]:
         yield Snippet(found[2], found[3], found[1] or "", text.count("\n", 0, found.start(2)) + 1)
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_snippets_run_in_order(page: Path, tmp_path: Path) -> None:
+def test_snippets_run_in_order(
+    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    runner = Runner(tmp_path, capsys, monkeypatch)
     for snippet in snippets(page):
         if page == GUIDE and snippet.text.startswith("    def ") and snippet.file:
             add_to_class(snippet.file, snippet.text, tmp_path / "examples" / "catch.py")
+            runner.in_children = True
         elif snippet.file and not (ROOT / snippet.file).exists():
             (tmp_path / snippet.file).write_text(snippet.text, encoding="utf-8")
         elif snippet.language == "console":
             for command, shown in commands(snippet.text):
-                expect(shown, run(command, tmp_path), f"{page.name}:{snippet.line}: {command}")
+                expect(shown, runner.run(command), f"{page.name}:{snippet.line}: {command}")
         elif snippet.language == "python" and page != GUIDE and not snippet.file:
             path = tmp_path / f"snippet_{snippet.line}.py"
             path.write_text(snippet.text, encoding="utf-8")
-            finished = run(f"python {path.name}", tmp_path)
-            assert "Traceback" not in finished, f"{page.name}:{snippet.line}\n{finished}"
+            runner.run(f"python {path.name}")
 
 
 def commands(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -86,16 +93,48 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
         yield command, shown
 
 
-def run(command: str, folder: Path) -> str:
-    """What a command prints on standard output and error, on a terminal wide enough for our tables."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
-    # Our own documentation's commands.
-    done = subprocess.run(
-        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode in (0, 2), f"{command}\n{done.stderr}"
-    return done.stdout + (done.stderr if done.returncode else "")
+class Runner:
+    """Runs commands of a page in a folder, and returns what they print."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self._capsys, self._patch = folder, capsys, monkeypatch
+        self.in_children = False
+        """Whether commands are run as programs. In this process they are quicker, but see changed files as they were."""
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLUMNS", "200")  # wide enough for our tables
+        monkeypatch.setenv("PYTHONWARNINGS", "error")
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+    def run(self, command: str) -> str:
+        """Return the standard output of a command, and its standard error if it failed."""
+        if self.in_children or re.search("[|<>&;]", command):
+            return self._run_shell(command)
+        program, *words = shlex.split(command)
+        self._capsys.readouterr()
+        status = {"openfield": run_command, "python": self._run_python}[program](words)
+        said = self._capsys.readouterr()
+        assert status in (0, 2), f"{command}\n{said.err}"
+        return said.out + (said.err if status else "")
+
+    def _run_python(self, words: list[str]) -> int:
+        """Run a file of the folder, and forget the modules that it imports from there: other pages have the same."""
+        known = set(sys.modules)
+        with self._patch.context() as patch:
+            patch.setattr(sys, "argv", words)
+            patch.syspath_prepend(str(self.folder / Path(words[0]).parent))
+            try:
+                runpy.run_path(words[0], run_name="__main__")
+            finally:
+                for name in set(sys.modules) - known:
+                    if str(self.folder) in str(getattr(sys.modules[name], "__file__", "")):
+                        del sys.modules[name]
+        return 0
+
+    def _run_shell(self, command: str) -> str:
+        # Our own documentation's commands.
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode in (0, 2), f"{command}\n{done.stderr}"
+        return done.stdout + (done.stderr if done.returncode else "")
 
 
 def expect(shown: list[str], printed: str, place: str) -> None:

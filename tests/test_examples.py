@@ -122,6 +122,7 @@ def test_docstrings_begin_with_a_verb() -> None:
     assert [offence for file in sorted(EXAMPLES.glob("*.py")) for offence in find_offences(file)] == []
 
 
+@pytest.mark.slow
 def test_a_learner_of_the_challenge_runs_as_its_first_lines_say(tmp_path: Path) -> None:
     command = _words(EXAMPLES / "commai_learner.py").partition("Try it: openfield ")[2].splitlines()[0]
     words = [*shlex.split(command.replace("examples/", f"{EXAMPLES}/")), "--trials", "1", "--set", "max_steps=3000"]

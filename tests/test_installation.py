@@ -97,3 +97,13 @@ def test_a_program_of_another_environment_is_not_meant(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", str(other))
     assert installation.name_program("pip") == "own/pip"
     assert installation.name_program("nothing") == "nothing"
+
+
+def test_a_bare_machine_has_no_optional_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bwrap").touch(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(installation.BARE, raising=False)
+    assert installation.find_program("bwrap") == str(tmp_path / "bwrap")
+    assert installation.find_program("bwrap", path="/nowhere") is None
+    monkeypatch.setenv(installation.BARE, "1")
+    assert installation.find_program("bwrap") is None

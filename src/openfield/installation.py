@@ -1,4 +1,4 @@
-"""This installation of openfield: its extras, the line that installs one, and what to type for its programs."""
+"""This installation of openfield: its extras, the line that installs one, and the programs on this machine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 from shlex import quote
 from urllib.parse import unquote, urlsplit
 
+BARE = "OPENFIELD_BARE"
+"""If this environment variable is set, no optional system program is found: the machine counts as bare."""
 _BUNDLES = ("all", "dev")
 
 
@@ -56,6 +58,15 @@ def find_clone() -> tuple[Path | None, bool]:
         if url.scheme == "file" and "dir_info" in told and (folder / "pyproject.toml").exists():
             return folder, bool(told["dir_info"].get("editable"))
     return None, False
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """Return where an optional system program is, such as bwrap, or None. A path of folders may replace PATH.
+
+    All parts of openfield that can use such a program ask here, so that OPENFIELD_BARE=1 shows how the package and its
+    tests do without any of them.
+    """
+    return None if os.environ.get(BARE) else shutil.which(name, path=path)
 
 
 def name_program(name: str) -> str:

@@ -16,13 +16,11 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.performance import split_periods
 from openfield.registry import CONTROLS, find_agent, find_domain, is_control
 from openfield.rollout import Rollout, drive
-from openfield.runner.isolation.bubblewrap import find_obstacle
 from openfield.trial import derive
 from support.places import MAZE
 from support.walks import Walks
 from support.worlds import TINY, act, end
 
-OBSTACLE = find_obstacle()
 SPEC = of.Spec(domain="tiny", task="", actions=of.Discrete(2))
 BLIND = {"training": 1, "before": 4, "after": 4, "onset": "2-6", "length": 2}
 
@@ -168,7 +166,7 @@ def test_the_peeker_finds_the_truth_in_a_run_file(path: Path, monkeypatch: pytes
         assert f"the run file {path.name}" in (agent.found or [])
 
 
-@pytest.mark.skipif(bool(OBSTACLE), reason=f"bubblewrap does not work here: {OBSTACLE}")
+@pytest.mark.sandbox
 def test_the_isolated_peeker_finds_nothing(path: Path) -> None:
     (cell,) = of.run(of.isolate("peeker"), find_domain(MAZE).trials(1, unchanged=0, training=0), path).cells
     beliefs = [episode.belief for episode in cell.episodes]

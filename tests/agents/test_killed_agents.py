@@ -76,6 +76,7 @@ WATCHED = of.with_detector(FUNCTION, "observations")
 SETTINGS = ("training=4", "before=3", "after=2", "unchanged=0", "max_steps=10", "reuse=true", "return=-20,0")
 
 
+@pytest.mark.slow
 def test_every_kind_of_agent_goes_on_after_a_kill(
     tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_outcomes(path: Path, client: Any, code: str, wanted: str, words: str, s
     assert any(each in note for each in words.split("|"))  # the wire or the watchdog is first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "wanted", "words"),
     [
@@ -158,6 +159,7 @@ def test_a_program_that_never_connects(path: Path, client: Any, head: str, wante
     assert words in note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["", "connect(); say(type='hello'); play(5); "])
 def test_a_program_that_hangs_does_not_outlive_its_worker(path: Path, client: Any, code: str) -> None:
     head = CLIENT.removesuffix('connect()\nsay(type="hello")\n')

@@ -18,11 +18,9 @@ from openfield.errors import AgentProtocol, Cancelled, InvalidInput, MissingExtr
 from openfield.journal.reader import Run
 from openfield.journal.versions import identify_agent
 from openfield.registry import find_agent
-from openfield.runner.isolation.bubblewrap import find_obstacle
 from support.networks import TOWARDS_GOAL, write_linear, write_network
 from support.stories import press_ctrl_c_after, story
 
-OBSTACLE = find_obstacle()
 SEEN = of.Box(-1, 1, (3,))
 SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(3), observations=SEEN)
 
@@ -214,7 +212,7 @@ def test_a_run_goes_on_after_ctrl_c_in_another_folder(
     assert story(path) == story(path.with_name("again.sqlite"))
 
 
-@pytest.mark.skipif(bool(OBSTACLE), reason=f"bubblewrap does not work here: {OBSTACLE}")
+@pytest.mark.sandbox
 def test_it_plays_in_isolation(net: Path, path: Path, maze: Any) -> None:
     trials = maze.trials(1, unchanged=0, training=0, before=1, after=1)
     (cell,) = of.run(of.isolate(f"onnx:{net}"), trials, path).cells

@@ -263,6 +263,7 @@ def test_outcomes_of_a_run(path: Path, program: Any, tmp_path: Path) -> None:
     assert cell.steps == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_silent_program_times_out(path: Path, program: Any, workers: int) -> None:
     command = program("hear(); time.sleep(600)")

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from openfield import errors
 from support.places import ROOT, load_generator
 
@@ -15,6 +17,7 @@ NEVER_TOLD = {"OpenfieldError", "JournalError"}
 """Roots of the tree, which are raised with the message of a cause."""
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_printed_and_written() -> None:
     """In a process of its own: domains that other tests use would be suggested."""
     command = [sys.executable, str(ROOT / "docs" / "generate_messages.py"), "--print"]

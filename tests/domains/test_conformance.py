@@ -9,7 +9,15 @@ from openfield.testing import check_world
 from openfield.testing.evidence import check_trials
 
 
-@pytest.mark.parametrize("name", ["birds", "doom", "doom-arena", "ond"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "birds",
+        pytest.param("doom", marks=[pytest.mark.engine, pytest.mark.smoke]),
+        pytest.param("doom-arena", marks=pytest.mark.engine),
+        "ond",
+    ],
+)
 def test_worlds_keep_their_promises(name: str) -> None:
     domain = find_domain(name)
     report = check_world(domain, trials=check_trials(domain)[:1], patience=60.0)

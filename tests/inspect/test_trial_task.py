@@ -15,6 +15,7 @@ from support.places import MAZE
 PROGRAM = Path(__file__).with_name("evaluate_maze.py")
 
 
+@pytest.mark.slow
 def test_a_model_of_inspect_plays_trials_that_openfield_records(tmp_path: Path) -> None:
     words = [sys.executable, PROGRAM, MAZE, tmp_path / "runs", tmp_path / "logs"]
     finished = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)

@@ -288,6 +288,7 @@ class TestImprovement:
         assert found.mean == (won + tied / 2) / (won + tied + lost)
         assert (found.low, found.high) == pytest.approx((low, high), abs=2e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("n", "ties"), [(5, 0.3), (10, 0.3), (10, 0.7), (20, 0.5), (30, 0.9)])
     def test_paired_mean_coverage_with_ties(self, n: int, ties: float) -> None:
         often = stats.binom.pmf(range(n + 1), n, ties) > 1e-9  # what hardly happens adds nothing to the sums
@@ -376,6 +377,7 @@ FAMILIES: dict[str, tuple[Rule, Draw, float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 10, 30])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_coverage(name: str, n: int) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
@@ -15,9 +14,8 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics import BUILT_IN, summarise
 from openfield.report.page import MAX_BYTES, render_page, write_page
 from openfield.report.words import Domains
+from support.browsers import CHROMIUM
 from support.records import make_cell, make_run, make_trial
-
-CHROMIUM = shutil.which("chromium")
 
 
 class Maze:
@@ -171,6 +169,7 @@ class TestForm:
         assert "default-src 'none'" in page
         assert not re.search(r"https?:|//|<script|<link|<img|@import|url\(|src=", page)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("agents", "novelties", "trials", "episodes"),
         [(2, 1, 1000, 40), (4, 10, 50, 40), (8, 40, 5, 12), (2, 1, 5, 4000)],
@@ -202,7 +201,7 @@ class TestFile:
             write_page(tmp_path / "file" / "page.html", "a page")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; .ci/run installs it")
+@pytest.mark.browser
 def test_a_browser_renders_it_without_a_network(tmp_path: Path) -> None:
     write_page(tmp_path / "page.html", render_page("A test", make_run(), MAZE, {}, summarise(make_run(), BUILT_IN)))
     offline = ["--proxy-server=127.0.0.1:9", "--disable-background-networking", "--disable-component-update"]

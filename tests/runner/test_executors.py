@@ -52,6 +52,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     assert stories[0] == stories[1] == stories[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", [Looper, Sleeper])
 def test_a_hanging_agent_is_ended_and_its_turns_are_kept(path: Path, agent: Any) -> None:
     of.run([agent, copycat], tiny_trials(2, IMPATIENT), path, workers=1)
@@ -75,6 +76,7 @@ def test_an_agent_that_will_not_be_interrupted_is_ended_with_its_worker(path: Pa
     assert fine.outcome == "done"
 
 
+@pytest.mark.slow
 def test_a_failed_agent_does_not_make_the_next_one_late(path: Path) -> None:
     """The worker's clock of the first agent must not run on while the second is slowly being made."""
     of.run([Crasher, SlowlyMade], tiny_trials(1, IMPATIENT), path, workers=1)
@@ -159,6 +161,7 @@ class SelfTerminator(Bad):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "note"),
     [
@@ -263,6 +266,7 @@ def test_what_an_agent_forks_in_its_last_moment_ends_with_its_cell(path: Path, m
     wait_until(lambda: work_in(path.parent) == [os.getpid()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "outcome"),
     [(ForkingLooper, "agent_timeout"), (ForkingSuicide, "agent_error"), (HandlelessForker, "done")],
@@ -301,6 +305,7 @@ if __name__ == "__main__":
         assert [(cell.outcome, len(cell.episodes)) for cell in run.cells()] == [("done", 8)]
 
 
+@pytest.mark.slow
 def test_too_few_files_for_workers_are_explained(path: Path, spawn: Spawn) -> None:
     limits = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))"
     command = f"{limits}; from openfield.cli.main import main; main()"
@@ -385,6 +390,7 @@ class HangsSaving(Hangs): ...
 class HangsClosing(Hangs): ...
 
 
+@pytest.mark.slow
 def test_an_agent_may_not_hang_elsewhere_either(path: Path) -> None:
     of.run([HangsMaking, HangsSaving, HangsClosing], tiny_trials(1, IMPATIENT), path, workers=3)
     with Run(path) as run:
@@ -425,6 +431,7 @@ class SlowCloser(Hangs):
         Path("closed").touch()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", [Exits, Stubborn])
 def test_how_a_trial_ended_is_known_before_its_agent_is_closed(path: Path, agent: type[Hangs]) -> None:
     of.run([agent, copycat], tiny_trials(1, IMPATIENT), path, workers=1)

@@ -54,6 +54,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["process", "wire"])
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("how", ["killed", "worker killed", "Ctrl-C twice"])

@@ -49,6 +49,7 @@ def finish(path: Path, agent: str, workers: int, spawn: Spawn) -> None:
     assert [(number, outcome) for number, outcome, _ in attempts(path)] == [(1, "done")] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_run_killed_again_and_again_ends_as_if_nothing_had_happened(

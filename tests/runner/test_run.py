@@ -350,6 +350,7 @@ def test_a_runner_that_waits_says_so_and_can_be_stopped(path: Path, monkeypatch:
     assert attempts(path) == []
 
 
+@pytest.mark.slow
 def test_several_runners_on_one_file_all_succeed(path: Path, spawn: Spawn) -> None:
     runners = [spawn("tests/support/run_program.py", path, "Learner", str(workers)) for workers in (0, 1, 2)]
     assert [runner.wait(120) for runner in runners] == [0, 0, 0]

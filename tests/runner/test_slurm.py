@@ -10,6 +10,7 @@ import pytest
 
 import openfield as of
 from openfield.errors import InvalidInput
+from openfield.installation import BARE
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.runner.plan import make_plan
@@ -18,7 +19,7 @@ from openfield.runner.shares import Share, share_plan
 from openfield.runner.slurm import SlurmPlan, check_options, make_jobs, submit_jobs, write_jobs
 from support.places import MAZE
 from support.players import copycat
-from support.slurm_cluster import find_missing, slurm_cluster, wait_for_jobs
+from support.slurm_cluster import slurm_cluster, wait_for_jobs
 from support.worlds import tiny_trials
 
 
@@ -100,6 +101,7 @@ def test_jobs_that_are_queued_are_named_when_one_is_refused(tmp_path: Path, monk
     )
     (tmp_path / "sbatch").chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv(BARE, raising=False)
     with pytest.raises(InvalidInput, match=r"rest-play.sbatch after .*scancel 17 17\): no such partition$"):
         submit_jobs([tmp_path / f"{name}.sbatch" for name in ("first-play", "first-merge", "rest-play")])
     with pytest.raises(InvalidInput, match=r"rest-play.sbatch: no such partition$"):
@@ -139,7 +141,8 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.1)  # SLURM tells nobody
 
 
-@pytest.mark.skipif(bool(find_missing()), reason=find_missing())
+@pytest.mark.smoke
+@pytest.mark.slurm
 def test_an_array_plays_an_experiment_and_goes_on_after_its_time(tmp_path: Path) -> None:
     cluster, tmp_path = tmp_path / "cluster", tmp_path / "it's 50%a of it"
     tmp_path.mkdir()

@@ -104,6 +104,10 @@ def test_coroutines_are_agents(tmp_path: Path) -> None:
     for workers in (0, 1):
         of.run({"a": walk}, trials(2), tmp_path / f"{workers}.sqlite", workers=workers)
         assert {told[0] for told in story(tmp_path / f"{workers}.sqlite").values()} == {"done"}
+
+
+@pytest.mark.sandbox
+def test_isolated_coroutines_are_agents(tmp_path: Path) -> None:
     of.run(of.isolate({"a": walk}), trials(1), tmp_path / "isolated.sqlite")
     assert {told[0] for told in story(tmp_path / "isolated.sqlite").values()} == {"done"}
 

@@ -138,6 +138,7 @@ async def be_refused(port: int) -> bytes:
     return answer
 
 
+@pytest.mark.slow
 def test_broken_connections_leave_nothing_behind() -> None:
     counts: list[Counter[str]] = []
 

@@ -260,6 +260,7 @@ def test_a_server_that_is_ended_leaves_trials_to_be_resumed(serve: Any, path: Pa
     assert attempts(path) == [(1, "done", "")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replies", [1, 6, 7, 17, 40])
 def test_a_killed_server_loses_nothing_that_was_acknowledged(serve: Any, path: Path, replies: int) -> None:
     """A reply that was answered with the next turn is on disk."""
@@ -368,6 +369,7 @@ def test_a_run_file_that_cannot_be_written_is_what_is_named(tmp_path: Path, caps
         assert said.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path: Path, number: signal.Signals) -> None:
     program = spawn("-m", "openfield", "serve", "examples/maze.py", "--port", "0", "-o", path, stdout=-1)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
+from openfield.installation import find_program
 from openfield.view import Library, ViewServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = find_program("chromium")
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; .ci/run installs it")
 
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
     """Start chromium without a window."""
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed; .ci/run installs it")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+
+from openfield.installation import find_program
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol")
 PLACES = "/usr/sbin:/usr/local/sbin:/sbin"
@@ -46,7 +47,7 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 
 def find_missing() -> str:
     """Return why no cluster can be started here; nothing if one can."""
-    missing = [name for name in PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:{PLACES}") is None]
+    missing = [name for name in PROGRAMS if find_program(name, path=f"{os.environ['PATH']}:{PLACES}") is None]
     if missing:
         return f"SLURM is not installed ({', '.join(missing)}); on Debian: slurm-wlm, munge"
     return "" if os.geteuid() == 0 else "only root can start a SLURM cluster"

@@ -12,14 +12,12 @@ from openfield.domain import Domain
 from openfield.metrics.concordance import estimate_concordance
 from openfield.metrics.metric import Number
 from openfield.registry import use_domain
-from openfield.runner.isolation import bubblewrap
 from openfield.testing import Report, check_controls, controls
 from openfield.testing.controls import draw_trials, find_gain
 from support import leaky_domains
 from support.walks import WALKS
 from support.worlds import TINY
 
-OBSTACLE = bubblewrap.find_obstacle()
 SCORE = Number(name="x", title="Score", note="")
 MANY = {str(number): 0.1 for number in range(20)}
 
@@ -59,7 +57,7 @@ def test_a_leaky_domain_fails(domain: Domain[Any], found_by: list[str]) -> None:
     assert failed(check_controls(domain, changed=10)) == [f"control {name}" for name in found_by]
 
 
-@pytest.mark.skipif(bool(OBSTACLE), reason=f"bubblewrap does not work here: {OBSTACLE}")
+@pytest.mark.sandbox
 def test_the_peeker_finds_nothing_in_isolation_but_ids_that_tell() -> None:
     assert failed(check_controls(leaky_domains.TELLING_IDS, changed=8)) == ["control peeker, isolated"]
 

@@ -16,6 +16,7 @@ class TestWalks(Conformance):
     domain = WALKS
 
 
+@pytest.mark.slow
 def test_the_maze_passes_as_a_whole_and_the_report_is_data() -> None:
     report = check_domain(find_domain(MAZE))
     assert report.passed, report

@@ -136,6 +136,7 @@ def test_numbers_that_lead_nowhere_are_found() -> None:
     assert (found.bare, found.linked) == (["0.5"], {"/a"})
 
 
+@pytest.mark.slow
 def test_every_number_leads_to_what_it_was_made_of(asked: httpx.Client, many: Path) -> None:
     linked: set[str] = set()
     for page in list_pages(many):

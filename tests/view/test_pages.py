@@ -105,6 +105,7 @@ def test_single_persons_are_a_click_away(tmp_path: Path) -> None:
         assert client.get(f"{address}?person=p03").status_code == 404
 
 
+@pytest.mark.slow
 def test_all_links_lead_somewhere(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it is not known whether the domain draws, because another one of its name is in use."""
     monkeypatch.setitem(registry._domains, "maze", (of.find_domain(MAZE), "elsewhere/maze.py:domain"))
@@ -158,6 +159,7 @@ def test_every_page_has_its_data_as_json(viewer: ViewServer, runs: Path) -> None
         assert client.get("/nowhere").status_code == 404
 
 
+@pytest.mark.smoke
 def test_everything_can_be_reached_by_keys(visit: Visits) -> None:
     page = visit().go("/")
     page.keyboard.press("/")

@@ -17,11 +17,11 @@ import openfield as of
 from openfield.journal.reader import CellRecord, Run
 from openfield.view import ViewServer
 from openfield.view.addresses import name_run
-from support.browsers import NARROW, WIDE, needs_chromium, open_viewer
+from support.browsers import NARROW, WIDE, open_viewer
 from support.places import SUPPORT
 from view.conftest import Visits
 
-pytestmark = needs_chromium
+pytestmark = pytest.mark.browser
 FILMED = f"{SUPPORT / 'filmed_maze.py'}:domain"
 SCRIPT = "</script><script>document.title='taken'</script>"
 HOSTILE: dict[str, Any] = {

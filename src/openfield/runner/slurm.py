@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from openfield.errors import InvalidInput
 from openfield.files.atomic import replacing
+from openfield.installation import find_program
 from openfield.runner.shares import Stage
 
 SIGNAL_SECONDS = 120
@@ -138,14 +139,14 @@ def submit_jobs(scripts: Sequence[Path]) -> list[str]:
     Raises:
         InvalidInput: There is no sbatch here, or it refuses a script.
     """
+    if find_program("sbatch") is None:
+        raise InvalidInput("There is no sbatch here. Submit the scripts where SLURM is installed.")
     numbers: list[str] = []
     for script in scripts:
         after = [f"--dependency=afterany:{numbers[-1]}"] if numbers else []
         command = ["sbatch", "--parsable", *after, str(script)]
         try:
             said = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - as the user's shell
-        except FileNotFoundError:
-            raise InvalidInput("There is no sbatch here. Submit the scripts where SLURM is installed.") from None
         except subprocess.CalledProcessError as error:
             said_last = error.stderr.strip().rpartition("\n")[2]
             queued = f" after it queued others (to cancel them: scancel {' '.join(numbers)})" if numbers else ""

@@ -394,6 +394,7 @@ def test_a_rate_limit_told_to_one_cell_holds_for_all() -> None:
     assert sum(held) > 0
 
 
+@pytest.mark.sandbox
 def test_isolated_runs_ask_models_from_outside_the_sandbox(tmp_path: Path) -> None:
     with serving(obedient()) as endpoint:
         agent = {"model": f"llm:tiny(url={endpoint.url})"}
@@ -417,6 +418,7 @@ def test_waiting_for_an_endpoint_is_not_the_agents_time(tmp_path: Path) -> None:
     assert steps[1].took < 0.5e9
 
 
+@pytest.mark.slow
 def test_a_killed_run_pays_for_nothing_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The process is killed while the sixth question waits; the same command asks that one again, and no other."""
     path, asked = tmp_path / "x.sqlite", threading.Event()

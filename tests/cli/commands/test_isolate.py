@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from openfield.journal.reader import Run
-from openfield.runner.isolation import bubblewrap
 from support.places import MAZE, ROOT
 
-OBSTACLE = bubblewrap.find_obstacle()
-pytestmark = pytest.mark.skipif(bool(OBSTACLE), reason=f"bubblewrap does not work here: {OBSTACLE}")
+pytestmark = pytest.mark.sandbox
 SMALL = ("--workers", "0", "--trials", "1", "--set", "training=1", "--set", "before=1", "--set", "after=1")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 from openfield import registry
 from openfield.core import Reply
 from openfield.domains import doom
@@ -174,6 +172,7 @@ def test_a_novelty_that_could_have_no_effect_is_refused(
     assert DOMAINS[domain].trials(1, 0, "own", **change, unchanged=0)
 
 
+@pytest.mark.engine
 def test_the_novelty_of_the_readme_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_domains", dict(registry._domains))
     (code,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 import openfield as of
 from openfield.cli import run_command
 from openfield.core import Belief, Reply, Turn
@@ -35,6 +33,7 @@ def export(tmp_path: Path, domain: Any, red_light: bool = False, **settings: Any
     return [json.loads(line) for line in path.with_suffix(".seed").read_text().splitlines()]
 
 
+@pytest.mark.engine
 def test_the_published_keys_and_no_other(tmp_path: Path) -> None:
     rows = export(tmp_path, DUEL, red_light=True, training=1)
     vector = {"time_stamp", "player", "enemy", "projectiles"}
@@ -46,6 +45,7 @@ def test_the_published_keys_and_no_other(tmp_path: Path) -> None:
     assert all(row["feature_label"].keys() == {"action"} for row in labelled)
 
 
+@pytest.mark.engine
 def test_the_last_interaction_of_an_episode_has_the_final_prediction_and_performance(tmp_path: Path) -> None:
     rows = export(tmp_path, ARENA, training=0, enemy_damage=(0, 0))
     assert [row["novelty_prediction"] for row in rows] == [*[1] * 29, 2] * 2
@@ -55,6 +55,7 @@ def test_the_last_interaction_of_an_episode_has_the_final_prediction_and_perform
         assert {row["cell"] for row in rows} == {cell.id}
 
 
+@pytest.mark.engine
 def test_arrays_have_no_such_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trials = DUEL.trials(1, novelty="none", **SHORT, training=0, observation="array", unchanged=0)
     of.run("random", trials, tmp_path / "run.sqlite", workers=0)

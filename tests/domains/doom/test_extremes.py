@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 from openfield.core import Reply
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.errors import WorldFault
 from support.doom.worlds import open_world, play
+
+pytestmark = pytest.mark.engine
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
-
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
-import itertools
 
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
@@ -23,6 +20,8 @@ from openfield.domains.doom.rules import ArenaRules
 from openfield.novelty import Novelty
 from openfield.trial import Trial
 from support.doom.worlds import play_novelty, play_trial, still
+
+pytestmark = pytest.mark.engine
 
 HARDEST = {(domain.name, novelty.name): (domain, novelty) for domain in (DUEL, ARENA) for novelty in domain.novelties}
 

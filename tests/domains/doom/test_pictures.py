@@ -64,6 +64,7 @@ def test_what_is_no_image_is_refused_and_calls_nothing(sent: str, capsys: pytest
     assert not capsys.readouterr().out
 
 
+@pytest.mark.engine
 @TASKS
 def test_agents_may_see_what_the_player_sees(domain: DoomDomain) -> None:
     colours = {"observation": "pixels", "image_size": "200x125", "limit": 3}
@@ -84,6 +85,7 @@ def test_agents_may_see_what_the_player_sees(domain: DoomDomain) -> None:
         assert first[name].std() > 10  # something is to be seen, and it stays as it was
 
 
+@pytest.mark.engine
 @TASKS
 def test_an_image_may_come_beside_numbers(domain: DoomDomain) -> None:
     plain = [turn.observation for turn in play(open_world(domain, limit=5), chance(domain))]
@@ -97,6 +99,7 @@ def test_an_image_may_come_beside_numbers(domain: DoomDomain) -> None:
     assert all(space.contains(turn.observation) for turn in play(world, chance(domain)))
 
 
+@pytest.mark.engine
 def test_the_dead_see_what_they_saw_last() -> None:
     deadly = {"enemy_damage": 100, "enemy_pause": 20, "player_health": 1, "episodes": 1, "limit": 500}
     turns = list(play(open_world(DUEL, observation="pixels", image_size="160x120", **deadly), still))
@@ -104,6 +107,7 @@ def test_the_dead_see_what_they_saw_last() -> None:
     assert turns[-1].observation.tolist() == turns[-2].observation.tolist()
 
 
+@pytest.mark.engine
 @TASKS
 def test_images_are_recorded_as_digests_and_drawn_again_by_replay(domain: DoomDomain, tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
@@ -132,6 +136,7 @@ def test_a_novelty_cannot_change_what_agents_are_told_to_see() -> None:
 # Gymnasium
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(
     ("domain", "novelty", "settings"),
     [
@@ -162,6 +167,7 @@ def test_the_bounds_of_arrays_are_true(domain: DoomDomain, novelty: str, setting
     env.close()
 
 
+@pytest.mark.engine
 @TASKS
 def test_arrays_end_with_the_walls(domain: DoomDomain) -> None:
     world = open_world(domain, observation="array", limit=2)
@@ -182,6 +188,7 @@ def test_giving_up_is_left_out_in_gymnasium_and_refused_where_it_is_left_out() -
     world.close()
 
 
+@pytest.mark.engine
 def test_gymnasium_shows_pictures_as_observations_and_draws_them() -> None:
     (trial,) = DUEL.trials(1, novelty="none", **SHORT, unchanged=0, observation="pixels", image_size="160x120")
     env = DomainEnv("doom", trial, render_mode="rgb_array")
@@ -194,6 +201,7 @@ def test_gymnasium_shows_pictures_as_observations_and_draws_them() -> None:
     env.close()
 
 
+@pytest.mark.engine
 @TASKS
 def test_shaped_rewards_add_up_to_what_was_gained_and_lost(domain: DoomDomain) -> None:
     harsh = {"enemy_damage": (30, 30), "sentry_after": 0} if domain is ARENA else {"enemy_damage": 5}
@@ -214,6 +222,7 @@ def test_shaped_rewards_add_up_to_what_was_gained_and_lost(domain: DoomDomain) -
 # predictions
 
 
+@pytest.mark.engine
 @TASKS
 def test_a_prediction_above_ten_is_refused(domain: DoomDomain) -> None:
     for belief in (Belief(0.9, 11), Belief(0.9, 2**40)):

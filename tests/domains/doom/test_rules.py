@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 from openfield.domains.doom import ARENA
 from openfield.domains.doom.engine.game_state import Entity, GameState
 from openfield.domains.doom.engine.state_reader import StateReader
@@ -20,6 +18,8 @@ from openfield.domains.doom.maps.arena import lay_out
 from openfield.domains.doom.rules import ArenaRules
 from openfield.settings import make_settings
 from support.doom.worlds import play_novelty, play_trial, still
+
+pytestmark = pytest.mark.engine
 
 Vector = dict[str, Any]
 PEACE = {"enemy_damage": (0, 0)}

@@ -12,8 +12,6 @@ import msgspec
 import pytest
 from PIL import Image
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 import openfield as of
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
@@ -33,6 +31,7 @@ from support.doom import specification
 from support.doom.worlds import SHORT, TASKS, chance, open_world, play, trace
 
 
+@pytest.mark.engine
 @TASKS
 @pytest.mark.parametrize("agent", [chance, None], ids=["random", "reference"])
 def test_every_vector_fits_the_specification(domain: DoomDomain, agent: Any) -> None:
@@ -44,6 +43,7 @@ def test_every_vector_fits_the_specification(domain: DoomDomain, agent: Any) -> 
             assert 0 <= turn.feedback["performance"] <= 1
 
 
+@pytest.mark.engine
 def test_projectiles_are_seen() -> None:
     spec, world = specification.read("duel"), open_world(DUEL, "bolts:hard", before=1, limit=80)
     turns = list(play(world, lambda turn: Reply("nothing")))
@@ -52,6 +52,7 @@ def test_projectiles_are_seen() -> None:
     assert all(specification.faults(spec, turn.observation, turn.first) == [] for turn in turns)
 
 
+@pytest.mark.engine
 def test_there_are_never_more_ids_than_projectiles_may_have() -> None:
     """One who is thrown at for a whole episode meets two hundred; no two that are seen at once have the same id."""
     spec, world = specification.read("duel"), open_world(DUEL, "bolts:hard", limit=2000, bolt_damage=0)
@@ -62,12 +63,14 @@ def test_there_are_never_more_ids_than_projectiles_may_have() -> None:
     assert all(specification.faults(spec, turn.observation, turn.first) == [] for turn in turns)
 
 
+@pytest.mark.engine
 def test_time_stamps_are_ticks_from_the_epoch() -> None:
     turns = list(play(open_world(DUEL, limit=10), lambda turn: Reply("nothing")))
     stamps = [turn.observation["time_stamp"] for turn in turns[:11]]
     assert stamps == [pytest.approx(1_600_000_000 + number / 30) for number in range(11)]
 
 
+@pytest.mark.engine
 @TASKS
 def test_the_same_trial_shows_the_same_turns(domain: DoomDomain) -> None:
     first = trace(domain, open_world(domain, limit=40))
@@ -142,6 +145,7 @@ def test_enemies_of_a_duel_stand_clear_of_each_other_and_of_walls(enemies: int, 
         assert all(x + radius < duel.ROOM.right for x, _ in places)
 
 
+@pytest.mark.engine
 def test_order_does_not_matter() -> None:
     """An episode shows the same whatever was played before it."""
     seed = {"episode_seed": 7, "limit": 30}
@@ -155,6 +159,7 @@ def _still(turn: Turn) -> Reply:
     return Reply("nothing")
 
 
+@pytest.mark.engine
 def test_unknown_actions_are_named() -> None:
     world = open_world(DUEL)
     world.reset()
@@ -165,6 +170,7 @@ def test_unknown_actions_are_named() -> None:
     world.close()
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("counts", [True, False])
 def test_giving_up_scores_nothing(counts: bool) -> None:
     world = open_world(ARENA, death_counts=counts)
@@ -178,6 +184,7 @@ def test_giving_up_scores_nothing(counts: bool) -> None:
     world.close()
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(("counts", "performance"), [({"death_counts": False}, 0.9), ({}, 0.0)])
 def test_dying_does_not_pay_unless_told_otherwise(counts: dict[str, Any], performance: float) -> None:
     world = open_world(DUEL, "poison:hard", before=1, player_health=1, limit=100, **counts)
@@ -189,6 +196,7 @@ def test_dying_does_not_pay_unless_told_otherwise(counts: dict[str, Any], perfor
     assert ends[1][3] == pytest.approx(performance, abs=0.06)
 
 
+@pytest.mark.engine
 @TASKS
 def test_agents_may_change_what_they_are_shown(domain: DoomDomain) -> None:
     def spoil(thing: Any) -> None:
@@ -221,6 +229,7 @@ def test_a_fallen_enemy_is_seen_as_a_standing_one(novelty: str) -> None:
     assert math.hypot(seen[0] - seen[1], seen[2] - seen[3]) <= 100 or novelty == "buckets:hard"
 
 
+@pytest.mark.engine
 def test_labels_only_in_training() -> None:
     training, test = DUEL.trials(1, novelty="none", **{**SHORT, "training": 1}, unchanged=0)
     labelled = [turn for turn in play(DoomWorld(DUEL, training), _still) if turn.last is None]
@@ -228,6 +237,7 @@ def test_labels_only_in_training() -> None:
     assert all("label" not in (turn.feedback or {}) for turn in play(DoomWorld(DUEL, test), _still))
 
 
+@pytest.mark.engine
 def test_the_indicator() -> None:
     """The duel tells it of the episode, the arena from the onset on; without leave neither tells anything."""
     for domain, after in ((DUEL, False), (ARENA, True)):
@@ -239,6 +249,7 @@ def test_the_indicator() -> None:
     assert {turn.red_light for turn in play(open_world(DUEL, "mirrored", limit=1), _still)} == {None}
 
 
+@pytest.mark.engine
 def test_hints() -> None:
     world = open_world(ARENA, "106:easy", hint_level=3, limit=1)
     firsts = [turn.observation["hint"] for turn in play(world, _still) if turn.first]
@@ -252,6 +263,7 @@ def test_without_hints_every_episode_starts_alike() -> None:
         assert firsts == [[dict.fromkeys(("level", "entity", "attribute", "change"))]] * 2
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(("domain", "least"), [(DUEL, 0.9), (ARENA, 0.8)], ids=["duel", "arena"])
 def test_the_reference_agent_is_good(domain: DoomDomain, least: float) -> None:
     world = open_world(domain, episodes=12, limit=2000)
@@ -260,6 +272,7 @@ def test_the_reference_agent_is_good(domain: DoomDomain, least: float) -> None:
     assert sum(filter(None, scores)) / len(scores) >= least
 
 
+@pytest.mark.engine
 def test_the_watchful_agent_notices() -> None:
     training, test = DUEL.trials(1, novelty="moving:hard", training=5, episodes=8, before=4, unchanged=0)
     agent = WatchfulAgent(DUEL.spec(training), 0)
@@ -278,6 +291,7 @@ def test_the_watchful_agent_notices() -> None:
     assert (True, True) in beliefs
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("novelty", ["none", "205:hard", "201:easy"])
 def test_the_watchful_agent_is_not_alarmed_by_chance(novelty: str) -> None:
     """Five episodes do not show everything that is normal in the arena."""
@@ -296,6 +310,7 @@ def test_the_watchful_agent_is_not_alarmed_by_chance(novelty: str) -> None:
     assert any(levels[3:]) is (novelty != "none")
 
 
+@pytest.mark.engine
 @TASKS
 def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -> None:
     run, film = tmp_path / "run.sqlite", tmp_path / "episode.gif"
@@ -308,6 +323,7 @@ def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -
         assert getattr(pictures, "n_frames", 1) > 1
 
 
+@pytest.mark.engine
 @TASKS
 def test_a_late_episode_is_filmed_without_playing_the_earlier_ones(domain: DoomDomain, tmp_path: Path) -> None:
     settings = {**SHORT, "limit": 21, "light_stays": True}
@@ -325,6 +341,7 @@ def test_a_late_episode_is_filmed_without_playing_the_earlier_ones(domain: DoomD
     assert replayed.count(0) == 1  # what is not known of the earlier ones is played
 
 
+@pytest.mark.engine
 @TASKS
 def test_workers_and_their_number_do_not_matter(domain: DoomDomain, tmp_path: Path) -> None:
     trials = domain.trials(3, novelty=domain.default_novelty, **{**SHORT, "limit": 40}, unchanged=0)

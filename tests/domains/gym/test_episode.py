@@ -58,6 +58,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES.values())
 def test_an_environment_that_is_used_again_shows_what_fresh_ones_show(source: str) -> None:
     settings = {"novelty": "none", "unchanged": 0, "before": 4, "after": 0, "max_steps": 30, "return": (0, 1)}

@@ -30,6 +30,7 @@ REAL = (
 SMALL: dict[str, dict[str, Any]] = {"CrafterReward-v1": {"area": (24, 24)}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in REAL if name not in ("CartPole-v1", "Taxi-v4")])
 def test_real_environments_keep_the_rules_of_worlds(name: str) -> None:
     """The light form; `soak/soak_suites.py` checks every novelty of every suite."""
@@ -203,6 +204,7 @@ class Drift(gymnasium.Env):
 """
 
 
+@pytest.mark.slow
 def test_an_environment_that_does_not_replay_is_told_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,7 @@ narrow_tables = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(narrow_tables, st.one_of(st.none(), books))
 @quiet
 def test_conversion_goes_there_and_back_and_large_tables_are_counted_to_the_same_bit(tmp_path, table, book):
@@ -128,6 +129,7 @@ def build(path, *pieces):
         builder.write(Header(), single=True)
 
 
+@pytest.mark.slow
 def test_rows_beyond_memory_are_sorted_through_temporary_files(tmp_path, monkeypatch):
     """Which are gone afterwards, also if it fails."""
     monkeypatch.setattr(database, "MAX_MEMORY", "60MB")
@@ -257,6 +259,7 @@ def test_ids_of_64_bits_do_not_wrap_around(tmp_path):
     assert pickle.loads((tmp_path / "u.pkl").read_bytes()) == {(2**63 + 5, 0, 1): 3, (1, 0, 2**64 - 1): 4}
 
 
+@pytest.mark.slow
 @quiet
 @given(wide_tables, st.dictionaries(st.integers(0, 2**140), st.integers(-5, 2**130), max_size=9))
 def test_enormous_ids_go_there_and_back(tmp_path, table, book):
@@ -467,6 +470,7 @@ def test_an_empty_code_book_is_a_code_book(tmp_path):
             compare_files(path, path)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_the_rows_is_seen(tmp_path):
     rows = Rows(np.arange(300), np.arange(300) % 4, np.arange(300) * 7, np.arange(1, 301))
     write_table(make_table([rows]), tmp_path / "t.parquet")

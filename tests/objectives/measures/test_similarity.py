@@ -131,6 +131,7 @@ def bucketed_tables(draw, actions=1):
     return draw(st.dictionaries(keys, st.integers(1, 9), min_size=1, max_size=60)), book
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["pkl", "parquet"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
 @given(
@@ -149,6 +150,7 @@ def test_large_tables_give_the_same_bit_for_bit(tmp_path, form, first, second, c
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["pkl", "parquet"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
 @given(first=bucketed_tables(actions=3), second=bucketed_tables(actions=3))

@@ -97,6 +97,7 @@ def alive(group):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everyone", [True, False], ids=["the terminal", "the command alone"])
 def test_a_study_whose_workers_are_busy_ends(study, tables, everyone):
     held = os.open(tables[0], os.O_RDWR)  # its reader gets past opening, and then no byte
@@ -128,6 +129,7 @@ def test_a_study_that_is_killed_takes_its_workers_along(study, tables):
             os.killpg(study.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [2, 3])
 def test_a_study_whose_workers_still_begin_ends(study, begun):
     """The first process is the one that Python keeps for cleaning up."""

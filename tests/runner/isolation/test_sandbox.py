@@ -33,8 +33,6 @@ from support.players import Crasher, Learner, Redriven, Stateless, Swallower, co
 from support.stories import attempts, press_ctrl_c_after, story, wait_until
 from support.worlds import tiny_trials
 
-OBSTACLE = bubblewrap.find_obstacle()
-in_bubblewrap = pytest.mark.skipif(bool(OBSTACLE), reason=f"bubblewrap does not work here: {OBSTACLE}")
 ENVIRONMENT = {
     "HOME",
     "LANG",
@@ -48,7 +46,7 @@ ENVIRONMENT = {
 EXAMPLES = ROOT / "examples"
 
 
-@pytest.fixture(params=[pytest.param("bubblewrap", marks=in_bubblewrap), "supervisor"])
+@pytest.fixture(params=[pytest.param("bubblewrap", marks=pytest.mark.sandbox), "supervisor"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both ways to isolate."""
     with contextlib.ExitStack() as stack:
@@ -98,6 +96,7 @@ def home(tmp_path: Path) -> Path:
 # What is recorded.
 
 
+@pytest.mark.smoke
 def test_isolated_agents_leave_the_record_that_others_leave(tmp_path: Path, way: str) -> None:
     agents = [Learner, Redriven, Stateless, copycat, numpy_believer]
     trials = tiny_trials(1, padding=3_000)
@@ -106,7 +105,7 @@ def test_isolated_agents_leave_the_record_that_others_leave(tmp_path: Path, way:
     assert story(tmp_path / "plain.sqlite") == story(tmp_path / "isolated.sqlite")
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 @pytest.mark.parametrize("agent", [Learner, Redriven])
 def test_a_stopped_run_goes_on_in_isolation(tmp_path: Path, agent: Any) -> None:
     trials = tiny_trials(2)
@@ -120,7 +119,7 @@ def test_a_stopped_run_goes_on_in_isolation(tmp_path: Path, agent: Any) -> None:
     assert story(path) == story(tmp_path / "whole.sqlite")
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_trials_that_follow_another_start_from_its_agent(tmp_path: Path) -> None:
     first, second = tiny_trials(2)
     after = of.Trial(**{**{name: getattr(second, name) for name in second.__struct_fields__}, "after": first.id})
@@ -130,7 +129,7 @@ def test_trials_that_follow_another_start_from_its_agent(tmp_path: Path) -> None
     assert story(tmp_path / "plain.sqlite") == story(tmp_path / "isolated.sqlite")
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_arrays_and_tuples_are_shown_as_they_are(tmp_path: Path) -> None:
     shown = {"pair": (1, 2), "image": np.eye(3, dtype="uint8"), 5: {"set": frozenset({1})}}
     factory = IsolatedFactory("support.intruders:describe", "support.worlds:TINY", _settled(), tmp_path / "run.sqlite")
@@ -142,7 +141,7 @@ def test_arrays_and_tuples_are_shown_as_they_are(tmp_path: Path) -> None:
         factory.close()
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_an_agent_is_told_its_past(tmp_path: Path) -> None:
     factory = IsolatedFactory("support.intruders:Rememberer", "support.worlds:TINY", _settled(), tmp_path / "run")
     try:
@@ -169,7 +168,7 @@ def test_what_an_agent_raises_is_recorded_as_ever(tmp_path: Path, way: str) -> N
     assert {cell.outcome for cell in cells.values()} == {"agent_error"}
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_a_close_that_fails_is_a_warning(path: Path) -> None:
     with pytest.warns(RuntimeWarning, match=r"close\(\) raised OSError: cannot close"):
         assert play(path, [intruders.Closer]).outcome == "done"
@@ -178,7 +177,7 @@ def test_a_close_that_fails_is_a_warning(path: Path) -> None:
 # What they cannot see.
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_an_agent_sees_only_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "42")
     monkeypatch.setenv("GRANTED", "43")
@@ -209,20 +208,20 @@ def test_without_bubblewrap_an_agent_inherits_nothing(path: Path, monkeypatch: p
         assert "it was taken away" in run.facts["isolation"]
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_the_control_that_looks_for_the_truth_finds_nothing(path: Path, maze: of.Domain[Any]) -> None:
     trials = of.trials(maze, 1, training=1, before=1, after=1)[:1]
     of.run(isolate({"peeker": "control:peeker"}), trials, path)
     assert found(path) == {"found": []}
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_an_oracle_is_shown_the_world(path: Path) -> None:
     result = of.run(isolate(["oracle"]), of.trials("commai", 1, max_steps=50)[:1], path)
     assert [cell.outcome for cell in result.cells] == ["done"]
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_an_agent_sees_its_folder_without_run_files_and_secrets(home: Path) -> None:
     run = home / "runs" / "own.db"  # a run file may have any name
     for name in ("weights.bin", "deep/data.txt", ".env", "old.sqlite", "deep/er/old.sqlite-wal", "old.sqlite.data/x"):
@@ -235,13 +234,13 @@ def test_an_agent_sees_its_folder_without_run_files_and_secrets(home: Path) -> N
     assert seen.keys() == {"agent.py", "weights.bin", "deep/data.txt"}
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_a_run_file_in_the_agents_own_folder_is_hidden(home: Path) -> None:
     play(home / "own.db", {"reader": f"{home}/agent.py:Reader"})
     assert found(home / "own.db").keys() == {"agent.py"}
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_run_files_of_any_name_are_hidden_and_other_databases_are_not(home: Path, path: Path) -> None:
     """A run that is still written, or was not closed, says only in its log what it is."""
     of.run("random", tiny_trials(1), home / "first.db")
@@ -259,7 +258,7 @@ def test_run_files_of_any_name_are_hidden_and_other_databases_are_not(home: Path
     assert found(path).keys() == {"agent.py", "deep/other.db"}
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_a_run_file_that_is_made_later_does_not_appear(home: Path) -> None:
     for name in ("later/empty/x", "data/kept.txt"):
         (home / name).parent.mkdir(parents=True)
@@ -278,7 +277,7 @@ def test_a_run_file_that_is_made_later_does_not_appear(home: Path) -> None:
         factory.close()
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_grants_are_seen_and_may_be_written_if_so_granted(tmp_path: Path, path: Path) -> None:
     folder, kept = tmp_path / "granted", tmp_path / "kept"
     for each in (folder, kept):
@@ -299,7 +298,7 @@ def test_grants_are_seen_and_may_be_written_if_so_granted(tmp_path: Path, path: 
     assert (kept / "model").read_text() == "trained"
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 @pytest.mark.parametrize("network", [False, True])
 def test_the_network_must_be_granted(home: Path, path: Path, network: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -321,7 +320,7 @@ def test_the_code_of_an_isolated_agent_does_not_run_here(home: Path, path: Path,
 # What they cannot do.
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_signals_of_an_agent_reach_no_other_process(path: Path) -> None:
     play(path, [intruders.Assassin], workers=1)
     assert found(path) == "sent"
@@ -338,8 +337,8 @@ def test_no_process_of_an_agent_outlives_its_cell(home: Path, path: Path, way: s
 @pytest.mark.parametrize(
     ("way", "workers", "how"),
     [
-        pytest.param("bubblewrap", 0, "killed", marks=in_bubblewrap),
-        pytest.param("bubblewrap", 0, "Ctrl-C twice", marks=in_bubblewrap),
+        pytest.param("bubblewrap", 0, "killed", marks=pytest.mark.sandbox),
+        pytest.param("bubblewrap", 0, "Ctrl-C twice", marks=pytest.mark.sandbox),
         ("supervisor", 1, "killed"),
     ],
 )
@@ -388,6 +387,7 @@ def processes_with(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "allowed", "reason"),
     [
@@ -404,7 +404,7 @@ def test_an_agent_that_uses_too_much_is_ended(path: Path, agent: Any, allowed: A
     assert cell.steps == intruders.CALL
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_files_in_memory_count_as_memory(path: Path) -> None:
     for cell in play_all(path, [intruders.Hoarder, intruders.Hider], memory="200MB").values():
         assert (cell.outcome, "used more than 200MB of memory" in cell.note) == ("agent_error", True)
@@ -415,6 +415,7 @@ def test_files_have_a_greatest_size(path: Path, way: str) -> None:
     assert (cell.outcome, "File too large" in cell.note) == ("agent_error", True)
 
 
+@pytest.mark.slow
 def test_an_agent_that_hangs_is_ended(path: Path, way: str) -> None:
     agents, limits = [intruders.Hanger, Swallower], Limits(reply_seconds=2.0)
     cells = play_all(path, agents, int(way == "bubblewrap"), limits)
@@ -500,7 +501,7 @@ def test_a_program_on_a_wire_that_uses_too_much_is_ended(tmp_path: Path, path: P
 # What is refused.
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_a_run_is_isolated_as_a_whole(path: Path) -> None:
     of.run(isolate([copycat]), tiny_trials(), path)
     with pytest.raises(InvalidInput, match=r"was begun with --isolate\. Add it, or use another run file\."):
@@ -511,7 +512,7 @@ def test_a_run_is_isolated_as_a_whole(path: Path) -> None:
         of.run(isolate([copycat]), tiny_trials(2), plain)
 
 
-@in_bubblewrap
+@pytest.mark.sandbox
 def test_a_run_inside_bubblewrap_goes_on_inside_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of.run(isolate([copycat]), tiny_trials(), path)
     monkeypatch.setattr(bubblewrap, "find_obstacle", lambda: "it was taken away")

@@ -8,17 +8,13 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from openfield.domains.doom import DUEL
 from openfield.domains.doom.agents.reference import ReferenceAgent
 from openfield.domains.doom.wire.amqp import AmqpWire
-from openfield.domains.doom.wire.private_broker import INSTALL, is_installed
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.writer import Journal
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
 
-NEEDS_BROKER = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
 SMALL = {"training": 2, "episodes": 3, "before": 1, "limit": 100}
 
 

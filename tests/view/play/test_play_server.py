@@ -23,7 +23,7 @@ import openfield as of
 from openfield.journal.reader import Run
 from openfield.view.play.messages import MAX_MESSAGE
 from openfield.view.play.play_server import PlayServer
-from support.browsers import NARROW, needs_chromium
+from support.browsers import NARROW
 from support.places import MAZE
 from support.play import PlayVisit, open_study, read_played
 
@@ -126,7 +126,7 @@ def test_nothing_that_is_sent_tells_the_truth(maze_study: PlayServer) -> None:
     assert "swapped" not in json.dumps(told)
 
 
-@needs_chromium
+@pytest.mark.browser
 def test_a_tab_that_is_opened_again_goes_on_and_the_older_one_ends(maze_study: PlayServer, play: Plays) -> None:
     first = play(maze_study.links[0])
     page = first.open()
@@ -181,7 +181,7 @@ def read_line(served: subprocess.Popen[str]) -> str:
     return served.stdout.readline()
 
 
-@needs_chromium
+@pytest.mark.browser
 def test_two_people_take_part_in_the_study_of_the_documentation(tmp_path: Path, play: Plays) -> None:
     run, file = tmp_path / "runs" / "people.sqlite", tmp_path / "people.toml"  # there is no such folder yet
     file.write_text(PEOPLE.read_text().replace('"examples/maze.py"', f'"{MAZE}"'))
@@ -246,6 +246,7 @@ domain = Fragile()
 """
 
 
+@pytest.mark.slow
 def test_a_world_that_crashes_or_hangs_ends_its_process_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import openfield as of
 from openfield.agents.belief_question import BELIEF_QUESTION
@@ -18,12 +19,11 @@ from openfield.domains.doom.play_page import describe_player
 from openfield.record import Step
 from openfield.view.play.open_trial import OpenTrial
 from openfield.view.play.play_session import PlaySession
-from support.browsers import needs_chromium
 from support.places import MAZE
 from support.play import PlayVisit, find_barriers, open_study, read_played
 
 Plays = Any
-pytestmark = needs_chromium
+pytestmark = pytest.mark.browser
 
 SAY = """answer => {
     const line = document.querySelector(".line:enabled");

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import subprocess
 import warnings
 
 import msgspec
 
 from openfield.errors import InvalidInput
+from openfield.installation import find_program
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.view import View, system_mounts
 
@@ -63,7 +63,7 @@ def settle(isolation: Isolation) -> Isolation:
 @functools.cache
 def find_obstacle() -> str:
     """Return why bubblewrap does not work here; empty if it does."""
-    if shutil.which("bwrap") is None:
+    if find_program("bwrap") is None:
         return "bwrap is not installed (Debian, Ubuntu, Fedora: the package bubblewrap)"
     words = wrap(["true"], View(), Isolation(), 2)
     try:

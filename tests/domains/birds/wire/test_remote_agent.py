@@ -57,6 +57,7 @@ def test_a_program_may_stop_only_in_a_set_without_a_limit_of_attempts(tmp_path, 
     assert (cell.outcome, len(cell.episodes)) == (wanted, 1 if wanted == "truncated" else 0)
 
 
+@pytest.mark.slow
 def test_programs_that_know_only_one_port_take_turns(tmp_path):
     with free_port() as port:
         pass

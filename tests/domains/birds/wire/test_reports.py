@@ -122,6 +122,7 @@ with BirdsClient(port=int(sys.argv[1])) as client:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("farewell", ["asks", "leaves"])
 def test_a_program_of_one_trial_is_heard_after_its_last_level_and_done_when_it_knows_or_leaves(tmp_path, farewell):
     (tmp_path / "program.py").write_text(PROGRAM)

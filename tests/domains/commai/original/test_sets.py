@@ -142,6 +142,7 @@ def test_all_sets_are_complete():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_silence_to_the_limit(name):
     limit, (verdict, speaks), _, _ = RULES[name]

@@ -84,11 +84,13 @@ def test_a_learner_in_another_process_plays_like_one_at_home(tmp_path):
     assert steps_of(tmp_path, cells["peer"]) == steps_of(tmp_path, cells["echo"])
 
 
+@pytest.mark.slow
 def test_a_learner_may_talk_in_bits(tmp_path):
     cells = run_peer(tmp_path, bit_mode=True)
     assert steps_of(tmp_path, cells["peer"]) == steps_of(tmp_path, cells["echo"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "outcome", "says"),
     [
@@ -110,6 +112,7 @@ def test_a_second_hello_on_the_same_line_shows_the_turn_again(tmp_path):
     assert steps_of(tmp_path, cells["peer"]) == steps_of(tmp_path, cells["echo"])
 
 
+@pytest.mark.slow
 def test_a_learner_that_hangs_is_given_up(tmp_path):
     pytest.importorskip("zmq", reason="pyzmq is not installed")
     trials = limit(of.trials("commai", 1, tasks="micro5.3", max_steps=400, unchanged=0), {"reply_seconds": 0.3})
@@ -239,6 +242,7 @@ def test_a_learner_that_leaves_and_stays_away_is_gone(tmp_path):
     assert "did not come back within 0.3 s" in cell.note
 
 
+@pytest.mark.slow
 def test_a_learner_that_never_reads_is_given_up(tmp_path, monkeypatch):
     def listen(listener, *place):
         known(listener, *place)

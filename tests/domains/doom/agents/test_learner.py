@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.agents.learner import Experience, LearningAgent, untrained
@@ -71,6 +69,7 @@ class TestTables:
         assert msgspec.json.decode(msgspec.json.encode(learnt), type=Experience) == learnt
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(("domain", "novelty"), [(DUEL, "mirrored"), (ARENA, "204:hard")], ids=["duel", "arena"])
 def test_it_recovers_where_the_reference_does_not(domain: DoomDomain, novelty: str) -> None:
     settings = {"episodes": 12, "before": 3, "limit": 1000}
@@ -100,6 +99,7 @@ def test_where_no_known_move_leads_it_tries_any() -> None:
     assert len(tried(-200.0)) == 1  # what is known to lead there is done
 
 
+@pytest.mark.engine
 def test_it_goes_on_from_what_it_saved() -> None:
     world = open_world(ARENA, limit=80)
     agent = LearningAgent(ARENA.spec(world._trial), 0)
@@ -109,6 +109,7 @@ def test_it_goes_on_from_what_it_saved() -> None:
     assert other.save() == agent.save()
 
 
+@pytest.mark.engine
 def test_the_arena_as_it_was_does_not_surprise_it() -> None:
     """Walls and pillars stop moves as well; they are no novelty."""
     training, test = ARENA.trials(1, novelty="none", training=3, episodes=10, limit=300, unchanged=0)

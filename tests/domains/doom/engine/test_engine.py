@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 from openfield.core import Reply
 from openfield.domains.doom import DUEL
 from openfield.domains.doom.domain import DoomDomain
@@ -27,6 +25,7 @@ from support.doom.worlds import TASKS, chance, open_world, play, trace
 from support.stories import wait_until
 
 
+@pytest.mark.engine
 @TASKS
 def test_an_engine_that_dies_is_not_noticed(domain: DoomDomain) -> None:
     expected = trace(domain, open_world(domain, limit=40))
@@ -70,6 +69,7 @@ def test_a_folder_that_others_can_use_is_refused(tmp_path: Path, monkeypatch: py
         workdir.user_folder()
 
 
+@pytest.mark.engine
 def test_too_many_commands_are_refused() -> None:
     world = open_world(DUEL)
     world.reset()
@@ -106,6 +106,7 @@ HANGING = """
 """
 
 
+@pytest.mark.engine
 def test_an_engine_that_hangs_is_not_noticed() -> None:
     """Neither in the middle of an episode, nor between two, nor at the end of its process."""
     play_elsewhere(HANGING)
@@ -123,6 +124,7 @@ OWNER = """
 """
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("together", [False, True])
 def test_engines_do_not_outlive_an_owner_that_was_killed(together: bool) -> None:
     """Nor does their shared memory, also where engines are killed with it, as when a terminal is closed."""
@@ -194,6 +196,7 @@ BAD = """
 """
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(
     ("program", "said"),
     [
@@ -241,6 +244,7 @@ KILLED = """
 """
 
 
+@pytest.mark.engine
 def test_an_engine_that_is_killed_at_its_start_is_not_noticed() -> None:
     assert "[0.0, 0.03, 0.1]" in play_elsewhere(KILLED)
 
@@ -284,6 +288,7 @@ LATE = """
 """
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("later", ["", "SIGCONT", "SIGKILL"], ids=["hangs on", "starts late", "dies late"])
 def test_a_run_in_one_process_survives_an_engine_that_hangs_at_its_start(tmp_path: Path, later: str) -> None:
     """Whatever becomes of that engine: its start is given up, the cell is played on another."""
@@ -314,6 +319,7 @@ CROWD = """
 """
 
 
+@pytest.mark.engine
 def test_threads_may_start_their_first_engines_at_once() -> None:
     assert play_elsewhere(CROWD).strip() == "5"
 
@@ -350,6 +356,7 @@ STUCK = """
 """
 
 
+@pytest.mark.engine
 def test_an_engine_that_dies_within_a_queue_is_not_noticed() -> None:
     """Its owner waits for a lock that a dead process holds, inside a call that Python cannot interrupt."""
     play_elsewhere(STUCK)
@@ -373,6 +380,7 @@ WAITING = """
 """
 
 
+@pytest.mark.engine
 def test_a_process_of_the_user_is_never_ended_and_a_worker_that_waits_for_ever_is() -> None:
     assert play_elsewhere(WAITING, "user").strip() == "alive"
     with pytest.raises(subprocess.CalledProcessError) as caught:
@@ -387,6 +395,7 @@ def test_without_shared_memory_no_engine_is_started(monkeypatch: pytest.MonkeyPa
         open_world(DUEL, limit=19).reset()
 
 
+@pytest.mark.engine
 def test_the_queues_of_an_engine_have_their_memory_from_the_start() -> None:
     """Else an engine might die of a lack of it while it has them locked, and its owner would wait for ever."""
     world = open_world(DUEL)
@@ -410,6 +419,7 @@ LITTER = """
 """
 
 
+@pytest.mark.engine
 def test_nothing_is_left_where_it_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert play_elsewhere(LITTER).strip() == "[]"
@@ -454,6 +464,7 @@ FORKS = """
 """
 
 
+@pytest.mark.engine
 def test_engines_at_rest_are_left_to_the_process_that_started_them() -> None:
     """A child that was forked, as environments side by side are, has engines of its own."""
     command = [sys.executable, "-c", textwrap.dedent(FORKS)]
@@ -461,6 +472,7 @@ def test_engines_at_rest_are_left_to_the_process_that_started_them() -> None:
     assert done.stdout == "0 [True, True]\n", done.stderr
 
 
+@pytest.mark.engine
 def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workdir, "MAX_WADS", 2)
     monkeypatch.setattr(workdir, "MIN_AGE", 0.0)
@@ -490,6 +502,7 @@ def test_a_wad_whose_engine_has_yet_to_start_is_there(monkeypatch: pytest.Monkey
         wad.unlink()
 
 
+@pytest.mark.engine
 def test_an_engine_that_is_started_again_takes_no_further_folder() -> None:
     world = open_world(DUEL, limit=10)
     world.reset()

@@ -8,8 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 import openfield
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
@@ -36,6 +34,7 @@ def some_trials(domain: DoomDomain, **settings: Any) -> list[Trial]:
     )
 
 
+@pytest.mark.engine
 @TASKS
 def test_trials_in_one_wad_show_what_they_show_alone(domain: DoomDomain) -> None:
     trials = some_trials(domain)
@@ -49,6 +48,7 @@ def test_trials_in_one_wad_show_what_they_show_alone(domain: DoomDomain) -> None
     assert {map_name(number) for number in range(1 + 3 + 3)} <= names
 
 
+@pytest.mark.engine
 def test_a_run_starts_one_engine_for_all_its_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
 

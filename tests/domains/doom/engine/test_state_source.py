@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.engine import engine as engines
@@ -15,6 +13,7 @@ from openfield.domains.doom.engine import state_source, watchdog, workdir
 from support.doom.worlds import TASKS, chance, open_world, play, trace
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(
     ("domain", "novelty"),
     [(DUEL, "bolts:hard"), (ARENA, "none"), (ARENA, "208:hard")],
@@ -33,6 +32,7 @@ def test_memory_and_package_agree_at_every_tick(domain: DoomDomain, novelty: str
     assert compared > 20
 
 
+@pytest.mark.engine
 @TASKS
 def test_where_memory_lies_otherwise_the_package_is_believed(
     domain: DoomDomain, monkeypatch: pytest.MonkeyPatch
@@ -69,6 +69,7 @@ def test_a_nonsensical_count_is_no_agreement(tmp_path: Path) -> None:
     world.close()
 
 
+@pytest.mark.engine
 def test_memory_that_is_not_to_be_found_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = trace(DUEL, open_world(DUEL, limit=40))
     engines.close_idle_engines()

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-
 from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.engine import watchdog, workdir
 

@@ -18,9 +18,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
-
 import openfield as of
 from openfield.core import Reply, Turn
 from openfield.domains.doom import DUEL
@@ -33,10 +30,10 @@ from openfield.domains.doom.wire.server import PrivateQueue
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal.writer import Journal
-from support.doom.serving import NEEDS_BROKER, SMALL, agent, cells, run, serving
+from support.doom.serving import SMALL, agent, cells, run, serving
 from support.stories import wait_until
 
-pytestmark = NEEDS_BROKER
+pytestmark = [pytest.mark.broker, pytest.mark.engine]
 
 
 @pytest.fixture
@@ -85,6 +82,7 @@ def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
     assert all(e.belief is not None and e.belief.detail["threshold"] == 0.5 for c in found for e in c.episodes)
 
 
+@pytest.mark.smoke
 def test_over_the_wire_as_in_process(broker: PrivateBroker, tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
 

@@ -146,8 +146,8 @@ def test_without_a_novelty_none_can_be_drawn_for_training() -> None:
         make_experiment(ServerConfig(training_novelty_p1=0.2, novelty=(200,)), 0)
 
 
+@pytest.mark.engine
 def test_novel_training_has_no_labels() -> None:
-    pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
     config = ServerConfig(
         trials=1, training_episodes=4, training_novelty_p1=0.5, novelty=(204,), testing_episodes=1, shortdemo=True
     )

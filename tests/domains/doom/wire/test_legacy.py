@@ -12,10 +12,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
-pytest.importorskip("pika", reason="pip install pika")
-
 import openfield as of
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
@@ -26,10 +22,10 @@ from openfield.domains.doom.wire.ini import read_client
 from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.journal.reader import Run
 from openfield.testing import check_wire
-from support.doom.serving import NEEDS_BROKER, SMALL, cells, run, serving
+from support.doom.serving import SMALL, cells, run, serving
 from support.places import SUPPORT
 
-pytestmark = NEEDS_BROKER
+pytestmark = [pytest.mark.broker, pytest.mark.engine]
 PROGRAM = SUPPORT / "doom" / "legacy_agent.py"
 CLIENT = """
 [aiq-sail-on]

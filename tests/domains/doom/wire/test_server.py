@@ -6,12 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
-
 import pika
+import pytest
 
 from openfield.domains.doom.wire.amqp import AmqpWire
 from openfield.domains.doom.wire.client import AmqpClient
@@ -20,9 +16,9 @@ from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.wire.server import AmqpServer
 from openfield.errors import AgentFault, OpenfieldError
-from support.doom.serving import NEEDS_BROKER, agent, run, serving
+from support.doom.serving import agent, run, serving
 
-pytestmark = NEEDS_BROKER
+pytestmark = [pytest.mark.broker, pytest.mark.engine]
 UNREADABLE = ({"timestamp": 1 << 62}, {"correlation_id": b"\xff"}, {"reply_to": b"\xff"})
 """Properties of messages the library cannot read."""
 REGISTRATION = {

@@ -15,9 +15,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
-pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
-
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
 from openfield.domains.doom.engine import watchdog
@@ -28,10 +25,10 @@ from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.wire.server import AmqpServer
 from openfield.errors import AgentProtocol, OpenfieldError
 from openfield.journal.reader import Run
-from support.doom.serving import NEEDS_BROKER, agent, cells
+from support.doom.serving import agent, cells
 from support.doom.serving import serving as in_process
 
-pytestmark = NEEDS_BROKER
+pytestmark = [pytest.mark.broker, pytest.mark.engine]
 TURNS = 5
 
 

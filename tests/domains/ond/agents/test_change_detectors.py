@@ -44,6 +44,7 @@ def calm() -> list[tuple[np.ndarray, list[np.ndarray]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CHANGE_DETECTORS)
 def test_on_digits_the_false_alarm_rate_is_kept(calm, kind: str) -> None:
     alarms = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from openfield.domains.ond.server.http import OndHttpProtocol, serve_http
@@ -26,6 +27,7 @@ async def ask(port: int) -> bytes:
     return answer
 
 
+@pytest.mark.slow
 def test_broken_connections_leave_no_objects_behind() -> None:
     counts: list[Counter[str]] = []
     asked: list[Asked] = []

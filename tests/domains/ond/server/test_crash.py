@@ -20,6 +20,7 @@ from support.ond.protocol import TEST, Client, answers, write_test
 from support.ond.serving import server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acknowledged", [0, 1, 7, 23])
 def test_kill_during_posts_loses_nothing_acknowledged(tmp_path: Path, acknowledged: int) -> None:
     data = tmp_path / "data"

@@ -36,6 +36,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         yield url, client.open(asked, [TEST])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize(("path", "method"), REQUESTS)
 def test_the_document_holds(served: tuple[str, str], path: str, method: str, mode: Any) -> None:

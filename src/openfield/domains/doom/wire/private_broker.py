@@ -23,6 +23,7 @@ from typing import IO
 from openfield.domains.doom.wire.ini import check_address
 from openfield.errors import InvalidInput
 from openfield.files.data import read_data
+from openfield.installation import find_program
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0
@@ -34,7 +35,7 @@ DATA = files("openfield.domains.doom") / "data"
 
 def is_installed() -> bool:
     """Check whether RabbitMQ is installed."""
-    return (SCRIPTS / "rabbitmq-server").exists()
+    return find_program("rabbitmq-server", path=str(SCRIPTS)) is not None
 
 
 @functools.cache
