@@ -99,7 +99,7 @@ class Runner:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self._capsys, self._patch = folder, capsys, monkeypatch
         self.in_children = False
-        """Whether commands are run as programs. In this process they are quicker, but see changed files as they were."""
+        """Whether commands are run as programs. In this process they are quicker, but see no edits."""
         monkeypatch.chdir(folder)
         monkeypatch.setenv("COLUMNS", "200")  # wide enough for our tables
         monkeypatch.setenv("PYTHONWARNINGS", "error")
