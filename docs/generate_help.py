@@ -13,7 +13,6 @@ from unittest import mock
 
 from cyclopts import App
 
-from openfield.capabilities import HasCommands
 from openfield.cli import run_command
 from openfield.cli.app import COMMANDS, make_app
 from openfield.registry import installed_domains
@@ -27,7 +26,7 @@ def list_commands() -> Iterator[tuple[list[str], App]]:
     for name in COMMANDS:
         yield from _walk([name], make_app([])[name])
     for domain in installed_domains():
-        if isinstance(domain, HasCommands):
+        if domain.commands:
             yield from _walk([domain.name], make_app([domain.name])[domain.name])
 
 

@@ -1,21 +1,19 @@
-"""What a domain may bring beyond `Domain`, one small Protocol each.
+"""What a domain may bring beyond the attributes of `Domain`, one small Protocol each.
 
 A domain has a capability by having its members; it need not name the Protocol. The parts of openfield that use one ask
-with `isinstance`, or read the attribute with a default, and do without where it is missing.
+with `isinstance`, and do without where it is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from openfield.core import AgentFactory, Belief, PhaseName, Reply, Spec, World
+from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain, check_version
 from openfield.errors import InvalidInput
 from openfield.parameters import strip_parameters
-from openfield.record import EpisodeEnd
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -29,58 +27,25 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptsAgents",
     "CharacterisesNovelties",
-    "ChecksEnd",
     "Curriculum",
-    "DiagnosesInstallation",
-    "EncodesActions",
-    "EncodesObservations",
-    "FillsPool",
+    "Family",
     "Film",
-    "GeneratesTrials",
-    "GuidesChecks",
-    "HasCommands",
     "HasCurriculum",
-    "HasDemo",
-    "HasDetectionRule",
     "HasDispatcher",
-    "HasExports",
-    "HasFigures",
     "HasFilm",
-    "HasGymSettings",
     "HasHuman",
     "HasOptions",
-    "HasOracles",
     "HasPlayPage",
     "HasScriptedPeer",
-    "HasVectorEnv",
     "HasWire",
-    "ImportedEpisode",
-    "ImportedTrial",
-    "ImportsAgents",
-    "ImportsResults",
-    "ListsTrials",
-    "NamesCode",
-    "NeedsExtra",
     "PreparesTrials",
-    "RemarksTrials",
-    "ShowsProgress",
-    "SpeaksLetters",
     "WritesTurns",
     "is_oracle",
-    "list_oracles",
     "make_film",
 ]
 
 
 # What is played.
-
-
-@runtime_checkable
-class NeedsExtra(Protocol):
-    """Needs an optional part of openfield: `extra = "birds"` and `modules = ("Box2D",)`, which it then can import."""
-
-    extra: str
-    modules: tuple[str, ...]
 
 
 @runtime_checkable
@@ -92,48 +57,26 @@ class PreparesTrials(Protocol):
         ...
 
 
-@runtime_checkable
-class ListsTrials(Protocol):
-    """Takes its trials from a file that lists them, so that a number of trials makes no sense: Birds' `--config`."""
+class Family(Protocol):
+    """Domains that are named `PREFIX:TEXT`, such as `gym:CartPole-v1`. Packages offer families as entry points.
 
-    def lists_trials(self, settings: Any) -> str:
-        """Return why a number of trials is refused under these settings; empty where it is not."""
+    Their names begin with the prefix and a hyphen. Importing a family imports nothing that a run file names.
+    """
+
+    def open_domain(self, text: str) -> Domain[Any]:
+        """Return the domain that a text names."""
         ...
 
+    def make_absolute(self, text: str) -> str:
+        """Return the text as a process in another folder can use it."""
+        ...
 
-@runtime_checkable
-class NamesCode(Protocol):
-    """Has settings that name code of users, which runs when a trial is played: the tasks and worlds of CommAI."""
+    def strip_data(self, text: str) -> str:
+        """Return the part of a text that may name code, without files of data."""
+        ...
 
     def list_code(self, trial: Trial) -> list[str]:
-        """Return the code that a trial names, as `file.py` or `package.module:NAME`, without importing any of it."""
-        ...
-
-
-@runtime_checkable
-class ChecksEnd(Protocol):
-    """Has settings under which a trial never ends by itself, which `openfield run` must refuse."""
-
-    def check_end(self, settings: Any, seed: int) -> None:
-        """Raise `InvalidInput` if trials with these settings would never end."""
-        ...
-
-
-@runtime_checkable
-class GeneratesTrials(Protocol):
-    """Draws trials from a description of its own: `openfield generate birds configMeta.xml`."""
-
-    def generate(self, source: Path, seed: int, **settings: Any) -> str:
-        """Return the text of a file that lists the trials drawn from a description."""
-        ...
-
-
-@runtime_checkable
-class FillsPool(Protocol):
-    """Makes more of the levels that its trials use: `openfield generate birds --pool FOLDER`."""
-
-    def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
-        """Write `count` variations of each kind of level and yield every file."""
+        """Return the code that a trial of such a domain names, as `file.py` or `package.module:NAME`."""
         ...
 
 
@@ -142,7 +85,18 @@ class FillsPool(Protocol):
 
 @runtime_checkable
 class AdaptsAgents(Protocol):
-    """Takes agents written for the original system: CommAI's learners are classes with `next(byte)`."""
+    """Takes agents written for the original system: CommAI's learners are classes with `next(byte)`.
+
+    Their modules may import packages of the original system.
+    """
+
+    def import_module(self, name: str) -> ModuleType:
+        """Import a module that a user names by its dotted name."""
+        ...
+
+    def prepare_module(self, module: ModuleType) -> None:
+        """Prepare a module that was made from a file, before its code runs."""
+        ...
 
     def adapt(self, found: Any, parameters: Mapping[str, Any]) -> AgentFactory | None:
         """Return a factory of agents for an object a user named; None if it is not of the domain's own kind.
@@ -154,34 +108,9 @@ class AdaptsAgents(Protocol):
         ...
 
 
-@runtime_checkable
-class ImportsAgents(Protocol):
-    """Imports the modules that users name in a way of its own: CommAI's may import packages of the original system."""
-
-    def import_module(self, name: str) -> ModuleType:
-        """Import a module by its dotted name."""
-        ...
-
-    def prepare_module(self, module: ModuleType) -> None:
-        """Prepare a module that was made from a file, before its code runs."""
-        ...
-
-
-@runtime_checkable
-class HasOracles(Protocol):
-    """Brings agents that are shown the world itself: `oracles = ("oracle",)`. They are ceilings, not competitors."""
-
-    oracles: Sequence[str]
-
-
-def list_oracles(domain: Domain[Any]) -> Sequence[str]:
-    """Return the names of the agents that are shown the world."""
-    return domain.oracles if isinstance(domain, HasOracles) else ()
-
-
 def is_oracle(source: Any, domain: Domain[Any]) -> bool:
     """Return whether the source of an agent is that of one that is shown the world."""
-    return isinstance(source, str) and strip_parameters(source) in list_oracles(domain)
+    return isinstance(source, str) and strip_parameters(source) in domain.oracles
 
 
 @runtime_checkable
@@ -229,7 +158,7 @@ class HasDispatcher(Protocol):
         ...
 
 
-# What its commands are.
+# What its options are.
 
 
 @runtime_checkable
@@ -241,62 +170,7 @@ class HasOptions(Protocol):
         ...
 
 
-@runtime_checkable
-class HasCommands(Protocol):
-    """Has commands of its own: `commands = {"score": "module:function"}` is called as `openfield ond score`.
-
-    Cyclopts parses the parameters of the function; its docstring is the help.
-    """
-
-    commands: Mapping[str, str]
-
-
 # What is made of it.
-
-
-@runtime_checkable
-class HasDetectionRule(Protocol):
-    """Reads beliefs by a rule that depends on the trial: OND's threshold is a setting."""
-
-    def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
-        """Return the function that says whether a belief is a detection in this trial."""
-        ...
-
-
-@runtime_checkable
-class ShowsProgress(Protocol):
-    """Says more beside the progress bar than the performance: Birds shows the score."""
-
-    def progress(self, episode: EpisodeEnd) -> str:
-        """Return a few words about an episode that ended."""
-        ...
-
-
-@runtime_checkable
-class RemarksTrials(Protocol):
-    """Has settings that change what its numbers mean, which a report must say: Doom's `death_counts`."""
-
-    def remark(self, trial: Trial) -> str:
-        """Return what a reader of the numbers must know of a trial, in a few words; empty if there is nothing."""
-        ...
-
-
-@runtime_checkable
-class EncodesObservations(Protocol):
-    """Makes observations coarse enough to be counted: Doom puts positions into squares."""
-
-    def encode(self, observation: Any) -> Any:
-        """Return a hashable key of an observation, or a picture: an array of (H, W) or (H, W, 3)."""
-        ...
-
-
-@runtime_checkable
-class EncodesActions(Protocol):
-    """Makes actions coarse enough to be counted: Birds keeps the direction of a shot."""
-
-    def encode_action(self, action: Any) -> Any:
-        """Return a hashable key of an action."""
-        ...
 
 
 @runtime_checkable
@@ -363,112 +237,15 @@ def make_film(domain: Domain[Any], trial: Trial) -> Film:
 
 
 @runtime_checkable
-class SpeaksLetters(Protocol):
-    """Exchanges letters as their codes: `letters = True` lets viewers show whole numbers in CommAI's turns as such."""
-
-    letters: Literal[True]
-
-
-@runtime_checkable
 class HasFigures(Protocol):
     """Adds figures of its own to the report page."""
 
     def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
-        """Return HTML about the scored cells of each agent, with every value escaped.
-
-        Args:
-            played: The scored cells of each agent.
-            baseline: The agent that others are compared with, if the user named one.
-        """
-        ...
-
-
-@runtime_checkable
-class HasExports(Protocol):
-    """Writes formats of its own: `exports = {"logs": "module:function"}` for `openfield export --format logs`.
-
-    The function takes a run file, where to write, and a cell's id, and returns a line about what it wrote.
-    """
-
-    exports: Mapping[str, str]
-
-
-class ImportedEpisode(NamedTuple):
-    """The result of an episode that was played elsewhere."""
-
-    phase: PhaseName
-    novel: bool
-    performance: float
-    belief: Belief | None = None
-    detail: Any = None
-    """What the domain's own worlds tell of an episode in `Truth.detail`, as far as it is known."""
-
-
-class ImportedTrial(NamedTuple):
-    """The results of an agent in a trial that was played elsewhere; `trial.imported` names their file."""
-
-    agent: str
-    trial: Trial
-    episodes: Sequence[ImportedEpisode]
-
-
-@runtime_checkable
-class ImportsResults(Protocol):
-    """Reads results of the original system: `openfield import birds EvaluationData.csv`."""
-
-    def import_results(self, sources: Sequence[Path], agent: str | None = None) -> Iterable[ImportedTrial]:
-        """Return the results in some files, all under one agent's name or under the names that the files have."""
+        """Return HTML about the scored cells of each agent, with every value escaped."""
         ...
 
 
 # How it is shown and checked.
-
-
-@runtime_checkable
-class HasDemo(Protocol):
-    """Says what `openfield demo` plays: `demo_agents = ("compass", "random")`, a novelty and settings."""
-
-    demo_agents: Sequence[str]
-    demo_novelty: str | None
-    demo_settings: Mapping[str, Any]
-
-
-@runtime_checkable
-class DiagnosesInstallation(Protocol):
-    """Knows what `openfield doctor` should say of what it needs: Doom knows whether vizdoom's memory can be read."""
-
-    def diagnose(self) -> str:
-        """Return what a user should know, in a sentence or two; empty if all is well."""
-        ...
-
-
-@runtime_checkable
-class HasGymSettings(Protocol):
-    """Names its Gymnasium environment and changes settings for it: `gym_settings = {"observe": "array"}`."""
-
-    gym_name: str
-    gym_settings: Mapping[str, Any]
-
-
-@runtime_checkable
-class HasVectorEnv(Protocol):
-    """Steps many environments at once: `gym_vector = "my_domain.vector_env:MyVectorEnv"`, for `gymnasium.make_vec`."""
-
-    gym_vector: str
-
-
-@runtime_checkable
-class GuidesChecks(Protocol):
-    """Tells the conformance kit what it cannot know.
-
-    `check_settings` are the settings of its trials. `shown_detail` are keys of the truth's detail that agents may see,
-    `shown_effects` keys of observations that are meant to give the change away. A `check_patience` beside them is how
-    many seconds a world may need for one answer, if 5 are not enough.
-    """
-
-    check_settings: Mapping[str, Any] | None
-    shown_detail: Sequence[str]
-    shown_effects: Sequence[str]
 
 
 @runtime_checkable

@@ -7,15 +7,16 @@ bring beyond this, such as a wire, films or exports, is in `capabilities`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
 from openfield.blind import draw_set, place_change
-from openfield.core import AgentFactory, AskMoment, Belief, Spec, World
+from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, World
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
+from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import Settings, make_settings, trial_settings
 from openfield.trial import Limits, Phase, Trial, derive, measure_test
 
@@ -45,6 +46,41 @@ class Domain(ABC, Generic[S]):
     """The novelty that `openfield run` plays when none is named."""
     limits: Limits = Limits()
     """What an agent may use up in a trial, unless the user says otherwise."""
+    extra: str = ""
+    """The optional part of openfield that it needs, such as `birds`."""
+    modules: tuple[str, ...] = ()
+    """What can be imported once that extra is installed."""
+    oracles: Sequence[str] = ()
+    """Those of its agents that are shown the world itself. They are ceilings, not competitors."""
+    letters: bool = False
+    """Whether whole numbers in observations and actions are the codes of letters, to be shown as such."""
+    commands: Mapping[str, str] = {}
+    """Commands of its own: `{"visit": "module:function"}` is called as `openfield ond visit`.
+
+    Cyclopts parses the parameters of the function; its docstring is the help."""
+    exports: Mapping[str, str] = {}
+    """Formats of its own: `{"logs": "module:function"}` for `openfield export --format logs`.
+
+    The function takes a run file, where to write, and a cell's id, and returns a line about what it wrote."""
+    demo_agents: Sequence[str] = ()
+    """The agents that `openfield demo` plays."""
+    demo_novelty: str | None = None
+    """The novelty of the demo; the default one if there is none."""
+    demo_settings: Mapping[str, Any] = {}
+    gym_name: str = ""
+    """The name of its Gymnasium environment; its own name in camel case if there is none."""
+    gym_settings: Mapping[str, Any] = {}
+    """Changes of settings for its Gymnasium environment: `{"observe": "array"}`."""
+    gym_vector: str | None = None
+    """The class that steps many environments at once, as `module:Class`, for `gymnasium.make_vec`."""
+    check_patience: float = 5.0
+    """Seconds that a world may need for one answer in the conformance kit."""
+    scripted_agent: str | Callable[[Spec, int], Agent] | None = None
+    """The agent whose replies its wire can carry, for the conformance kit."""
+    shown_detail: Sequence[str] = ()
+    """Keys of the truth's detail that agents may see."""
+    shown_effects: Sequence[str] = ()
+    """Keys of observations that are meant to give the change away."""
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:
@@ -99,9 +135,49 @@ class Domain(ABC, Generic[S]):
             for draw in blind.draws
         ]
 
+    @property
+    def check_settings(self) -> Mapping[str, Any]:
+        """The settings with which the conformance kit plays it."""
+        return self.demo_settings
+
     def detected(self, belief: Belief) -> bool:
         """Return whether a belief says that the world has changed."""
         return says_novel(belief)
+
+    def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
+        """Return the function that says whether a belief is a detection in this trial."""
+        return self.detected
+
+    def lists_trials(self, settings: S) -> str:
+        """Return why a number of trials makes no sense with these settings, which list them; empty where it does."""
+        return ""
+
+    def check_end(self, settings: S, seed: int) -> None:
+        """Raise `InvalidInput` if trials with these settings would never end by themselves."""
+
+    def list_code(self, trial: Trial) -> list[str]:
+        """Return the code of users that a trial names, as `file.py` or `package.module:NAME`, importing none of it."""
+        return []
+
+    def encode(self, observation: Any) -> Any:
+        """Return a hashable key of an observation that measures may count, or a picture: (H, W) or (H, W, 3)."""
+        return observation_key(observation)
+
+    def encode_action(self, action: Any) -> Any:
+        """Return a hashable key of an action that measures may count."""
+        return action_key(action)
+
+    def progress(self, episode: EpisodeEnd) -> str:
+        """Return a few words about an episode that ended, to stand beside the progress bar instead of its score."""
+        return ""
+
+    def remark(self, trial: Trial) -> str:
+        """Return what a reader of the numbers must know of a trial, in a few words."""
+        return ""
+
+    def diagnose(self) -> str:
+        """Return what `openfield doctor` should say of what the domain needs; empty if all is well."""
+        return ""
 
     def novelty_names(self, novelty: str | None) -> tuple[str, ...]:
         """Return the full names in `a+b:hard`. `none` means no novelty, None the domain's default."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from openfield.capabilities import AdaptsAgents, ImportsAgents, NamesCode, NeedsExtra
+from openfield.capabilities import AdaptsAgents, Family
 from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.process:process_agent", "openfield.agents.legacy"
 FIND_CONTROL = "openfield.agents.controls:find_control"
 """Where agents in other programs and controls are found. They are named as text: agents stand above the registry."""
-FAMILIES = {"gym": "openfield.domains.gym.domain:open_domain"}
-"""Families of domains: `gym:CartPole-v1` is the domain that this function makes of the text after the prefix."""
 MODEL_AGENTS = {"onnx": "openfield.agents.onnx:onnx_agent", "sb3": "openfield.agents.sb3:sb3_agent"}
 """Where agents are made from the files of trained models, by what their sources begin with."""
 LANGUAGE_MODEL = "openfield.agents.llm:llm_agent"
@@ -59,13 +57,13 @@ class PluginWarning(UserWarning):
 def find_domain(source: str) -> Domain[Any]:
     """Return the domain of this name, at `package.module:attribute` or `file.py:attribute`, or alone in `file.py`.
 
-    `gym:ID` is an environment of Gymnasium.
+    `PREFIX:TEXT` is a domain of a family, such as `gym:CartPole-v1`.
     """
     if source in _domains:
         return _domains[source][0]
     family, text = split_family(source)
     if family:
-        return use_domain(load(FAMILIES[family])(text), absolute(source))
+        return use_domain(find_family(family).open_domain(text), absolute(source))
     if ":" in source or source.endswith(".py"):
         return use_domain(_load_domain(source), source)
     points = find_entry_points("openfield.domains")
@@ -77,13 +75,12 @@ def find_domain(source: str) -> Domain[Any]:
 def split_family(source: str) -> tuple[str, str]:
     """Return the family of a domain's source and the text after its prefix; an empty family for other sources."""
     family, colon, text = source.partition(":")
-    return (family, text) if colon and family in FAMILIES else ("", source)
+    return (family, text) if colon and family in find_entry_points("openfield.families") else ("", source)
 
 
-def split_suite(text: str) -> tuple[str, str]:
-    """Return the suite and the rest of a text after the prefix of a family: `lab.toml:ID`; no suite for most texts."""
-    place, _, rest = text.partition(":")
-    return (place, rest) if place.endswith(".toml") else ("", text)
+def find_family(name: str) -> Family:
+    """Return a family of domains by its prefix."""
+    return load(find_entry_points("openfield.families")[name].value)  # type: ignore[no-any-return]
 
 
 def names_class(text: str) -> bool:
@@ -94,42 +91,16 @@ def names_class(text: str) -> bool:
 
 
 def list_trial_code(trials: Iterable[Trial]) -> list[str]:
-    """Return the code that trials name.
-
-    Those of families name wrappers and other environments, as settings or as novelties; others what their domain says.
-    """
-    prefixes, found = tuple(f"{family}-" for family in FAMILIES), set[str]()
+    """Return the code that trials name, as their domain or its family says."""
 
     @cache  # there may be a million trials
-    def find_namer(name: str) -> NamesCode | None:
-        domain = find_domain(name) if name in domain_names() else None
-        return domain if isinstance(domain, NamesCode) else None
+    def find_namer(name: str) -> Family | Domain[Any] | None:
+        family = name.partition("-")[0]
+        if name not in find_entry_points("openfield.domains") and family in find_entry_points("openfield.families"):
+            return find_family(family)
+        return find_domain(name) if name in domain_names() else None
 
-    for trial in trials:
-        if not trial.domain.startswith(prefixes):
-            domain = find_namer(trial.domain)
-            found.update(domain.list_code(trial) if domain is not None else ())
-        else:
-            for key in ("wrappers", "novel_wrappers"):
-                given = trial.settings.get(key) or ()
-                found.update(map(str, given.split(",") if isinstance(given, str) else given))
-            found.update(code for text in _list_changes(trial) if (code := _named_code(text)))
-    return sorted(found)
-
-
-def _list_changes(trial: Trial) -> Iterator[str]:
-    """Yield the texts of a trial that may name code: its novelties, what they stand for, and another environment."""
-    yield from (*trial.novelty, *(name for phase in trial.phases for name in phase.novelty))
-    suite = trial.settings.get("suite")
-    for text in suite.values() if isinstance(suite, dict) else ():
-        yield from str(text).split("+")
-    yield from (f"{family}:{trial.settings['instead']}" for family in FAMILIES if trial.settings.get("instead"))
-
-
-def _named_code(text: str) -> str:
-    """Return the code that a novelty names: a class, or an environment that is not found by its id; else nothing."""
-    family, name = split_family(text)
-    return name if (":" in name and family) or names_class(name) else ""
+    return sorted({code for trial in trials if (namer := find_namer(trial.domain)) for code in namer.list_code(trial)})
 
 
 def known_domain(name: str, source: str = "") -> Domain[Any]:
@@ -211,7 +182,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if plain in points:
         return _as_factory(load(points[plain].value), parameters)
     if ":" in plain:
-        return _adapt(load(plain, domain if isinstance(domain, ImportsAgents) else None), domain, parameters)
+        return _adapt(load(plain, domain if isinstance(domain, AdaptsAgents) else None), domain, parameters)
     if plain.endswith(".py"):
         raise InvalidInput(f"Which agent of {plain}? Write {plain}:NAME.")
     raise UnknownName("agent", plain, agent_names(domain), label=f"For {domain.name}")
@@ -237,8 +208,6 @@ def check_agent(source: AgentSource, domain: Domain[Any], trial: Trial | None = 
 
 def check_extra(domain: Domain[Any]) -> None:
     """Check that the optional part a domain needs is installed."""
-    if not isinstance(domain, NeedsExtra):
-        return
     with warnings.catch_warnings():  # some engines warn in ways that crash an interpreter which makes them errors
         warnings.simplefilter("ignore")
         for name in domain.modules:
@@ -256,7 +225,7 @@ def installed_agents() -> list[str]:
     return sorted(load_all(points, find, "agent"))
 
 
-def load(source: str, importer: ImportsAgents | None = None) -> Any:
+def load(source: str, importer: AdaptsAgents | None = None) -> Any:
     """Return the object at `package.module:attribute` or `file.py:attribute`; an importer imports its module."""
     place, _, attribute = source.partition(":")
     module = _import(place, source, importer)
@@ -409,7 +378,7 @@ def load_all(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Ite
             warnings.warn(f"The {kind} '{name}' cannot be used: {error}", PluginWarning, stacklevel=3)
 
 
-def _import(place: str, source: str, importer: ImportsAgents | None = None) -> ModuleType:
+def _import(place: str, source: str, importer: AdaptsAgents | None = None) -> ModuleType:
     """Import a module by name, as if started in the working directory, or a file by its path."""
     try:
         if place.endswith(".py"):
@@ -432,16 +401,13 @@ def look_here() -> None:
 def absolute(source: str) -> str:
     """Return the source of a domain or agent as a process in another folder can use it."""
     family, text = split_family(source)
-    suite, name = split_suite(text)
-    if family and suite:
-        return f"{family}:{Path(suite).absolute()}{':' if name else ''}{absolute(name)}"
     if family:
-        return f"{family}:{absolute(text)}"
+        return f"{family}:{find_family(family).make_absolute(text)}"
     place, colon, attribute = source.partition(":")
     return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
 
 
-def _import_file(path: Path, importer: ImportsAgents | None = None) -> ModuleType:
+def _import_file(path: Path, importer: AdaptsAgents | None = None) -> ModuleType:
     if not path.is_file() and Path(path.name).is_file():  # a run and its files may have moved together
         path = Path(path.name)
     name = f"openfield_file_{path.stem}"

@@ -48,8 +48,6 @@ GROUPS = {
     RARE: {
         "slurm": "Play an experiment as a SLURM job array.",
         "merge": "Join run files into one.",
-        "import": "Read results that were played elsewhere into a run file.",
-        "generate": "Draw trials from a description of the domain, or make more levels.",
         "completion": "Print what completes commands and options in bash, zsh or fish.",
     },
 }
@@ -61,7 +59,6 @@ ELSEWHERE = {
     "objectives": "openfield.cli.objectives:app",
     "list": "openfield.cli.commands.list:list_things",
     "merge": "openfield.cli.results.merge:merge",
-    "import": "openfield.cli.commands.import_results:import_results",
 }
 HELP = {"--help", "-h"}
 HELP_ALL = "--help-all"
@@ -130,18 +127,17 @@ def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:
 
     A command of an installed domain is named with the domain.
     """
-    from openfield.capabilities import HasCommands
     from openfield.errors import InvalidInput, UnknownName
     from openfield.registry import domain_names, find_domain, installed_domains
 
     name = words[0]
     if name not in domain_names() and ":" not in name and not name.endswith(".py"):
-        owners = [each.name for each in installed_domains() if isinstance(each, HasCommands) and name in each.commands]
+        owners = [each.name for each in installed_domains() if name in each.commands]
         if owners:
             raise InvalidInput(f"'{name}' is a command of {owners[0]}: openfield {owners[0]} {name} --help")
         raise UnknownName("command", name, [*COMMANDS, *domain_names()], label="Commands and domains")
     domain = find_domain(name)
-    if not isinstance(domain, HasCommands):
+    if not domain.commands:
         raise InvalidInput(f"{name} is a domain without commands of its own. Evaluate agents: openfield run {name}")
     mounted = _new_app(name, help_all)
     mounted.help = domain.title

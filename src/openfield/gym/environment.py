@@ -292,7 +292,7 @@ def register_domain(domain: Domain[Any]) -> str | None:
         gymnasium.register(
             name,
             entry_point=f"{__name__}:DomainEnv",
-            vector_entry_point=getattr(domain, "gym_vector", None),
+            vector_entry_point=domain.gym_vector,
             kwargs={"domain": source},
         )
     return name
@@ -301,7 +301,7 @@ def register_domain(domain: Domain[Any]) -> str | None:
 def gym_name(domain: Domain[Any]) -> str:
     """Return the name Gymnasium knows a domain by: its `gym_name`, or its name in camel case."""
     words = re.split(r"[^0-9A-Za-z]+", domain.name)
-    return str(getattr(domain, "gym_name", "")) or "".join(word[:1].upper() + word[1:] for word in words)
+    return domain.gym_name or "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def to_gym(space: Space) -> gymnasium.Space[Any]:
@@ -327,7 +327,7 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
 
 def _first_trial(domain: Domain[Any]) -> Trial:
     """Return the default trial, with the settings under which the domain declares its spaces."""
-    return domain.trials(count=1, unchanged=0, **getattr(domain, "gym_settings", {}))[0]
+    return domain.trials(count=1, unchanged=0, **domain.gym_settings)[0]
 
 
 def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
@@ -343,7 +343,7 @@ def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
 def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:
     spec = domain.spec(trial)
     if spec.actions is None or spec.observations is None:
-        known = ", ".join(f"{name}={value}" for name, value in getattr(domain, "gym_settings", {}).items())
+        known = ", ".join(f"{name}={value}" for name, value in domain.gym_settings.items())
         where = f" unless trials are made with {known}" if known else ""
         raise InvalidInput(f"{domain.name} does not declare its spaces{where}, which Gymnasium needs.")
     return spec.actions, spec.observations

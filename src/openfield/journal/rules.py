@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.capabilities import EncodesActions, EncodesObservations, HasDetectionRule, HasFilm, SpeaksLetters
+from openfield.capabilities import HasFilm
 from openfield.core import Belief
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, OpenfieldError
@@ -50,17 +50,16 @@ class DomainRules(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe_domain(domain: Domain[Any]) -> DomainRules:
     """Return what is recorded of a domain."""
-    plain = type(domain).detected is Domain.detected and not isinstance(domain, HasDetectionRule)
     return DomainRules(
         name=domain.name,
         title=domain.title,
         metrics=tuple(domain.metrics),
         baseline=domain.baseline,
-        threshold=THRESHOLD if plain else None,
-        own_keys=isinstance(domain, EncodesObservations | EncodesActions),
+        threshold=None if _has_own(domain, "detected", "detection_rule") else THRESHOLD,
+        own_keys=_has_own(domain, "encode", "encode_action"),
         novelties={novelty.id: novelty.note for novelty in domain.novelties},
         draws=isinstance(domain, HasFilm),
-        letters=isinstance(domain, SpeaksLetters),
+        letters=domain.letters,
     )
 
 
@@ -112,6 +111,9 @@ def find_false_rules(facts: Mapping[str, str], domain: Domain[Any]) -> Iterator[
 
 def own_rule(domain: Domain[Any], trial: Trial) -> Callable[[Belief], bool] | None:
     """Return a domain's own rule for detections in a trial; None where the common rule holds."""
-    if isinstance(domain, HasDetectionRule):
-        return domain.detection_rule(trial)
-    return None if type(domain).detected is Domain.detected else domain.detected
+    return domain.detection_rule(trial) if _has_own(domain, "detected", "detection_rule") else None
+
+
+def _has_own(domain: Domain[Any], *rules: str) -> bool:
+    """Return whether a domain has one of these rules of its own."""
+    return any(getattr(type(domain), rule) is not getattr(Domain, rule) for rule in rules)

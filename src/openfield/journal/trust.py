@@ -21,7 +21,7 @@ import msgspec
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.versions import identify_source, is_command
 from openfield.parameters import strip_parameters
-from openfield.registry import find_domain, is_control, known_domain, list_trial_code, split_family, split_suite
+from openfield.registry import find_domain, find_family, is_control, known_domain, list_trial_code, split_family
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -43,10 +43,10 @@ def is_code(source: str | None) -> bool:
 def is_domain_code(source: str) -> bool:
     """Return whether the source of a domain names code; `gym:CartPole-v1` is found among what is installed.
 
-    A suite before it, `gym:lab.toml:CartPole-v1`, is data. Code that its novelties name is named by the trials too.
+    Code that its novelties name is named by the trials too.
     """
     family, text = split_family(source)
-    return is_code(split_suite(text)[1] if family else text)
+    return is_code(find_family(family).strip_data(text) if family else text)
 
 
 def sign_code(sources: Iterable[str | None]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from contextlib import suppress
 
 import msgspec
 
-from openfield.capabilities import RemarksTrials
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import AgentScores, Comparison, compare_agents
@@ -194,11 +193,10 @@ def _estimate_iqm(scores: AgentScores, intervals: Intervals) -> Estimate | None:
 def remark_trials(cells: Sequence[CellRecord]) -> str:
     """Return what a reader must know of these trials: what their domain says, and whether they are imported."""
     trials = {cell.trial.id: cell.trial for cell in cells}
-    domains: dict[str, RemarksTrials] = {}
+    domains = {}
     for name in {trial.domain for trial in trials.values()}:
         with suppress(OpenfieldError):
-            if isinstance(domain := known_domain(name), RemarksTrials):
-                domains[name] = domain
+            domains[name] = known_domain(name)
     said = {domains[trial.domain].remark(trial): None for trial in trials.values() if trial.domain in domains}
     versions = sorted({trial.version for trial in trials.values()})
     mixed = f"trials of versions {', '.join(map(str, versions))} are taken together, whose rules differ"

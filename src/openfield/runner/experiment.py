@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from openfield.capabilities import ChecksEnd, ListsTrials
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
@@ -137,7 +136,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
             made += make_trials(domain, self.trials or None, seed, novelty, self.redlight, self.settings, usual)
-        if isinstance(domain, ChecksEnd) and not endless:
+        if not endless:
             domain.check_end(make_settings(domain.settings, self.settings), seed)
         return limit(made, self.limits), facts
 
@@ -198,7 +197,7 @@ def make_trials(
     """Make trials of a domain. A key that is not a setting is refused, even if `Domain.trials` has such an option."""
     check_extra(domain)
     chosen = make_settings(domain.settings, settings)
-    if count is not None and isinstance(domain, ListsTrials) and (why := domain.lists_trials(chosen)):
+    if count is not None and (why := domain.lists_trials(chosen)):
         raise InvalidInput(why)
     return domain.trials(usual if count is None else count, seed, novelty, red_light, **settings)
 

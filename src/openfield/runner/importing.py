@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from openfield import __version__
-from openfield.capabilities import ImportedEpisode, ImportedTrial
 from openfield.cell import Cell
-from openfield.core import Ask, Reply, Truth, Turn
+from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
@@ -22,6 +21,26 @@ from openfield.journal.recorder import Recorder
 from openfield.journal.rules import own_rule, write_rules
 from openfield.journal.writer import Journal
 from openfield.rollout import UNLIMITED, Rollout
+from openfield.trial import Trial
+
+
+class ImportedEpisode(NamedTuple):
+    """The result of an episode that was played elsewhere."""
+
+    phase: PhaseName
+    novel: bool
+    performance: float
+    belief: Belief | None = None
+    detail: Any = None
+    """What the domain's own worlds tell of an episode in `Truth.detail`, as far as it is known."""
+
+
+class ImportedTrial(NamedTuple):
+    """The results of an agent in a trial that was played elsewhere; `trial.imported` names their file."""
+
+    agent: str
+    trial: Trial
+    episodes: Sequence[ImportedEpisode]
 
 
 class ImportedWorld:

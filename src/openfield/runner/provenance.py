@@ -20,7 +20,6 @@ from typing import Any
 import msgspec
 
 from openfield import __version__
-from openfield.capabilities import NeedsExtra
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.installation import list_extras
@@ -96,7 +95,7 @@ class RunOrigin:
         """
         self._remarks = remarks or Remarks()
         self._agents = agents
-        self._needs = [domain for domain in domains if isinstance(domain, NeedsExtra)]
+        self._needs = [domain for domain in domains if domain.extra]
         self._domains = {domain.name: identify_object(type(domain)) for domain in domains}
         found = {name: identify_source(name) for name in wrappers}
         self._wrappers = {name: code for name, code in found.items() if code is not None and code.files}

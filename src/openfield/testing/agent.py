@@ -22,7 +22,7 @@ from openfield.registry import AgentSource, domain_source, find_agent, find_doma
 from openfield.rollout import MAX_HESITATIONS
 from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
-from openfield.testing.evidence import check_trials, read_patience
+from openfield.testing.evidence import check_trials
 from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import Transcript, compare_agent, record
 from openfield.testing.worker import Hung, Worker, global_random
@@ -47,7 +47,7 @@ def check_agent(
     """
     use_domain(domain)
     chosen = trial or check_trials(domain)[0]
-    with closing(Worker(patience or read_patience(domain), inline=not _can_be_sent(agent, domain))) as worker:
+    with closing(Worker(patience or domain.check_patience, inline=not _can_be_sent(agent, domain))) as worker:
         (name,) = name_agents([agent])
         return judge(f"agent {name}", CHECKS, AgentEvidence(agent, domain, chosen, seed, worker), ESSENTIAL)
 

@@ -26,7 +26,6 @@ from openfield.runner.isolation.settings import isolate
 from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.sealing import SEED_BITS
-from openfield.testing.evidence import check_settings
 from openfield.testing.report import Finding, Report, skip_check
 from openfield.trial import Trial
 
@@ -83,7 +82,7 @@ def _play_all(domain: Domain[Any], changed: int, folder: Path) -> Iterator[Findi
 
 def draw_trials(domain: Domain[Any], changed: int, seed: int) -> list[Trial]:
     """Return blind trials with the settings of checks: their onset is drawn even if those settings fix it."""
-    settings, novelty = check_settings(domain), domain.default_novelty or domain.novelties[0].id
+    settings, novelty = domain.check_settings, domain.default_novelty or domain.novelties[0].id
     (sample,) = domain.trials(1, 0, novelty, **{**settings, "onset": 0, "unchanged": 0})
     window = "-".join(map(str, middle_half(sample.test_length)))
     return domain.trials(changed, seed, novelty, **{**settings, "onset": window})

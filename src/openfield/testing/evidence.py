@@ -6,13 +6,12 @@ Part of the conformance kit. `world.py` judges it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from openfield.agents.random import RandomAgent
-from openfield.capabilities import list_oracles
 from openfield.core import Ask, Spec, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput, OpenfieldError
@@ -26,8 +25,6 @@ from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
 
-PATIENCE = 5.0
-"""Seconds for one answer, if the domain does not say it."""
 MORE_SEEDS = 2
 """How many further seeds a novelty may take to show its effect, and a leak to prove that it is none."""
 
@@ -35,31 +32,20 @@ MORE_SEEDS = 2
 def check_trials(domain: Domain[Any]) -> list[Trial]:
     """Return a small trial for every declared novelty, or one trial without novelty if none is declared."""
     names = [novelty.id for novelty in domain.novelties] or ["none"]
-    return [domain.trials(count=1, novelty=name, unchanged=0, **check_settings(domain))[0] for name in names]
-
-
-def read_patience(domain: Domain[Any]) -> float:
-    """Return the seconds that a world of a domain may need for one answer."""
-    return float(getattr(domain, "check_patience", PATIENCE))
-
-
-def check_settings(domain: Domain[Any]) -> Mapping[str, Any]:
-    """Return the settings of small trials: the domain's `check_settings`, or if it has none, its `demo_settings`."""
-    own: Mapping[str, Any] | None = getattr(domain, "check_settings", None)
-    return getattr(domain, "demo_settings", {}) if own is None else own
+    return [domain.trials(count=1, novelty=name, unchanged=0, **domain.check_settings)[0] for name in names]
 
 
 def check_agents(domain: Domain[Any]) -> list[AgentSource]:
     """Return agents that can play a domain: the random agent if it has an action space, and its own."""
     spec = domain.spec(check_trials(domain)[0])
     competitors = list_competitors(domain)
-    own = dict.fromkeys([*getattr(domain, "demo_agents", ()), *competitors])
+    own = dict.fromkeys([*domain.demo_agents, *competitors])
     return [*([RandomAgent] if spec.actions is not None else []), *(name for name in own if name in competitors)]
 
 
 def list_competitors(domain: Domain[Any]) -> list[str]:
     """Return the names of the domain's agents that are not shown the world."""
-    return [name for name in domain.agents if name not in list_oracles(domain)]
+    return [name for name in domain.agents if name not in domain.oracles]
 
 
 class Rehearsal(msgspec.Struct, frozen=True):
@@ -242,4 +228,4 @@ def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: WatchedWorl
     yield from find_named(watched.turns, spec, trial, domain.novelties)
     known = frozenset(words_of(spec))
     for turn, truth in zip(watched.turns, watched.truths, strict=True):
-        yield from find_detail(turn, truth, known, getattr(domain, "shown_detail", ()))
+        yield from find_detail(turn, truth, known, domain.shown_detail)

@@ -27,7 +27,7 @@ from openfield.record import ENCODER, RawStep
 from openfield.registry import AgentSource, find_agent, use_domain
 from openfield.serving.dispatch import TrialDispatcher, find_wire, serve_domain
 from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
-from openfield.testing.evidence import check_agents, check_trials, read_patience
+from openfield.testing.evidence import check_agents, check_trials
 from openfield.testing.report import Report, judge, name_checks, skip_check
 from openfield.testing.transcript import record
 from openfield.trial import Trial
@@ -65,11 +65,11 @@ def check_wire(
         note = "the domain has a wire of its own and no scripted_peer"
         return Report(tuple(skip_check("wire", name, note) for name in CHECKS))
     chosen = trial or check_trials(domain)[0]
-    known = getattr(domain, "scripted_agent", None) or check_agents(domain)[0]
+    known = domain.scripted_agent or check_agents(domain)[0]
     factory = find_agent(agent or known, domain)
     player = factory(spec_of(domain, chosen), 1)  # over a wire it is not asked when a turn asks nothing
     here = record(domain, chosen, lambda turn: Reply() if turn.ask is Ask.NONE else player(turn)).steps
-    seconds = patience or 6 * read_patience(domain)
+    seconds = patience or 6 * domain.check_patience
     return judge("wire", CHECKS, _play(domain, chosen, here, speaker, seconds), essential=("plays",))
 
 

@@ -21,7 +21,7 @@ from openfield.novelty import find_novelty
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing import leaks
-from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, read_patience, without_novelty
+from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
 from openfield.testing.leaks import Differences, KeyPath
 from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import replay
@@ -44,7 +44,7 @@ def check_world(
         patience: Seconds a world may need for one answer; None is the domain's `check_patience`, or 5.
     """
     use_domain(domain)
-    with closing(Worker(patience or read_patience(domain), inline=not domain_source(domain.name))) as worker:
+    with closing(Worker(patience or domain.check_patience, inline=not domain_source(domain.name))) as worker:
         evidence = Evidence(domain, trials or check_trials(domain), agents or check_agents(domain), worker)
         return judge("world", CHECKS, evidence, essential=("answers", "recorded", "actions"))
 
@@ -248,7 +248,7 @@ def _find_leaks(evidence: Evidence) -> Iterator[str]:
 
 def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[KeyPath]) -> Differences:
     """Return the differences of a changed world that are there for every agent and seed, and no declared effect."""
-    shown = frozenset(getattr(evidence.domain, "shown_effects", ()))
+    shown = frozenset(evidence.domain.shown_effects)
     left: Differences = {
         place: difference
         for place, difference in found.items()

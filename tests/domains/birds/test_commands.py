@@ -30,9 +30,9 @@ def say(capsys, tmp_path, monkeypatch):
 
 def test_trials_are_generated_to_a_file_or_printed(tmp_path, say):
     source = files("openfield.domains.birds").joinpath("data", "samples", "sequence", "configMeta.xml")
-    status, said = say("generate", "birds", source, "-o", tmp_path / "config.xml", "--seed", 3)
+    status, said = say("birds", "generate", source, "-o", tmp_path / "config.xml", "--seed", 3)
     assert (status, said) == (0, f"1 trial in {tmp_path / 'config.xml'}\n")
-    assert say("generate", "birds", source, "--seed", 3) == (0, (tmp_path / "config.xml").read_text())
+    assert say("birds", "generate", source, "--seed", 3) == (0, (tmp_path / "config.xml").read_text())
     assert [len(trial.files) for trial in DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0)] == [1]
 
 
@@ -41,12 +41,11 @@ def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
         "openfield.domains.birds.files.templates.solve", lambda *_: [(1.0, 0.0)]
     )  # it takes half a minute
     pool = tmp_path / "Levels"
-    assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"206 levels in {pool}\n")
+    assert say("birds", "generate", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"206 levels in {pool}\n")
     assert len(list(pool.glob("novelty_level_0/type*"))) == 42
     assert DOMAIN.trials(1, levels=str(pool), unchanged=0)[0].files != DOMAIN.trials(1, unchanged=0)[0].files
     for words in (("--pool", pool, "--count", 0), (), ("--count", 3), ("configMeta.xml", "--pool", pool)):
-        assert say("generate", "birds", *words)[0] == 2
-    assert "has no levels to make more of" in say("generate", "commai", "--pool", pool)[1]
+        assert say("birds", "generate", *words)[0] == 2
 
 
 def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
@@ -200,7 +199,7 @@ def test_help_shows_the_flags_of_the_domain(say, command):
         (("serve", "birds", "--token", "secret"), "--token 8472913"),
         (("serve", "birds", "--host", "0.0.0.0"), "needs a token"),
         (("run", "birds", "--levels", "no/levels"), "no folder of levels at no/levels"),
-        (("generate", "birds", "no/such.xml"), "no/such.xml cannot be read"),
+        (("birds", "generate", "no/such.xml"), "no/such.xml cannot be read"),
         (("run", "birds", "--set", "scenario=flying"), "Setting 'scenario' cannot be 'flying'"),
         (("run", "birds", "--novelty", "gravty"), "Did you mean 'gravity'"),
     ],

@@ -11,7 +11,6 @@ import random
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from openfield.capabilities import list_oracles
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
@@ -179,7 +178,7 @@ def _hides_episodes(domain: Domain[Any]) -> bool:
 
 def _make_policy(domain: Domain[Any], spec: Spec, seed: int) -> Agent:
     """Make an agent that acts at random, or another of the domain's own where its actions are not declared."""
-    own = [name for name in domain.agents if name not in list_oracles(domain)]
+    own = [name for name in domain.agents if name not in domain.oracles]
     if "random" in own or spec.actions is not None:
         return find_agent("random", domain)(spec, seed)
     if not own:

@@ -5,6 +5,7 @@ It succeeds where trials are made from a small seed, which docs and plans name. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from functools import cache
 from typing import Any
@@ -54,13 +55,13 @@ class Enumerator(Control):
 @cache
 def list_public(domain: Domain[Any], roots: int, count: int) -> list[Trial]:
     """Return the trials everybody can make: with the usual settings, and with those of checks and demos."""
-    kinds = [{}, getattr(domain, "check_settings", None) or {}, getattr(domain, "demo_settings", None) or {}]
+    kinds: list[Mapping[str, Any]] = [{}, domain.check_settings, domain.demo_settings]
     different = [settings for number, settings in enumerate(kinds) if settings not in kinds[:number]]
     made = [trial for settings in different for root in range(roots) for trial in _make(domain, count, root, settings)]
     return list({trial.id: trial for trial in made if not trial.is_training}.values())
 
 
-def _make(domain: Domain[Any], count: int, root: int, settings: dict[str, Any]) -> list[Trial]:
+def _make(domain: Domain[Any], count: int, root: int, settings: Mapping[str, Any]) -> list[Trial]:
     novelty = domain.default_novelty or next((each.id for each in domain.novelties), None)  # all have the same onsets
     try:
         return domain.trials(count, root, novelty, **settings)

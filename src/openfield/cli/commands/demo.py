@@ -43,9 +43,9 @@ def demo(
         except MissingExtra as missing:
             print(f"{domain.title}: left out. {missing}", flush=True)
             continue
-        novelty = getattr(domain, "demo_novelty", None) or domain.default_novelty
-        made = domain.trials(trials, novelty=novelty, **getattr(domain, "demo_settings", {}))
-        agents = list(getattr(domain, "demo_agents", ()))
+        novelty = domain.demo_novelty or domain.default_novelty
+        made = domain.trials(trials, novelty=novelty, **domain.demo_settings)
+        agents = list(domain.demo_agents)
         change = domain.describe(next((trial.novelty for trial in made if trial.novelty), ()))
         print(f"{domain.title}: {' and '.join(agents)} meet a change ({change}).", flush=True)
         result = play_plan(make_plan(agents, made), output, workers)

@@ -41,12 +41,11 @@ def doctor(*, json: bool = False) -> None:
 
 def _diagnoses() -> list[str]:
     """Return what installed domains say of what they need, each line once."""
-    from openfield.capabilities import DiagnosesInstallation
     from openfield.registry import PluginWarning, installed_domains
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PluginWarning)  # broken ones are named below
-        domains = [domain for domain in installed_domains() if isinstance(domain, DiagnosesInstallation)]
+        domains = installed_domains()
     return list(dict.fromkeys(note for domain in domains if (note := domain.diagnose())))
 
 

@@ -42,6 +42,7 @@ def export(
     Example:
         openfield export runs/birds.sqlite --format parquet
     """
+    from openfield.domain import Domain
     from openfield.errors import InvalidInput, UnknownName
     from openfield.registry import load
     from openfield.report.export.paper import FORMS, write_tables
@@ -50,7 +51,8 @@ def export(
 
     result = Result(runs, baseline)
     target = output or runs[0].with_suffix(f".{SUFFIXES.get(format_, format_)}")
-    own = {name: place for domain in result.domains.values() for name, place in getattr(domain, "exports", {}).items()}
+    known = [domain for domain in result.domains.values() if isinstance(domain, Domain)]
+    own = {name: place for domain in known for name, place in domain.exports.items()}
     if format_ not in (*FORMATS, *FORMS, *own):
         raise UnknownName("format", format_, [*FORMATS, *FORMS, *own], label="Known")
     if format_ in own:

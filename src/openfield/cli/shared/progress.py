@@ -12,7 +12,6 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from openfield.capabilities import ShowsProgress
 from openfield.cell import Cell
 from openfield.console import escape_controls
 from openfield.domain import Domain
@@ -163,7 +162,7 @@ def _measure(run: Path) -> int:
 
 def _describe(episode: EpisodeEnd, domain: Domain[Any], mean: _Mean) -> str:
     """Return what to show beside the bar when an episode ended: how it went, and how the test goes so far."""
-    if isinstance(domain, ShowsProgress):
-        return ", ".join(filter(None, (escape_controls(domain.progress(episode)), str(mean))))
+    if own := domain.progress(episode):
+        return ", ".join(filter(None, (escape_controls(own), str(mean))))
     latest = "" if episode.performance is None else f"performance {episode.performance:.2f}"
     return str(mean) or latest

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from msgspec.structs import replace
 from openfield.blind import refuse_blinding
 from openfield.core import AgentFactory, Reply, Spec
 from openfield.domain import Domain
-from openfield.domains.birds.files.config import read_meta
-from openfield.domains.birds.files.generation import generate, write_config
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.trials import level_files, list_trials, open_pool, present, refuse_endless, script_of
@@ -29,7 +26,7 @@ from openfield.trial import Limits, Phase, Trial
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
     from openfield.agents.turn_writer import TurnWriter
-    from openfield.capabilities import Film, ImportedTrial
+    from openfield.capabilities import Film
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
@@ -68,6 +65,10 @@ class BirdsDomain(Domain[BirdsSettings]):
     scripted_agent = "naive"
     gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)
+    commands = {
+        "generate": "openfield.domains.birds.commands.generate:generate",
+        "import": "openfield.domains.birds.commands.import_results:import_results",
+    }
     exports = {
         "logs": "openfield.domains.birds.exports:write_logs",
         "measures": "openfield.domains.birds.exports:write_measures",
@@ -159,23 +160,6 @@ class BirdsDomain(Domain[BirdsSettings]):
         from openfield.domains.birds.world import film_world
 
         return film_world(self.world(trial))
-
-    def import_results(self, sources: Sequence[Path], agent: str | None = None) -> list[ImportedTrial]:
-        """Return the results in CSV logs of the original game and in published tables."""
-        from openfield.domains.birds.files.results import read_results
-
-        return read_results(sources, agent, self.version)
-
-    def generate(self, source: Path, seed: int, **settings: Any) -> str:
-        """Return a `config.xml` drawn from a `configMeta.xml`."""
-        chosen = make_settings(BirdsSettings, settings)
-        return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
-
-    def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
-        """Write stable and solvable levels of all templates, normal and novel, and yield each file."""
-        from openfield.domains.birds.files.templates import write_pool
-
-        return write_pool(folder, count, seed)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
         """Play given replies over the wire, for the conformance kit."""

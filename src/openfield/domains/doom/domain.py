@@ -6,7 +6,7 @@ The registry finds them by name; plans ask for trials, rollouts for worlds.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -61,7 +61,7 @@ class DoomDomain(Domain[Any]):
     demo_agents = ("watchful", "random")
     scripted_agent = "random"
     """An agent whose replies protocol 0.8 can carry: no belief before an episode's end."""
-    gym_settings: ClassVar[dict[str, Any]] = {"observation": "array", "training": 0}
+    gym_settings: Mapping[str, Any] = {"observation": "array", "training": 0}
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:

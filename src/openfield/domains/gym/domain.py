@@ -18,13 +18,12 @@ from openfield.domains.gym.episode import GymWorld
 from openfield.domains.gym.generic import Fit
 from openfield.domains.gym.makers import find_maker
 from openfield.domains.gym.novelty import join_changes, list_novelties
-from openfield.domains.gym.probe import Probe, probe_env
-from openfield.domains.gym.scale import find_chance, find_drift, measure_floor
+from openfield.domains.gym.probe import Probe, find_chance, find_drift, measure_floor, probe_env
 from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_novelties, open_suite
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.novelty import apply_novelties, find_novelty
-from openfield.registry import absolute, list_trial_code, split_suite, use_domain
+from openfield.registry import absolute, list_trial_code, use_domain
 from openfield.settings import make_settings
 from openfield.spaces import Discrete, Fields, Space
 from openfield.trial import Phase, Trial, file_digest, with_changes
@@ -349,9 +348,8 @@ def from_gymnasium(
 
 
 @cache
-def open_domain(text: str) -> GymDomain:
-    """Return the domain that `gym:TEXT` names. A suite may stand before the environment: `lab.toml:CartPole-v1`."""
-    path, name = split_suite(text)
+def open_domain(path: str, name: str) -> GymDomain:
+    """Return the domain of an environment, with the suite in a file if a path is given."""
     suite = open_suite(Path(path)) if path else None
     if suite is not None and not name:
         name = next((each for entry in suite.environments for each in entry.ids if not set(each) & set("*?[")), "")

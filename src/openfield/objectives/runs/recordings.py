@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from openfield.capabilities import EncodesActions, EncodesObservations, make_film
+from openfield.capabilities import make_film
 from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain, make_world
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
@@ -183,7 +183,7 @@ def _read_cell(run: Run, cell: CellRecord, found: Recording, reading: Reading) -
     replays = pictures or _must_replay(run, cell)
     domain = _find_domain(run, met.domain, replays, reading.trust)
     steps = _replayed(run, cell, domain, pictures) if domain and replays else _restored(run, cell)
-    own = domain.encode if isinstance(domain, EncodesObservations) else observation_key
+    own = observation_key if domain is None else domain.encode
     encode = (lambda picture: picture) if pictures else own
     for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
         group = Group(met.domain, "+".join(met.novelty), met.settings, met.red_light, cell.agent, stage)
@@ -265,7 +265,7 @@ def _encoded(
     steps: Iterable[Step], encode: Callable[[Any], Any], domain: Domain[Any] | None, size: int, place: str
 ) -> Iterator[Step]:
     """Yield the steps with keys for observations and actions; turns that do not count get the observation None."""
-    act = domain.encode_action if isinstance(domain, EncodesActions) else action_key
+    act = action_key if domain is None else domain.encode_action
     for number, step in enumerate(steps):
         try:
             yield _with_keys(step, encode, act, size)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from openfield.capabilities import HasFilm, SpeaksLetters
+from openfield.capabilities import HasFilm
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.people import person_fact
 from openfield.journal.reader import CellRecord, Episode, Run
-from openfield.journal.rules import DomainRules, known_rules
+from openfield.journal.rules import known_rules
 from openfield.metrics.scenario import scenario_of
 from openfield.report.film import sees_pictures
 from openfield.report.words import describe_novelty
@@ -64,7 +64,7 @@ class PlayedTrial:
         rules = known_rules(facts, name)
         self.changes: str = describe_novelty(scenario_of(cell), {name: rules})
         """What changes at the onset, in words."""
-        self.letters: bool = rules.letters if isinstance(rules, DomainRules) else isinstance(rules, SpeaksLetters)
+        self.letters: bool = rules.letters
         """Whether whole numbers that are seen or answered are letters."""
         peers = run.cells_of_trial(cell.id, MAX_PEERS + 1)
         self.peers: Sequence[SameTrial] = [

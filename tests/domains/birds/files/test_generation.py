@@ -90,7 +90,7 @@ def test_the_largest_number_is_allowed(tmp_path):
         read_meta(meta(tmp_path, step=10**9 + 1))
 
 
-FILL = "openfield generate birds --pool DIR --count {}"
+FILL = "openfield birds generate --pool DIR --count {}"
 
 
 @pytest.mark.parametrize(

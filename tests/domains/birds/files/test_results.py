@@ -9,6 +9,7 @@ import pytest
 import openfield as of
 from openfield.cli.main import run_command
 from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.files.results import read_results
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.result import Result
@@ -45,7 +46,7 @@ def logs(tmp_path):
 
 
 def test_both_logs_make_a_trial(logs):
-    (found,) = DOMAIN.import_results([logs])
+    (found,) = read_results([logs], None, DOMAIN.version)
     assert (found.agent, found.trial.novelty, found.trial.settings) == (
         "datalab",
         ("gravity",),
@@ -68,21 +69,21 @@ def test_both_logs_make_a_trial(logs):
 def test_training_stays_training_beside_a_test(logs):
     path = logs / "EvaluationData.csv"
     path.write_text(path.read_text().replace(f"{NOVEL},training", f"{NOVEL},test"))
-    (found,) = DOMAIN.import_results([path])
+    (found,) = read_results([path], None, DOMAIN.version)
     assert [phase.name for phase in found.trial.phases] == ["training", "test"]
 
 
 def test_attempts_at_a_level_share_its_reports_in_order(tmp_path):
     (tmp_path / "a.csv").write_text(LEVELS + level(0, "Fail", NORMAL) + level(1, "Pass", NORMAL, attempt=1))
     (tmp_path / "b.csv").write_text(REPORTS + report(0, 0, 0.2, NORMAL) + report(1, 0, 0.6, NORMAL))
-    (found,) = DOMAIN.import_results([tmp_path], "me")
+    (found,) = read_results([tmp_path], "me", DOMAIN.version)
     assert [each.belief.novel for each in found.episodes] == [0.2, 0.6]
 
 
 def test_an_execution_begins_where_the_index_does(tmp_path):
     path = tmp_path / "EvaluationData.csv"
     path.write_text(LEVELS + (level(0, "Pass", NORMAL) + level(1, "Fail", NOVEL)) * 2)
-    assert [len(each.episodes) for each in DOMAIN.import_results([path])] == [2, 2]
+    assert [len(each.episodes) for each in read_results([path], None, DOMAIN.version)] == [2, 2]
 
 
 def test_published_tables_are_read_by_their_columns(tmp_path):
@@ -93,14 +94,14 @@ def test_published_tables_are_read_by_their_columns(tmp_path):
         ",category,pass_rate,name,event,description\n0,1_01,0.96,Human,1,Single force\n"
     )
     (tmp_path / "rates_human.csv").write_text("category,fail_rate,sd_human_pass_rate\n1_1,0.25,0.1\n")
-    found = {each.agent: each for each in DOMAIN.import_results([tmp_path])}
+    found = {each.agent: each for each in read_results([tmp_path], None, DOMAIN.version)}
     assert found["ben"].episodes[0].belief == of.Belief(1.0)
     assert found["ben"].trial.novelty == ("gravity",)
     assert found["anna"].episodes[0].performance == 1.0
     assert (found["Human"].episodes[0].performance, found["Human"].trial.settings) == (0.96, {"scenario": "single"})
     assert found["human"].episodes[0].performance == 0.75
     run, measures, logs = tmp_path / "all.sqlite", tmp_path / "measures.csv", tmp_path / "logs"
-    assert run_command(["import", "birds", str(tmp_path), "-o", str(run)]) == 0
+    assert run_command(["birds", "import", str(tmp_path), "-o", str(run)]) == 0
     assert run_command(["export", str(run), "--format", "measures", "-o", str(measures)]) == 0
     rows = {row["agent"]: row for row in csv.DictReader(measures.read_text().splitlines())}
     assert {name: (row["levels"], row["pass rate"]) for name, row in rows.items()} == {
@@ -117,9 +118,9 @@ def test_imported_and_played_trials_stand_in_one_table(logs, tmp_path, capsys):
     own, run = tmp_path / "own.sqlite", tmp_path / "imported.sqlite"
     settings = {"scenario": "single", "novelty": "gravity", "onset": "1-2", "unchanged": 0}
     of.run({"naive": "naive"}, DOMAIN.trials(1, **settings), own, workers=0)
-    assert run_command(["import", "birds", str(logs), "-o", str(run)]) == 0
+    assert run_command(["birds", "import", str(logs), "-o", str(run)]) == 0
     assert "1 trial with 4 episodes of datalab" in capsys.readouterr().out
-    assert run_command(["import", "birds", str(logs), "-o", str(run)]) == 0
+    assert run_command(["birds", "import", str(logs), "-o", str(run)]) == 0
     assert "1 were there before" in capsys.readouterr().out
     assert run_command(["verify", str(run)]) == 0
     assert "1 of its cells were imported" in capsys.readouterr().out
@@ -135,7 +136,7 @@ def test_imported_and_played_trials_stand_in_one_table(logs, tmp_path, capsys):
 @pytest.mark.parametrize("words", [["verify", "--replay"], ["show", "--film", "x.webp", "--cell"]])
 def test_what_was_imported_is_not_replayed(logs, tmp_path, capsys, words):
     run = tmp_path / "imported.sqlite"
-    run_command(["import", "birds", str(logs), "-o", str(run)])
+    run_command(["birds", "import", str(logs), "-o", str(run)])
     with Run(run) as opened:
         cell = opened.cells()[0].id
     command, *rest = words
@@ -160,18 +161,13 @@ def test_what_was_imported_is_not_replayed(logs, tmp_path, capsys, words):
 def test_what_is_wrong_is_said_with_its_line(tmp_path, text, said):
     (tmp_path / "EvaluationData.csv").write_text(text)
     with pytest.raises(InvalidInput, match=said):
-        DOMAIN.import_results([tmp_path])
+        read_results([tmp_path], None, DOMAIN.version)
 
 
 def test_reports_must_fit_their_levels(logs):
     path = logs / "NoveltyLikelihoodData.csv"
     path.write_text(path.read_text().replace(NOVEL, "another.xml"))
     with pytest.raises(InvalidInput, match=r"line 4: the evaluation log has no level another.xml"):
-        DOMAIN.import_results([logs])
+        read_results([logs], None, DOMAIN.version)
     with pytest.raises(InvalidInput, match="cannot be read: No such file"):
-        DOMAIN.import_results([Path("nothing.csv")])
-
-
-def test_other_domains_say_that_they_read_none(capsys):
-    assert run_command(["import", "commai", "x.csv"]) == 2
-    assert "commai has no reader for results of other systems" in capsys.readouterr().err
+        read_results([Path("nothing.csv")], None, DOMAIN.version)

@@ -129,7 +129,7 @@ def _too_small(part: MetaSet, pool: LevelPool, short: str, needed: int) -> Inval
 
     kind = f"novelty level {part.novelty_level}, type {part.novelty_type}"
     variations = count_for(part.novelty_level, part.novelty_type, needed)
-    command = f"openfield generate birds --pool DIR --count {variations}"
+    command = f"openfield birds generate --pool DIR --count {variations}"
     more = f", or make {needed:,} levels and name their folder with --levels: {command}" if variations else "."
     count = len(pool.names(part.novelty_level, part.novelty_type))
     return InvalidInput(

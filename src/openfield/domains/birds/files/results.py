@@ -16,13 +16,13 @@ from typing import Any, get_args
 
 import msgspec
 
-from openfield.capabilities import ImportedEpisode, ImportedTrial
 from openfield.core import Belief, PhaseName
 from openfield.domains.birds.files.pool import folder_of, is_novel
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.settings import Scenario
 from openfield.errors import InvalidInput
 from openfield.files.data import read_bounded
+from openfield.runner.importing import ImportedEpisode, ImportedTrial
 from openfield.trial import Limits, Phase, Trial, derive, file_digest
 
 MAX_BYTES, MAX_FILES, MAX_ROWS = 256 << 20, 10_000, 5_000_000

@@ -1,4 +1,4 @@
-"""`openfield generate`: draw trials from a description of the domain, or make more levels."""
+"""`openfield birds generate`: draw trials from a description, or make more levels."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import Output, Settings
 from openfield.console import say_count
 from openfield.options import Count, Whole
 
 
 def generate(
-    domain: str,
     source: Path | None = None,
     /,
     *,
-    output: Output = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
     levels: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     pool: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     count: Count | None = None,
     seed: Whole = 0,
-    set_: Settings = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False, metavar="KEY=VALUE")] = None,
 ) -> None:
     """Draw trials from a description and write them down, or make more levels to draw from.
 
     Args:
-        domain: A domain's name, `module:attribute` or `file.py`.
-        source: The description to draw trials from; for birds a `configMeta.xml`.
-        output: The file to write [standard output].
+        source: The description to draw trials from, a `configMeta.xml`.
+        output: The `config.xml` to write [standard output].
         levels: The folder of levels to draw from [the one that ships].
         pool: Make more levels in this folder, instead of drawing trials.
         count: How many variations of each template to make with `--pool` [4].
@@ -37,34 +34,34 @@ def generate(
         set_: A setting of the domain. Repeat it for further settings.
 
     Example:
-        openfield generate birds configMeta.xml -o config.xml
+        openfield birds generate configMeta.xml -o config.xml
     """
-    from openfield.capabilities import FillsPool, GeneratesTrials
+    from openfield.domains.birds.files.config import read_meta
+    from openfield.domains.birds.files.generation import generate as draw_scripts
+    from openfield.domains.birds.files.generation import write_config
+    from openfield.domains.birds.files.templates import write_pool
+    from openfield.domains.birds.settings import BirdsSettings
+    from openfield.domains.birds.trials import open_pool
     from openfield.errors import InvalidInput
     from openfield.files.atomic import replacing
-    from openfield.registry import find_domain
     from openfield.runner.experiment import parse_settings
+    from openfield.settings import make_settings
 
-    known = find_domain(domain)
     if pool is not None:
         if source is not None:
             raise InvalidInput("generate draws from a description or makes levels with --pool. Leave one of them out.")
-        if not isinstance(known, FillsPool):
-            raise InvalidInput(f"{known.name} has no levels to make more of.")
-        print(f"{say_count(len(list(known.fill_pool(pool, count or 4, seed))), 'level')} in {pool}")
+        print(f"{say_count(len(list(write_pool(pool, count or 4, seed))), 'level')} in {pool}")
         return
     if count is not None:
         raise InvalidInput("--count needs --pool.")
     if source is None:
         raise InvalidInput("generate needs a description to draw from, or --pool DIR to make levels in.")
     settings = {**({"levels": str(levels)} if levels else {}), **parse_settings(set_ or [])}
-    if not isinstance(known, GeneratesTrials):
-        raise InvalidInput(f"{known.name} has no descriptions to generate trials from.")
-    text = known.generate(source, seed, **settings)
+    chosen = make_settings(BirdsSettings, settings)
+    scripts = draw_scripts(read_meta(source), open_pool(chosen), seed, chosen.time_scope)
     if output is None:
-        print(text, end="")
+        print(write_config(scripts), end="")
         return
     with replacing(output) as draft:
-        draft.write_text(text, encoding="utf-8")
-    count = text.count("<trial ")
-    print(f"{count} trial{'' if count == 1 else 's'} in {output}")
+        draft.write_text(write_config(scripts), encoding="utf-8")
+    print(f"{say_count(len(scripts), 'trial')} in {output}")

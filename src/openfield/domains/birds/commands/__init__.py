@@ -1,0 +1,1 @@
+"""Commands of Birds alone: `openfield birds generate` and `openfield birds import`, one module each."""

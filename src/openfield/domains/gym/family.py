@@ -1,0 +1,68 @@
+"""The family `gym:TEXT`: what the text names, and which code the trials of such a domain name.
+
+Plans and readers of run files ask it before anything of Gymnasium is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from openfield.domain import Domain
+from openfield.registry import absolute, names_class, split_family
+from openfield.trial import Trial
+
+
+class GymFamily:
+    """The domains `gym:ID`, with a suite before the environment if there is one: `gym:lab.toml:CartPole-v1`."""
+
+    def open_domain(self, text: str) -> Domain[Any]:
+        """Return the domain that `gym:TEXT` names."""
+        from openfield.domains.gym.domain import open_domain
+
+        return open_domain(*split_suite(text))
+
+    def make_absolute(self, text: str) -> str:
+        """Return the text as a process in another folder can use it."""
+        suite, name = split_suite(text)
+        if not suite:
+            return absolute(text)
+        return f"{Path(suite).absolute()}{':' if name else ''}{absolute(name)}"
+
+    def strip_data(self, text: str) -> str:
+        """Return the text without its suite, which is data."""
+        return split_suite(text)[1]
+
+    def list_code(self, trial: Trial) -> list[str]:
+        """Return the wrappers, novelties and environments of a trial that are code of users."""
+        found: list[str] = []
+        for key in ("wrappers", "novel_wrappers"):
+            given = trial.settings.get(key) or ()
+            found += map(str, given.split(",") if isinstance(given, str) else given)
+        return found + [code for text in _list_changes(trial) if (code := _named_code(text))]
+
+
+FAMILY = GymFamily()
+
+
+def split_suite(text: str) -> tuple[str, str]:
+    """Return the suite and the environment of a text such as `lab.toml:ID`; no suite for most texts."""
+    place, _, rest = text.partition(":")
+    return (place, rest) if place.endswith(".toml") else ("", text)
+
+
+def _list_changes(trial: Trial) -> Iterator[str]:
+    """Yield the texts of a trial that may name code: its novelties, what they stand for, and another environment."""
+    yield from (*trial.novelty, *(name for phase in trial.phases for name in phase.novelty))
+    suite = trial.settings.get("suite")
+    for text in suite.values() if isinstance(suite, dict) else ():
+        yield from str(text).split("+")
+    if instead := trial.settings.get("instead"):
+        yield f"gym:{instead}"
+
+
+def _named_code(text: str) -> str:
+    """Return the code that a novelty names: a class, or an environment that is not found by its id; else nothing."""
+    family, name = split_family(text)
+    return name if (":" in name and family) or names_class(name) else ""
