@@ -1,8 +1,7 @@
 """What the physics of birds does to fixed shots: published signatures, pass rates, and which templates can be solved.
 
 One JSON line per figure. The levels are our own, so pass rates are not those of the published levels.
-`python bench/bench_birds_physics.py FOLDER` asks the same of other levels, in the layout of a pool; `--physics 0.1`
-plays with the tables and rules of that release.
+`python bench/bench_birds_physics.py FOLDER` asks the same of other levels, in the layout of a pool.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from openfield.domains.birds.game.bodies import INTANGIBLE
 from openfield.domains.birds.game.game import ANGLES, Game, progress
 from openfield.domains.birds.game.ground_truth import ground_truth
 from openfield.domains.birds.game.level import Level, LevelObject, ProfileName
-from openfield.domains.birds.game.physics import PhysicsName
 from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.novelty import CHANGES, change_level
 
@@ -38,20 +36,14 @@ DRAWN = 3
 
 
 class Bench:
-    """Plays levels with the rules of one release."""
-
-    def __init__(self, physics: PhysicsName) -> None:
-        self.physics = physics
-
-    def open(self, level: Level, profile: ProfileName | None = None) -> Game:
-        return Game(level, profile, physics=self.physics)
+    """Plays levels."""
 
     def shoot(self, level: Level, degrees: float, profile: ProfileName | None = None) -> Game:
         """Plays a level to its end, every bird at the same angle."""
         return self.follow(level, [degrees] * len(level.birds), profile)
 
     def follow(self, level: Level, shots: list[float], profile: ProfileName | None = None) -> Game:
-        game = self.open(level, profile)
+        game = Game(level, profile)
         side = 1 if level.sling[0] < 0 else -1
         for degrees in shots:
             if game.bird_ready:
@@ -73,7 +65,7 @@ class Bench:
 
     def moved(self, level: Level) -> float:
         """How far an object moves before the first shot; infinite if one is lost."""
-        game = self.open(level)
+        game = Game(level)
         placed = [each for each in level.objects if each.kind != "ExternalAgent" and each.type not in INTANGIBLE]
         if len(game.bodies) != len(placed):
             return math.inf
@@ -81,7 +73,7 @@ class Bench:
         return max((math.dist(body.place, (each.x, each.y)) for body, each in pairs), default=0.0)
 
     def passes(self, level: Level, agent: Shooter, profile: ProfileName) -> bool:
-        game = self.open(level, profile)
+        game = Game(level, profile)
         while game.bird_ready:
             (dx, dy), tap = agent.choose(observe_level(ground_truth(see(game, zoomed_out(level.camera)))))
             game.shoot(dx, dy, tap / 1000)
@@ -92,9 +84,8 @@ class Bench:
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("folder", nargs="?", type=Path)
-    options.add_argument("--physics", choices=["0.1", "0.2"], default="0.2")
     chosen = options.parse_args()
-    bench, pool = Bench(chosen.physics), LevelPool(chosen.folder)
+    bench, pool = Bench(), LevelPool(chosen.folder)
     if chosen.folder is None:
         show_signatures(bench)
     show_templates(bench, pool)

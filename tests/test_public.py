@@ -34,6 +34,14 @@ PACKAGES = (
 GENERATOR = load_generator("reference")
 
 
+def test_the_version_is_the_same_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert re.findall(r"^version: (.*)", citation, re.MULTILINE) == [of.__version__]
+    assert latest is not None
+    assert latest[1] == of.__version__
+
+
 def test_the_ten_nouns_are_public() -> None:
     assert set(NOUNS) <= set(of.__all__)
 

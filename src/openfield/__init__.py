@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
     from openfield.trial import Limits, Phase, Trial
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Result",
     "env",

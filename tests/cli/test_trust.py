@@ -15,7 +15,7 @@ import pytest
 import openfield as of
 from openfield.journal.writer import Journal
 from openfield.runner.plan import make_cells
-from support.places import MAZE
+from support.places import MAZE, ROOT
 
 EVIL = """
 from pathlib import Path
@@ -146,7 +146,6 @@ def test_trust_is_for_runs(openfield: Any, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_files_of_installed_domains_and_agents_need_no_trust(openfield: Any, tmp_path: Path) -> None:
-    old = Path(__file__).parents[1] / "data" / "v0.1.0" / "ond.sqlite"
-    shutil.copy(old, tmp_path / "ond.sqlite")
+    shutil.copy(ROOT / "tests" / "data" / "kept" / "ond.sqlite", tmp_path / "ond.sqlite")
     said = openfield("resume", "ond.sqlite", "--workers", "0")
     assert (said.status, "names this code" in said.err) == (0, False)

@@ -14,7 +14,6 @@ from openfield.errors import InvalidInput, JournalError, OpenfieldError
 from openfield.journal.merge import merge_runs
 from openfield.journal.reader import Run
 from openfield.result import Result
-from support.places import ROOT
 from support.players import Fickle, copycat
 from support.stories import press_ctrl_c_after
 from support.worlds import tiny_trials
@@ -141,11 +140,11 @@ def test_damaged_parts_are_refused(tmp_path: Path, statement: str, words: str) -
 
 def test_what_cannot_be_merged_is_said(tmp_path: Path) -> None:
     first, target = play(tmp_path / "a.sqlite", tiny_trials(1)), tmp_path / "joined.sqlite"
-    old = shutil.copy(ROOT / "tests" / "data" / "v0.1.0" / "maze.sqlite", tmp_path / "old.sqlite")
+    old = change(play(tmp_path / "old.sqlite", tiny_trials(1)), "PRAGMA user_version = 1")
     for parts, words in (
         ([], "nothing to merge"),
         ([first, first], "given twice"),
-        ([old], "written by openfield 0.1.0"),
+        ([old], "has format 1, written by openfield"),
         ([tmp_path / "none.sqlite"], "There is no run file"),
     ):
         with pytest.raises((InvalidInput, JournalError), match=words):

@@ -19,7 +19,6 @@ from openfield.journal import steps as journal_steps
 from openfield.journal.merge import merge_runs
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
-from openfield.journal.schema import SCHEMA_VERSION
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, Entry
 from support.stories import rows
@@ -197,19 +196,6 @@ def test_merging_takes_turns_that_are_in_no_chunk(path: Path) -> None:
     table.record.close()
     merge_runs([first, second], merged := path.with_name("merged.sqlite"))
     assert (count_tails(merged), lengths(merged)) == (0, [4, 5])
-
-
-def test_a_file_of_the_second_format_is_read_and_upgraded(path: Path) -> None:
-    table = Table(path)
-    table.turn(0, 1)
-    table.record.close()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("DROP TABLE tails")
-        db.execute("PRAGMA user_version = 2")
-    assert lengths(path) == [1, 1]
-    Journal(path).close()
-    assert rows(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
-    assert (count_tails(path), lengths(path)) == (0, [1, 1])
 
 
 def change(row: int, **fields: Any) -> Callable[[sqlite3.Connection], None]:

@@ -35,6 +35,8 @@ def test_every_command_that_plays_leaves_a_record(path: Path) -> None:
     first, second = told(path)
     assert (first.note, first.tags, second.note) == ("the first", ("base", "v1.0"), "")
     assert {"openfield": __version__}.items() <= first.versions.items()
+    with Run(path) as run:
+        assert run.facts["openfield"] == __version__
     assert {"python", "numpy"} <= first.versions.keys()
     assert first.machine
     assert first.command

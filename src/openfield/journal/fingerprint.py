@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from openfield.journal.schema import EPISODES
 from openfield.trial import Trial
 
 TABLES = {
@@ -20,11 +21,8 @@ TABLES = {
     "trials": "SELECT id, content FROM trials ORDER BY rowid",
     "cells": "SELECT id, agent, trial, repeat FROM cells ORDER BY rowid",
     "attempts": "SELECT cell, number, outcome, note, seconds FROM attempts ORDER BY cell, number",
-    "episodes": "SELECT * FROM episodes ORDER BY cell, attempt, number",
+    "episodes": EPISODES.format(only=""),
     "states": "SELECT cell, attempt, step, data FROM states ORDER BY cell, attempt",
-}
-"""What a reader uses, in an order of its own where the reader has none. Leases are left out: they end with the run."""
-ADDED_TABLES = {
     "verdicts": "SELECT cell, attempt, number, detected FROM verdicts ORDER BY cell, attempt, number",
     "players": "SELECT cell, attempt, fingerprint FROM players ORDER BY cell, attempt",
     "sources": "SELECT digest, name, text FROM sources ORDER BY digest",
@@ -32,7 +30,10 @@ ADDED_TABLES = {
         WHERE first = (SELECT max(first) FROM chunks WHERE cell = latest.cell AND attempt = latest.attempt)
         ORDER BY cell, attempt""",
 }
-"""What files of version 1 do not have. The chain of an attempt's last chunk stands for all its steps."""
+"""What a reader uses, in an order of its own where the reader has none. Leases are left out: they end with the run.
+
+The chain of an attempt's last chunk stands for all its steps.
+"""
 _ENCODER = msgspec.msgpack.Encoder()
 
 

@@ -19,7 +19,7 @@ from openfield.errors import InvalidInput, JournalError
 from openfield.files.atomic import replacing
 from openfield.journal.reader import RESUMABLE, Run
 from openfield.journal.recorder import read_raw_chunk
-from openfield.journal.schema import close_written, explaining, open_to_write
+from openfield.journal.schema import EPISODES, close_written, explaining, open_to_write
 from openfield.journal.steps import Place, Tail
 from openfield.record import Chunk, RawStep
 
@@ -168,8 +168,9 @@ class _Merge:
         )
         for table in OWN_ROWS:
             self._db.execute(f"DELETE FROM main.{table} WHERE cell IN (SELECT cell FROM temp.taken)")
-            rows = f"SELECT * FROM part.{table} WHERE cell IN (SELECT cell FROM temp.taken) ORDER BY rowid"
-            self._db.execute(f"INSERT INTO main.{table} {rows}")
+            names = ", ".join(name for (name,) in self._db.execute(_COLUMNS, (table,)))
+            rows = f"SELECT {names} FROM part.{table} WHERE cell IN (SELECT cell FROM temp.taken) ORDER BY rowid"
+            self._db.execute(f"INSERT INTO main.{table} ({names}) {rows}")
         taken = {cell for (cell,) in self._db.execute("SELECT cell FROM temp.taken")} if self._tails else set()
         late = (each for (cell, _), tail in self._tails.items() if cell in taken for each in tail.chunks())
         rows_of_late = ((*astuple(chunk)[:6], chain) for chunk, chain in late)
@@ -206,7 +207,7 @@ class _Merge:
         """Return all attempts at a cell."""
         attempts = f"SELECT number, outcome, note FROM {schema}.attempts WHERE cell = ? ORDER BY number"
         chunk = f"SELECT first + count, chain FROM {schema}.chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC"
-        episodes = f"SELECT * FROM {schema}.episodes WHERE cell = ? AND attempt = ? ORDER BY number"
+        episodes = EPISODES.replace("FROM ", f"FROM {schema}.").format(only="WHERE cell = ? AND attempt = ?")
         found = []
         for number, outcome, note in self._db.execute(attempts, (cell,)).fetchall():
             steps, chain = self._db.execute(f"{chunk} LIMIT 1", (cell, number)).fetchone() or (0, b"")
@@ -251,25 +252,15 @@ def _extent(record: _Record) -> tuple[bool, int]:
     return record.outcome not in RESUMABLE, record.steps
 
 
-def check_mergeable(path: Path) -> None:
-    """Refuse a file that is no run, or whose version cannot be merged."""
-    with Run(path) as run:
-        if run.version < 2:
-            raise InvalidInput(
-                f"{path} was written by openfield 0.1.0, whose runs cannot be merged. "
-                "Reports read several files as one: openfield report A.sqlite B.sqlite"
-            )
-
-
 def _check_part(path: Path) -> tuple[str, dict[Place, Tail]]:
-    """Check that a file can be merged and that its steps fit their chains; return its fingerprint and its tails."""
-    check_mergeable(path)
+    """Check that the steps of a run fit their chains; return its fingerprint and its tails."""
     with Run(path) as run:
         if faults := run.verify_steps():
             raise JournalError(f"{path} is damaged: {faults[0]}")
         return run.fingerprint(), run.tails()
 
 
+_COLUMNS = "SELECT name FROM pragma_table_info(?, 'main') ORDER BY cid"
 _OTHER_TRIALS = """
     SELECT theirs.id FROM part.trials AS theirs JOIN main.trials AS ours USING (id)
     WHERE theirs.content IS NOT ours.content

@@ -16,10 +16,10 @@ from openfield.core import Belief, PhaseName
 from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal import schema
-from openfield.journal.fingerprint import ADDED_TABLES, TABLES, Fingerprint
+from openfield.journal.fingerprint import TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
 from openfield.journal.rules import read_rules
-from openfield.journal.schema import UPGRADED, SourceText, digest_chunk, extend_chain
+from openfield.journal.schema import SourceText
 from openfield.journal.steps import Place, RunFile, attempt_of
 from openfield.journal.verification import (
     Attempt,
@@ -165,11 +165,6 @@ class Run(RunFile):
     """A run file, read only."""
 
     @property
-    def version(self) -> int:
-        """The version of the file's format."""
-        return self._version
-
-    @property
     def size(self) -> int:
         """The bytes of the file once its log is written into it."""
         ((pages,),) = self._rows("PRAGMA page_count", tuple[int])
@@ -188,15 +183,11 @@ class Run(RunFile):
 
     def players(self) -> dict[tuple[str, int], str]:
         """Return the known fingerprints of the agents that played, by cell and attempt."""
-        if self._version < 2:
-            return {}
         rows = self._rows("SELECT cell, attempt, fingerprint FROM players", tuple[str, int, str])
         return {(cell, attempt): fingerprint for cell, attempt, fingerprint in rows}
 
     def sources(self) -> list[SourceText]:
         """Return the recorded texts of the files that played, by name."""
-        if self._version < 2:
-            return []
         query = "SELECT digest, name, text FROM sources ORDER BY name, digest"
         return [SourceText(*row) for row in self._rows(query, tuple[str, str, str])]
 
@@ -206,8 +197,6 @@ class Run(RunFile):
         Args:
             only: The cell whose verdicts are wanted; None returns all.
         """
-        if self._version < 2:
-            return {}
         query = schema.VERDICTS.format(only=_only("cell", only))
         rows = self._rows(query, tuple[str, int, int, int], () if only is None else (only,))
         return {(cell, attempt, number): bool(detected) for cell, attempt, number, detected in rows}
@@ -221,8 +210,7 @@ class Run(RunFile):
         trials = dict(self._keyed_trials(only))
         controls = {name for name, source in self.agents.items() if is_control(source)}
         episodes = self._episodes(only) if with_episodes else {}
-        player = schema.PLAYER if self._version > 1 else "NULL"
-        query = schema.LATEST_ATTEMPTS.format(player=player, only=_only("cells.id", only))
+        query = schema.LATEST_ATTEMPTS.format(only=_only("cells.id", only))
         with self.snapshot():
             tails = self.tails(only)
             rows = list(self._rows(query, _LatestAttempt, () if only is None else (only,)))
@@ -255,8 +243,7 @@ class Run(RunFile):
 
     def statuses(self) -> dict[str, CellStatus]:
         """Return how far every cell is that was begun, by its id. Nothing else is read."""
-        query = schema.STATUSES.format(player=schema.PLAYER if self._version > 1 else "NULL")
-        rows = self._rows(query, tuple[str, int, str | None, str | None], (), 4096)
+        rows = self._rows(schema.STATUSES, tuple[str, int, str | None, str | None], (), 4096)
         return {cell: CellStatus(*status) for cell, *status in rows}
 
     def scenarios(self) -> set[tuple[str, tuple[str, ...]]]:
@@ -347,27 +334,24 @@ class Run(RunFile):
     def verify_steps(self) -> list[str]:
         """Return what is wrong with the recorded steps: gaps, damage, and chains that do not fit."""
         attempts = itertools.groupby(self._all_chunks(), attempt_of)
-        return [fault for _, chunks in attempts for fault in find_false_steps(chunks, chained=self._version > 1)]
+        return [fault for _, chunks in attempts for fault in find_false_steps(chunks)]
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the run: a digest over every value that a reader uses, times included."""
         found = Fingerprint()
         tails = self.tails()
-        for table, query in (TABLES | ADDED_TABLES if self._version > 1 else TABLES).items():
+        for table, query in TABLES.items():
             if table != "steps" or not tails:
                 found.add(table, self._rows(query, Any))
-        if self._version == 1 or tails:
+        if tails:
             found.add("steps", self._ends_of_chains())
         return str(found)
 
     def _ends_of_chains(self) -> Iterator[tuple[str, int, int, bytes]]:
-        """Yield what an upgrade would keep of the steps of each attempt: how many there are, and their chain."""
+        """Yield how many steps each attempt has and their chain, as if those in tails were in chunks already."""
         for (cell, attempt), chunks in itertools.groupby(self._all_chunks(), attempt_of):
-            chain, end = b"", 0
-            for chunk, told in chunks:
-                chain = extend_chain(chain, digest_chunk(chunk.data)) if self._version == 1 else told or b""
-                end = chunk.first + chunk.count
-            yield cell, attempt, end, chain
+            *_, (last, chain) = chunks
+            yield cell, attempt, last.first + last.count, chain
 
     def planned(self) -> dict[str, tuple[str, str, int]]:
         """Return the agent, the text of the trial and the repeat of every cell by its id."""
@@ -406,7 +390,7 @@ class Run(RunFile):
             schema.REPLACED, tuple[str, int, str | None], (*OUR_FAILURES, "superseded")
         ):
             yield f"Cell {cell}, attempt {number}: a later one replaced it, but its outcome is recorded as {outcome}."
-        for table in ("episodes", "chunks", "states", *(("players", "verdicts") if self._version > 1 else ())):
+        for table in ("episodes", "chunks", "states", "players", "verdicts"):
             for cell, number in self._rows(schema.ORPHANS.format(table), tuple[str, int]):
                 yield f"Cell {cell}, attempt {number} is not entered, but has {table}."
         entered = set(self._rows("SELECT cell, number FROM attempts", Place)) if (tails := self.tails()) else set()
@@ -416,7 +400,7 @@ class Run(RunFile):
     def attempts(self) -> Iterator[Attempt]:
         """Yield all attempts with their episodes."""
         cells = {cell.id: cell for cell in self.cells(with_episodes=False)}
-        episodes, noted = self._episodes(), not self._is_of_version_1()
+        episodes = self._episodes()
         players, bound = self.players(), find_bound_agents(self.facts, self.agents)
         rows = self._rows("SELECT cell, number, outcome, note FROM attempts ORDER BY cell, number", _Attempt)
         for cell, number, outcome, note in rows:
@@ -429,15 +413,9 @@ class Run(RunFile):
                 episodes.get((cell, number), []),
                 note,
                 replaced=number < record.attempt,
-                noted=noted,
                 repeated=player is not None and players.get((cell, number + 1)) == player,
                 bound=(record.trial.domain, record.agent, player) in bound,
             )
-
-    def _is_of_version_1(self) -> bool:
-        """Return whether the file was begun with version 1 of the schema, upgraded or not."""
-        found = self._rows("SELECT sql FROM sqlite_master WHERE name = 'chunks'", tuple[str])
-        return self._version == 1 or any(UPGRADED in sql for (sql,) in found)
 
     def _episodes(self, only: str | None = None) -> dict[tuple[str, int], list[Episode]]:
         """Return the episodes of all cells, or only of one, by cell and attempt."""

@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from openfield import __version__
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBusy
 from openfield.journal.recorder import inflate
 
@@ -38,8 +39,7 @@ MIN_PAGE = 512
 RUN_LOGS = ("-wal", "-shm", "-journal", ".lock")
 """What follows the name of a run file in the names of files that belong to it."""
 SCHEMA_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)
-"""Files of version 1, which 0.1.0 wrote, and 2 are read as they are, and upgraded when they are opened to write."""
+"""The number of the format, which is described in docs/record.md. It stays while fields are only added."""
 SCHEMA = (
     "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT)",
@@ -57,29 +57,27 @@ SCHEMA = (
          PRIMARY KEY (cell, attempt, number))""",
     """CREATE TABLE chunks (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL,
-         crc INTEGER NOT NULL, data BLOB NOT NULL, chain BLOB, PRIMARY KEY (cell, attempt, first))""",
+         crc INTEGER NOT NULL, data BLOB NOT NULL, chain BLOB NOT NULL, PRIMARY KEY (cell, attempt, first))""",
     """CREATE TABLE states (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL,
          PRIMARY KEY (cell, attempt))""",
-)
-UPGRADED = "chain BLOB DEFAULT NULL"
-"""The column an upgrade adds. Its default tells files that were begun with version 1 from all others, and no more."""
-ADDED_TABLES = (
     """CREATE TABLE players (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, fingerprint TEXT NOT NULL, PRIMARY KEY (cell, attempt))""",
     """CREATE TABLE verdicts (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, detected INTEGER NOT NULL,
          PRIMARY KEY (cell, attempt, number))""",
     "CREATE TABLE sources (digest TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL)",
+    "CREATE TABLE tails (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
 )
-"""The tables that version 1 does not have."""
-TAILS = "CREATE TABLE IF NOT EXISTS tails (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)"
-"""The table that versions 1 and 2 do not have: steps that are not in a chunk yet."""
+WRITTEN_BY = "SELECT value FROM facts WHERE key = 'openfield'"
 
 TRIALS = "SELECT id, content FROM trials ORDER BY rowid"
 TRIAL = "SELECT id, content FROM trials WHERE id = (SELECT trial FROM cells WHERE id = ?)"
 VERDICTS = "SELECT cell, attempt, number, detected FROM verdicts {only}"
-EPISODES = "SELECT * FROM episodes {only} ORDER BY cell, attempt, number"
+EPISODES = """
+    SELECT cell, attempt, number, phase, novel, turns, performance, belief, ended, detail
+    FROM episodes {only} ORDER BY cell, attempt, number
+"""
 REPLACED = """
     SELECT cell, number, outcome FROM attempts AS earlier
     WHERE number < (SELECT max(number) FROM attempts WHERE cell = earlier.cell)
@@ -99,10 +97,10 @@ CHUNKS = """
     ORDER BY first
 """
 ORPHANS = "SELECT cell, attempt FROM {} EXCEPT SELECT cell, number FROM attempts"
-PLAYER = "(SELECT fingerprint FROM players WHERE players.cell = id AND attempt = number)"
 LATEST_ATTEMPTS = """
     SELECT id, agent, trial, repeat, number, outcome, note,
-      (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds, {player}
+      (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds,
+      (SELECT fingerprint FROM players WHERE players.cell = id AND attempt = number)
     FROM cells LEFT JOIN attempts ON cell = id AND number = (SELECT max(number) FROM attempts WHERE cell = id)
     {only} ORDER BY cells.rowid
 """
@@ -120,7 +118,7 @@ PROGRESS = """
     GROUP BY agent ORDER BY min(cells.rowid)
 """
 STATUSES = """
-    SELECT id, number, outcome, {player}
+    SELECT id, number, outcome, (SELECT fingerprint FROM players WHERE players.cell = id AND attempt = number)
     FROM (SELECT cell AS id, max(number) AS number, outcome FROM attempts GROUP BY cell)
 """
 """With a maximum, SQLite gives the other columns of the row that has it."""
@@ -174,7 +172,6 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA wal_autocheckpoint = 8000")
         commit(db, _create)
         _check_schema(db, path)
-        commit(db, _upgrade)
     if not uses_log(db):
         slow = f"{path}: the write-ahead log does not work on this file system; a slower log is used."
         warnings.warn(slow, RuntimeWarning, stacklevel=3)
@@ -313,35 +310,10 @@ def commit(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T
 def _create(db: sqlite3.Connection) -> None:
     if not _is_empty(db):
         return
-    for statement in (*SCHEMA, *ADDED_TABLES, TAILS):
+    for statement in SCHEMA:
         db.execute(f"{statement} STRICT")
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _upgrade(db: sqlite3.Connection) -> None:
-    """Bring a file of an earlier version to this one."""
-    version = read_version(db)
-    if version == SCHEMA_VERSION:
-        return
-    if version == 1:
-        _add_chains(db)
-    db.execute(f"{TAILS} STRICT")
-    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _add_chains(db: sqlite3.Connection) -> None:
-    """Bring a file of version 1 to version 2. Its chunks get the chain they would have been written with."""
-    db.execute(f"ALTER TABLE chunks ADD COLUMN {UPGRADED}")
-    for statement in ADDED_TABLES:
-        db.execute(f"{statement} STRICT")
-    for cell, attempt in db.execute("SELECT DISTINCT cell, attempt FROM chunks").fetchall():
-        chain = b""
-        rows = "SELECT rowid FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
-        for row in db.execute(rows, (cell, attempt)).fetchall():
-            (data,) = db.execute("SELECT data FROM chunks WHERE rowid = ?", row).fetchone()
-            chain = extend_chain(chain, digest_chunk(data))
-            db.execute("UPDATE chunks SET chain = ? WHERE rowid = ?", (chain, *row))
 
 
 def digest_chunk(data: bytes) -> bytes:
@@ -357,12 +329,6 @@ def extend_chain(before: bytes, digest: bytes) -> bytes:
     return hashlib.sha256(before + digest).digest()
 
 
-def read_version(db: sqlite3.Connection) -> int:
-    """Return the version of the schema that a file has."""
-    version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    return version
-
-
 def _is_empty(db: sqlite3.Connection) -> bool:
     return not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
@@ -372,12 +338,23 @@ def _check_schema(db: sqlite3.Connection, path: Path) -> None:
         raise NotARun(f"{path} is empty: a run was stopped before it began. The command that made it begins anew.")
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise NotARun(f"{path} is an SQLite file, but not a run of openfield.")
-    version = read_version(db)
-    if version not in READABLE_VERSIONS:
-        known = f"{READABLE_VERSIONS[0]} to {READABLE_VERSIONS[-1]}"
-        raise NotARun(f"{path} has format {version}; this openfield reads formats {known}.")
     if found := db.execute(FOREIGN_PARTS).fetchone():
         raise DamagedRun(f"{path} is damaged: '{found[0]}' in it computes something, and a run only holds values.")
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version != SCHEMA_VERSION:
+        raise NotARun(
+            f"{path} has format {version}, written by {_name_writer(db)}; this is openfield {__version__}, which reads "
+            f"format {SCHEMA_VERSION}. Read it with the openfield that wrote it, or run the experiment again."
+        )
+
+
+def _name_writer(db: sqlite3.Connection) -> str:
+    """Return which openfield began a file of another format, as far as the file says so."""
+    with suppress(sqlite3.Error):
+        (version,) = db.execute(WRITTEN_BY).fetchone() or (None,)
+        if isinstance(version, str) and re.fullmatch(r"[\w.+-]{1,40}", version):
+            return f"openfield {version}"
+    return "another openfield"
 
 
 def _take_back(path: Path) -> None:

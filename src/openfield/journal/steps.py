@@ -26,7 +26,7 @@ from msgspec.structs import astuple
 from openfield.errors import DamagedRun
 from openfield.journal.leases import Leases, marks, split_blocks
 from openfield.journal.recorder import join_chunks, keep_first
-from openfield.journal.schema import CHUNKS, explaining, extend_chain, open_to_read, read_version
+from openfield.journal.schema import CHUNKS, explaining, extend_chain, open_to_read
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
 Place = tuple[str, int]
@@ -321,7 +321,6 @@ class RunFile:
         """Open a run file, and refuse any other file."""
         self.path = Path(path)
         self._db = open_to_read(self.path)
-        self._version = read_version(self._db)
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -343,10 +342,9 @@ class RunFile:
         yield from (Chunk(*row) for row in itertools.chain(head, rows))
         yield from (chunk for chunk, _ in (tail.chunks() if tail is not None else ()))
 
-    def _all_chunks(self) -> Iterator[tuple[Chunk, bytes | None]]:
+    def _all_chunks(self) -> Iterator[tuple[Chunk, bytes]]:
         """Yield the chunks of all attempts, each with its chain value."""
         query = "SELECT cell, attempt, first, count, crc, data, chain FROM chunks ORDER BY cell, attempt, first"
-        query = query if self._version > 1 else query.replace("chain", "NULL")
         with self.snapshot():
             tails = self.tails()
             rows = self._rows(query, _ChainedChunk, (), CHUNKS_AT_ONCE)
@@ -358,7 +356,7 @@ class RunFile:
     def tails(self, cell: str | None = None) -> dict[Place, Tail]:
         """Return the steps that follow the last chunks of attempts: of all, or only of those at a cell."""
         with explaining(self.path):
-            return read_tails(self._db, cell) if self._version > 2 else {}
+            return read_tails(self._db, cell)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -381,7 +379,7 @@ class RunFile:
                 yield from msgspec.convert(rows, list[kind])
 
 
-def attempt_of(chunk: tuple[Chunk, bytes | None]) -> Place:
+def attempt_of(chunk: tuple[Chunk, bytes]) -> Place:
     """Return the attempt that a chunk belongs to."""
     return chunk[0].cell, chunk[0].attempt
 
@@ -447,8 +445,7 @@ def _follow(
     for place, entries in found.items():
         if places is not None and place not in places:
             continue
-        end, last = msgspec.convert(db.execute(LAST, place).fetchone() or (0, b""), tuple[int, bytes | None])
-        chain = last or b""
+        end, chain = msgspec.convert(db.execute(LAST, place).fetchone() or (0, b""), tuple[int, bytes])
         counting = [entry for entry in entries if entry.after == chain[:LINK_BYTES]]
         counting.sort(key=lambda entry: entry.first)
         for entry in counting if strict else ():
@@ -465,4 +462,4 @@ def _follow(
 _ENCODER = msgspec.msgpack.Encoder()
 _ENTRIES = msgspec.msgpack.Decoder(list[TailEntry])
 _Chunk = tuple[str, int, int, int, int, bytes]
-_ChainedChunk = tuple[str, int, int, int, int, bytes, bytes | None]
+_ChainedChunk = tuple[str, int, int, int, int, bytes, bytes]

@@ -71,8 +71,6 @@ class Attempt(NamedTuple):
     note: str = ""
     replaced: bool = False
     """Whether a later attempt replaced it."""
-    noted: bool = True
-    """Whether limits were noted when it was played; 0.1.0 did not."""
     repeated: bool = False
     """Whether a known agent played it, and the same version of it the next attempt."""
     bound: bool = False
@@ -132,13 +130,8 @@ class EpisodeCollector(Recorder):
         self.episodes.append(episode)
 
 
-def find_false_steps(chunks: Iterable[tuple[Chunk, bytes | None]], chained: bool) -> Iterator[str]:
-    """Yield what is wrong with the chunks of an attempt: gaps, damage, and a chain that does not fit.
-
-    Args:
-        chunks: All chunks in their order, each with its chain value.
-        chained: Whether the file has chain values.
-    """
+def find_false_steps(chunks: Iterable[tuple[Chunk, bytes]]) -> Iterator[str]:
+    """Yield what is wrong with the chunks of an attempt, given with their chain values: gaps, damage, false chains."""
     expected, chain = 0, b""
     for chunk, told in chunks:
         place = f"Cell {chunk.cell}, attempt {chunk.attempt}"
@@ -148,11 +141,11 @@ def find_false_steps(chunks: Iterable[tuple[Chunk, bytes | None]], chained: bool
         else:
             try:
                 read_chunk(chunk)
-                if chained and told != chain:
+                if told != chain:
                     yield f"{place}: turns {chunk.first} to {chunk.first + chunk.count - 1} do not fit their chain."
             except DamagedRun as error:
                 yield str(error)
-        expected, chain = chunk.first + chunk.count, told or b""
+        expected, chain = chunk.first + chunk.count, told
 
 
 def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str]:
@@ -174,7 +167,7 @@ def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str
     yield from _find_false_outcome(attempt, ended)
     if attempt.outcome == "truncated":
         yield from _find_false_note(attempt, ended, limited)
-    elif attempt.noted and (ended not in ENDED or attempt.note.startswith(CUT_OFF)):
+    elif ended not in ENDED or attempt.note.startswith(CUT_OFF):
         yield from _find_false_failure(attempt, count)
 
 
@@ -204,9 +197,9 @@ def _find_false_note(attempt: Attempt, ended: str | None, limited: bool) -> Iter
     limits = [name for name in possible if getattr(attempt.trial.limits, name)]
     if attempt.note and not attempt.note.startswith(tuple(f"{CUT_OFF} {name} is " for name in limits)):
         yield f"{attempt.place}: no limit can have led to its note: {_shorten(attempt.note)}"
-    elif limited and attempt.noted and not attempt.note:
+    elif limited and not attempt.note:
         yield f"{attempt.place}: a limit on the agent cut it off, but its note does not say so."
-    elif attempt.bound and attempt.noted and not attempt.note:
+    elif attempt.bound and not attempt.note:
         yield f"{attempt.place}: it is recorded as truncated, but no limit is noted, and its agent could not leave."
 
 
@@ -270,7 +263,7 @@ def replay_steps(attempt: Attempt, steps: Iterator[Step]) -> Replay:
             rollout.truncate()  # time ended it before its agent failed, it was replaced, or the run was killed
         return Replay(collector.episodes, "unfinished", False, count)
     # An agent may leave by itself only between two episodes, or where it is asked for no action.
-    if more or (attempt.noted and (attempt.note or attempt.bound or rollout.turn.ask is Ask.ACT)):
+    if more or attempt.note or attempt.bound or rollout.turn.ask is Ask.ACT:
         rollout.truncate()
     limited = more or len(collector.episodes) > made
     return Replay(collector.episodes, None, limited, count)  # time or a protocol ended it, which turns do not show

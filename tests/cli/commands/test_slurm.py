@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,10 @@ def test_only_what_follows_two_dashes_goes_to_sbatch(tmp_path: Path, openfield: 
 
 def test_a_file_that_cannot_be_merged_is_refused_before_anything_is_written(tmp_path: Path, openfield: Any) -> None:
     (tmp_path / "plan.toml").write_text(f'domain = "{MAZE}"\nagents = ["random"]\ntrials = 2\n')
-    shutil.copy(ROOT / "tests" / "data" / "v0.1.0" / "maze.sqlite", tmp_path / "old.sqlite")
-    for name, words in (("old.sqlite", "was written by openfield 0.1.0"), ("plan.toml", "is not a run of openfield")):
+    shutil.copy(ROOT / "tests" / "data" / "kept" / "maze.sqlite", tmp_path / "old.sqlite")
+    with closing(sqlite3.connect(tmp_path / "old.sqlite")) as db:
+        db.execute("PRAGMA user_version = 1")
+    for name, words in (("old.sqlite", "has format 1, written by"), ("plan.toml", "is not a run of openfield")):
         said = openfield("slurm", "plan.toml", "--array", "2", "-o", name)
         assert (said.status, said.out) == (2, "")
         assert f"{name} {words}" in said.err

@@ -17,7 +17,7 @@ import pytest
 from support.places import MAZE, ROOT
 
 KINDS = ("usual", "conservative")
-OLD_FILES = ROOT / "tests" / "data" / "v0.1.0"
+KEPT = ROOT / "tests" / "data" / "kept"
 
 
 def test_report_prints_the_numbers_and_writes_the_page(openfield: Any, run: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def _width(estimate: dict[str, float]) -> float:
 
 
 def test_json_is_the_same_bytes_in_every_process(run: Path, tmp_path: Path) -> None:
-    files = [shutil.copy(path, tmp_path) for path in sorted(OLD_FILES.glob("[bc]*.sqlite"))]
+    files = [shutil.copy(path, tmp_path) for path in sorted(KEPT.glob("[bc]*.sqlite"))]
     said = []
     for seed in ("1", "2"):
         command = [sys.executable, "-m", "openfield", "report", "--json", run, *files]

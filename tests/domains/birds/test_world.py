@@ -4,7 +4,6 @@ import csv
 import shutil
 from importlib.resources import files
 
-import msgspec
 import pytest
 
 import openfield as of
@@ -258,14 +257,3 @@ def test_a_rollout_replays_to_the_same_turns(tmp_path):
         steps = list(run.raw_steps(cell.id, cell.attempt))
     replayed = Rollout.resume(DOMAIN.world(trials[0]), steps)
     assert replayed.turns == len(steps) - 1
-
-
-def test_trials_of_release_0_1_keep_its_physics_and_new_ones_may_choose_it():
-    new, old, chosen = trial(), msgspec.structs.replace(trial(), version=3), trial(physics="0.1")
-    assert [DOMAIN.settings_of(each).physics for each in (new, old, chosen)] == ["0.2", "0.1", "0.1"]
-    lives = {}
-    for each in (new, old):
-        opened = DOMAIN.world(each)
-        begin(opened)
-        lives[each.version] = next(body.full for body in opened.in_play.game.bodies if body.kind == "pig")
-    assert lives == {4: 0.5, 3: 1.0}

@@ -268,7 +268,7 @@ def test_a_run_file_that_is_made_later_does_not_appear(home: Path) -> None:
         agent = factory(Spec(domain="tiny", task=""), 1)
         for folder in ("later", "later/empty", "data", "data/new"):
             (home / folder).mkdir(exist_ok=True)
-            shutil.copy(ROOT / "tests" / "data" / "v0.1.0" / "ond.sqlite", home / folder / "x.sqlite")
+            shutil.copy(ROOT / "tests" / "data" / "kept" / "ond.sqlite", home / folder / "x.sqlite")
             (home / folder / "x.txt").write_text("later")
         beliefs = [agent(Turn(observation={"cue": 0})).belief for _ in range(intruders.CALL)]
         assert beliefs[-1] is not None

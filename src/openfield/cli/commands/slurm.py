@@ -32,7 +32,7 @@ def slurm(
         openfield slurm experiment.toml --array 100 --submit -- --time=4:00:00
     """
     from openfield.errors import InvalidInput
-    from openfield.journal.merge import check_mergeable
+    from openfield.journal.reader import Run
     from openfield.runner.experiment import naming, read_experiment
     from openfield.runner.plan import add_controls, make_plan
     from openfield.runner.shares import Stage, choose_stage
@@ -47,7 +47,7 @@ def slurm(
         plan = make_plan(agents, read.make_trials()[0], read.repeats)
     merged = output or read.path
     if merged.exists():
-        check_mergeable(merged)
+        Run(merged).close()  # another file is refused before the tasks play
     stages: tuple[Stage, ...] = ("first", "rest") if choose_stage(plan.cells, "first") else ("all",)
     shared = {stage: min(array, len(choose_stage(plan.cells, stage))) for stage in stages}
     scripts = write_jobs(SlurmPlan(experiment.absolute(), merged, shared, sbatch))

@@ -44,7 +44,6 @@ class BirdsDomain(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
     name, version = "birds", 4
-    older_versions, older_defaults = frozenset({3}), {3: {"physics": "0.1"}}
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES

@@ -20,7 +20,6 @@ from openfield.domains.birds.game.representation import remove_colours, show_pic
 from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, Scene, Viewport, see, zoomed_in, zoomed_out
 from openfield.domains.birds.novelty import SIGNS
 from openfield.domains.birds.picture.painting import pixels
-from openfield.domains.birds.picture.plain import plain_pixels
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.trial import derive
 
@@ -38,7 +37,7 @@ class LevelInPlay:
         """Build the level; the seed is that of the noise, and the name is that of the script, with its changes."""
         self.name, self.index, self.set_number = name, index, set_number
         profile = None if settings.profile == "auto" else settings.profile
-        self.game = Game(level, profile, settings.flight_seconds, settings.physics)
+        self.game = Game(level, profile, settings.flight_seconds)
         self.frames: list[GroundTruth] = []
         """Ground truths recorded during the last shot or watch."""
         self.settings, self._seed = settings, seed
@@ -139,8 +138,7 @@ class LevelInPlay:
     def picture(self, initial: bool = False) -> Any:
         """Return a screenshot of now, or of the level as it was loaded."""
         scene = self._initial if initial else see(self.game, self._view)
-        picture = plain_pixels(scene) if self.settings.physics == "0.1" else pixels(scene)
-        return self.show(picture)
+        return self.show(pixels(scene))
 
     def observation(self) -> Any:
         """Return the observation of a turn, in the form that the settings ask for."""

@@ -44,10 +44,6 @@ class BirdsSettings(Settings, frozen=True):
     profile: Annotated[
         Literal["auto", "sailon", "phyq"], Meta(description="The physics; auto decides by the level file.")
     ] = "auto"
-    physics: Annotated[
-        Literal["0.1", "0.2"],
-        Meta(description="The release whose tables and rules of contacts are used; 0.1 plays older records."),
-    ] = "0.2"
     flight_seconds: Annotated[
         int, Meta(ge=0, le=10**6, description="Longest flight without a contact; 0 means 60 s, in phyq 20 s.")
     ] = 0

@@ -27,7 +27,6 @@ from openfield.domains.birds.actions import (
     read_action,
 )
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.early_novelties import NO_NOVELTY
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.harness import RESTING, EvaluationScript, Harness, HarnessState
 from openfield.domains.birds.level_in_play import LevelInPlay
@@ -204,8 +203,6 @@ class BirdsWorld:
             return
         name, _, changes = self.harness.level_name.partition("#")
         level = change_level(self._pool.level(name), changes.split("+") if changes else [])
-        if self.settings.physics == "0.1":  # that release had no registry
-            level = msgspec.structs.replace(level, early=NO_NOVELTY)
         self._loads += 1
         self.in_play = LevelInPlay(
             level,
@@ -279,10 +276,8 @@ class BirdsWorld:
     def _detail(self, level: LevelInPlay) -> dict[str, Any]:
         """Return what the record keeps of a level."""
         game = level.game
-        # records of 0.1 have no numbers of sets
-        numbered = bool(self.settings.config) and self.settings.physics != "0.1"
         return {
-            **({"set": level.set_number} if numbered else {}),
+            **({"set": level.set_number} if self.settings.config else {}),
             **({"novel": level.novel_ids} if level.novel else {}),
             "level": level.name,
             "index": level.index,

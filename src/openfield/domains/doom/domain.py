@@ -245,7 +245,6 @@ class DoomDomain(Domain[Any]):
 class DuelDomain(DoomDomain):
     """The first published task."""
 
-    older_defaults = {7: {"death_counts": False}}
     gym_name = "DoomDuel"
     name, title, settings, task = "doom", "Doom duel: kill one enemy fast", DuelSettings, episode.DUEL
     words = "Kill the enemy as fast as you can. You look along x; an enemy in your line of fire is hit."

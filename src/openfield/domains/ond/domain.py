@@ -36,7 +36,7 @@ _AGENTS = "openfield.domains.ond.agents.builtin"
 class OndDomain(Domain[OndSettings]):
     """Batches of samples, K+1 classes, the probability that the world has changed, with and without red light."""
 
-    name, version, older_versions = "ond", 2, frozenset({1})
+    name, version = "ond", 3
     title = "Open-set recognition: which classes, and since when is there anything new?"
     settings = OndSettings
     novelties = NOVELTIES

@@ -52,7 +52,7 @@ class Header(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] | None = None
     """The ids behind the numbers in the file, in digits, if they are beyond 64 bits."""
     sums: tuple[str, ...] | None = None
-    """The sums of the columns with whole numbers, in digits, by which damage is seen; 0.1.0 wrote none."""
+    """The sums of the columns with whole numbers, in digits, by which damage is seen; None if not told."""
 
 
 @contextmanager

@@ -2,12 +2,10 @@
 
 import msgspec
 import numpy as np
-import pytest
 
 from openfield.domains.birds.game.scene import Scene, bounds
 from openfield.domains.birds.picture.creatures import egg_sprite
 from openfield.domains.birds.picture.painting import pixels
-from openfield.domains.birds.picture.plain import plain_pixels
 from support.birds.worlds import begin, world
 
 
@@ -19,22 +17,20 @@ def bare(scene):
     return pixels(changed(scene, items=()))
 
 
-@pytest.mark.parametrize("draw", [pixels, plain_pixels])
-def test_a_picture_has_the_size_that_agents_know(scene, draw):
-    picture = draw(scene)
+def test_a_picture_has_the_size_that_agents_know(scene):
+    picture = pixels(scene)
     assert (picture.shape, picture.dtype) == ((480, 640, 3), np.uint8)
-    assert (draw(scene) == picture).all()
-    assert (draw(changed(scene, storm=True))[5, 5] != picture[5, 5]).any()
+    assert (pixels(scene) == picture).all()
+    assert (pixels(changed(scene, storm=True))[5, 5] != picture[5, 5]).any()
 
 
-@pytest.mark.parametrize("draw", [pixels, plain_pixels])
-def test_every_object_is_where_its_contour_is(scene, draw):
+def test_every_object_is_where_its_contour_is(scene):
     """An object changes pixels inside its contour, and none more than a few pixels away from it."""
-    empty = draw(changed(scene, items=()))
+    empty = bare(scene)
     for item in scene.items:
         if item.turn == 0:
             continue  # the sling is drawn around it
-        alone = draw(changed(scene, items=(item,)))
+        alone = pixels(changed(scene, items=(item,)))
         rows, columns = np.nonzero((alone != empty).any(axis=2))
         left, top, right, bottom = bounds(item.ring)
         tuft = 5 if item.rank in ("bird", "pig") else 1
@@ -82,10 +78,6 @@ def test_the_hole_of_a_hollow_block_is_seen_through(scene):
     assert (pixels(changed(scene, items=(hollow,)))[y, x] == bare(scene)[y, x]).all()
 
 
-def test_agents_of_old_records_are_shown_the_old_pictures():
-    """Their record holds digests of what they saw."""
-    old, new = (world(observe="image", physics=physics) for physics in ("0.1", "0.2"))
-    first, second = (begin(each).observation for each in (old, new))
-    assert (first == plain_pixels(old.in_play._initial)).all()
-    assert (second == pixels(new.in_play._initial)).all()
-    assert (first != second).any()
+def test_agents_are_shown_pictures():
+    shown = world(observe="image")
+    assert (begin(shown).observation == pixels(shown.in_play._initial)).all()

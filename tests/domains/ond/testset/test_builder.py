@@ -38,15 +38,6 @@ def test_ids_tell_neither_labels_nor_the_order_nor_the_seed() -> None:
     assert build_test(SHORT, NEW, SEED + 1).test.name != test.name
 
 
-def test_ids_are_not_drawn_from_what_draws_the_samples() -> None:
-    """Version 1 did that: the ids told what its generator drew next, and their order was that of the samples."""
-    old, new = build_test(SHORT, NEW, SEED, version=1).test, build_test(SHORT, NEW, SEED).test
-    assert old.labels.tolist() == new.labels.tolist()
-    assert old.ids == sorted(old.ids, key=lambda text: text[::-1])
-    assert not set(old.ids) & set(new.ids)
-    assert DOMAIN.version == 2
-
-
 def test_twins_and_onsets_cannot_be_told_by_name(tmp_path: Path) -> None:
     trials = DOMAIN.trials(count=3, training=20, unchanged="all")
     names = [build_trial(DOMAIN, trial, trials[0].seed).test.name for trial in trials]

@@ -14,7 +14,6 @@ from openfield.domains.birds.game.physics import (
     SECOND,
     STEP,
     Blast,
-    PhysicsName,
     Profile,
     Ring,
     area,
@@ -242,8 +241,7 @@ class BodyBuilder:
         physical = self._dynamic(placed, profile.block_gravity, profile.block_angular_drag)
         physical.linearDamping = profile.block_linear_drag
         outline = form.outline or box(*form.size) if form.size else form.outline
-        density = material.density if form.density is None else form.density
-        surface = material.friction, material.bounce
+        density, surface = material.density, (material.friction, material.bounce)
         if form.radius:
             self._circle(physical, form.radius, BLOCK, density, *surface)
             density = SECOND_DENSITY * form.second_area / area(outline)
@@ -255,7 +253,7 @@ class BodyBuilder:
         life = usual if placed.material else PINK_LIVES.get(placed.type, usual)
         body = Body(physical, kind, placed.type, box(*form.seen) if form.seen else outline, life)
         body.hole, body.material, body.defence, body.points = form.hole, name, material.defence, 500
-        body.rolling_radius = form.rolling_radius if profile.rolling_speed else 0.0
+        body.rolling_radius = form.rolling_radius
         self._change(body, *dict.fromkeys((name, placed.material)))
         return body
 
@@ -358,10 +356,10 @@ def pig_size(type_: str) -> str:
 class BodySet:
     """The bodies of a level, and the points earned with them."""
 
-    def __init__(self, level: Level, profile: ProfileName | None = None, physics: PhysicsName = "0.2") -> None:
+    def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
         engine = load_engine()
         self.level = level
-        self.profile = load_profile(profile or level.profile, physics)
+        self.profile = load_profile(profile or level.profile)
         self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
         self.builder = BodyBuilder(engine, self.engine_world, self.profile, level)
         self.bodies: list[Body] = []

@@ -1,8 +1,7 @@
 """Contacts between bodies, and the damage and points that follow from them.
 
 A contact belongs to a pair of colliders and begins when they come to touch. A body has one collider or two, whatever
-number of convex pieces each has, so that two bodies may have up to four contacts in one encounter. Release 0.1 counted
-each pair of bodies once a step instead; a profile says which rule it has.
+number of convex pieces each has, so that two bodies may have up to four contacts in one encounter.
 """
 
 from __future__ import annotations
@@ -38,27 +37,26 @@ class ContactLog:
     (0.4 ms a step in a tower of 33 blocks). What touches already when it starts to listen does not begin.
     """
 
-    def __init__(self, engine: Any, world: Any, count_colliders: bool = True) -> None:
+    def __init__(self, engine: Any, world: Any) -> None:
         self.events: list[Hit] = []
-        self._world, self._count_colliders = world, count_colliders
+        self._world = world
         self._touching: Touching = {}
         self._kept: set[tuple[int, int]] = set()
-        make = _make_listener if count_colliders else _make_older_listener
-        self._listener = make(engine, self.events, self._touching, self._kept)
+        self._listener = _make_listener(engine, self.events, self._touching, self._kept)
         self._listening = False
 
     def listen(self, wanted: bool) -> None:
         """Start or stop listening."""
         if wanted is not self._listening:
             self._touching.clear()
-            if wanted and self._count_colliders:
+            if wanted:
                 self._count_touching()
             self._world.contactListener = self._listener if wanted else None
             self._listening = wanted
 
     def take(self) -> list[Hit]:
         """Return and forget the collected contacts."""
-        hits = self.events[:] if self._count_colliders else _one_per_pair(self.events)
+        hits = self.events[:]
         self.events.clear()
         return hits
 
@@ -145,10 +143,8 @@ class Damage:
             return speed * multiplier
         if other is not None and by_bird:
             mass, share = float(other.physical.mass), multiplier
-        elif profile.attacker_after_step:
-            mass, share = _attacking_mass(body, other, hit), 0.5
         else:
-            mass, share = _older_attacking_mass(body, hit), 0.5
+            mass, share = _attacking_mass(body, other, hit), 0.5
         return max(0.0, speed * mass * share * profile.damage_by_mass - body.defence)
 
 
@@ -169,22 +165,6 @@ def _attacking_mass(body: Body, other: Body | None, hit: Hit) -> float:
     if others_after.x * x + others_after.y * y <= after.x * x + after.y * y:
         return own
     return float(other.physical.mass) if other.moves else PLATFORM_MASS
-
-
-def _older_attacking_mass(body: Body, hit: Hit) -> float:
-    """Return the mass of the body whose velocity before the step contributes more to the relative velocity."""
-    (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
-    rx, ry = ux - wx, uy - wy
-    attacker = hit.first if abs(ux * rx + uy * ry) >= abs(wx * rx + wy * ry) else hit.second
-    return float((attacker or body).physical.mass)
-
-
-def _one_per_pair(events: list[Hit]) -> list[Hit]:
-    """Return the first contact of each pair of bodies; before a later one the engine has already slowed them down."""
-    hits: dict[tuple[int, int], Hit] = {}
-    for hit in events:
-        hits.setdefault((id(hit.first), id(hit.second)), hit)
-    return list(hits.values())
 
 
 def _pair(contact: Any) -> tuple[int, int]:
@@ -219,18 +199,5 @@ def _make_listener(engine: Any, events: list[Hit], touching: Touching, kept: set
             """Do nothing; the engine's own empty methods cost a second call through the bindings."""
 
         PreSolve = PostSolve = _ignore
-
-    return Listener()
-
-
-def _make_older_listener(engine: Any, events: list[Hit], *_: Any) -> Any:
-    class Listener(engine.b2ContactListener):  # type: ignore[misc]
-        def BeginContact(self, contact: Any) -> None:  # noqa: N802 - the engine's name
-            events.append(_hit(contact))
-
-        def _ignore(self, *_: Any) -> None:
-            """Do nothing; the engine's own empty methods cost a second call through the bindings."""
-
-        EndContact = PreSolve = PostSolve = _ignore
 
     return Listener()

@@ -13,7 +13,7 @@ from openfield.domains.birds.game.bodies import Body, BodySet
 from openfield.domains.birds.game.contacts import ContactLog, Damage
 from openfield.domains.birds.game.forces import make_forces
 from openfield.domains.birds.game.level import Level, ProfileName
-from openfield.domains.birds.game.physics import SECOND, STEP, PhysicsName
+from openfield.domains.birds.game.physics import SECOND, STEP
 
 ITERATIONS = 100
 TICK = 5
@@ -59,7 +59,6 @@ class Game(BodySet):
         level: Level,
         profile: ProfileName | None = None,
         flight_seconds: float = 0.0,
-        physics: PhysicsName = "0.2",
     ) -> None:
         """Build the level and let it come to rest.
 
@@ -67,16 +66,15 @@ class Game(BodySet):
             level: The level.
             profile: Its physics; None means those that the level was made for.
             flight_seconds: The longest flight without a contact; 0 means that of the profile.
-            physics: The release whose tables and rules are used.
         """
-        super().__init__(level, profile, physics)
+        super().__init__(level, profile)
         self.state: GameState = "playing"
         self.queue = [(bird, self.next_id()) for bird in level.birds]
         self.pigs_at_start = self.pigs
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
         self.forces = make_forces(self)
-        self._contacts = ContactLog(self.builder.engine, self.engine_world, self.profile.count_colliders)
+        self._contacts = ContactLog(self.builder.engine, self.engine_world)
         self._damage = Damage(self, self.touch)
         self._out: list[tuple[Body, int]] = []
         """Birds that have touched something or flown too long, each with the step of its next check."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
 
 import msgspec
 
 from openfield.domains.birds.game.level import ProfileName
 from openfield.files.data import read_data
 
-PhysicsName = Literal["0.1", "0.2"]
-"""The releases with tables and rules of their own; the last one is the present one."""
 SECOND = 50
 """Steps of the engine in a second."""
 STEP = 1 / SECOND
@@ -48,8 +45,6 @@ class BlockKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     second: tuple[Ring, ...] = ()
     """Convex pieces of a second collider."""
     mass: float | None = None
-    density: float | None = None
-    """Density of the first collider, whatever the material is."""
     rolling_radius: float = 0.0
     """Radius of the circle that replaces the outline once the block rolls; 0 if it never does."""
 
@@ -123,10 +118,6 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Factor of the attacker's mass times speed; 0 if damage is the speed alone."""
     fading_blast: bool
     """True if a blast fades linearly with the distance; else it fades with the inverse."""
-    count_colliders: bool
-    """True if each pair of colliders that comes to touch is a contact; else each pair of bodies, once a step."""
-    attacker_after_step: bool
-    """True if the attacker is found from the velocities after the step, with their signs; else from those before."""
     pig_density: float
     block_linger: float
     """Seconds that a destroyed block stays visible."""
@@ -151,25 +142,14 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.birds.get(type_, self.birds["BirdRed"])
 
 
-@cache
-def load_profile(name: ProfileName, physics: PhysicsName = "0.2") -> Profile:
-    """Return one of the two profiles, as it is now or as a release had it."""
-    return _load_profiles(physics)[name]
+def load_profile(name: ProfileName) -> Profile:
+    """Return one of the two profiles."""
+    return _load_profiles()[name]
 
 
 @cache
-def _load_profiles(physics: PhysicsName) -> dict[str, Profile]:
-    profiles = read_data("openfield.domains.birds", "physics.toml", dict[str, dict[str, Any]])
-    if physics != "0.2":
-        profiles = _merge(profiles, read_data("openfield.domains.birds", f"physics-{physics}.toml", dict[str, Any]))
-    return msgspec.convert(profiles, dict[str, Profile], strict=False)
-
-
-def _merge(present: Any, older: Any) -> Any:
-    """Return the values of an older release, which names only what differs from the present ones."""
-    if not isinstance(older, dict):
-        return older
-    return {**present, **{key: _merge(present.get(key), value) for key, value in older.items()}}
+def _load_profiles() -> dict[str, Profile]:
+    return read_data("openfield.domains.birds", "physics.toml", dict[str, Profile])
 
 
 def area(ring: Ring) -> float:

@@ -38,8 +38,6 @@ from openfield.serving.sessions import Session, SessionDispatcher
 LOG = logging.getLogger("openfield.ond")
 HINT_LIMITS = {"feedback_max_ids": 1000}
 """The hints a server grants if it is not told otherwise."""
-OLD_HINT_LIMITS = {"feedback_max_ids": 0}
-"""What sessions of openfield 0.1.0 were granted: a lower budget."""
 LARGE_POST = 4 << 20
 """Characters of results from which on they are read in a thread; fewer take less than a tenth of a second."""
 
@@ -385,7 +383,7 @@ class SessionService:
     def _load_hinted(self, session: Session, test: str) -> Test:
         """Return a test as the hints of a session change it."""
         known = self._load(*_place(session), test)[0]
-        limits = session.facts.get("hint_limits", OLD_HINT_LIMITS)
+        limits = session.facts.get("hint_limits", {})
         return known.changed(grant_hints(session.facts["hints"], limits, known))
 
     def _close(self, remote: RemoteRollout) -> Receipt[None] | None:

@@ -25,8 +25,6 @@ from openfield.domains.ond.testset.test import NOVEL_CLASS, Test, find_area
 from openfield.errors import InvalidInput
 from openfield.trial import Limits, Phase, Trial, derive
 
-VERSION = 2
-"""The version of the domain from which on ids are hashes."""
 NEAREST = 5
 """How many similar classes the row of a video names."""
 Row = tuple[str, ...]
@@ -122,7 +120,7 @@ def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = N
     calm = before // 2 if trial.window is None else trial.window[0] // 2
     seed, split = trial.seed, trial.seed if split is None else split
     drawn = derive(seed, "unchanged") if trial.is_unchanged_twin else seed
-    return build_test(settings, changed, drawn, split, calm, trial.version)
+    return build_test(settings, changed, drawn, split, calm)
 
 
 def build_test(
@@ -131,7 +129,6 @@ def build_test(
     seed: int,
     split: int | None = None,
     calm: int | None = None,
-    version: int = VERSION,
 ) -> Built:
     """Build a test from the data that the settings name; from the onset on the world is as `changed` says.
 
@@ -141,7 +138,6 @@ def build_test(
         seed: Chooses the samples.
         split: Tests with the same one share their known and unknown classes and the training samples.
         calm: How many batches the metadata call free of novelty; all that are would tell the onset.
-        version: The version of the domain.
     """
     split = seed if split is None else split
     samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
@@ -153,9 +149,7 @@ def build_test(
     rng = drawer.rng = np.random.default_rng(derive(seed, "test"))
     drawer.shuffle()
     first, count = settings.round_size * settings.before, settings.round_size * settings.after
-    name, ids = f"{settings.protocol}.built.0.{seed}", _draw_ids(first + count, rng)
-    if version > 1:
-        name, ids = _name_test(settings, seed, split, first + count)
+    name, ids = _name_test(settings, seed, split, first + count)
     picked = np.empty(first + count, np.int64)
     picked[:first] = drawer.draw_known(first)  # before anything that depends on the novelty: the onset must not show
     novel = np.zeros(first + count, bool)
@@ -302,12 +296,6 @@ def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bo
     flags[0] = True
     flags[1 + rng.permutation(count - 1)[: max(round(share * count) - 1, 0)]] = True
     return flags
-
-
-def _draw_ids(count: int, rng: np.random.Generator) -> list[str]:
-    """Return the ids of version 1. They tell the order of samples, and what the generator draws next."""
-    keys = {f"{number:010x}" for number in rng.integers(0, 1 << 40, 2 * count)}
-    return sorted(keys, key=lambda key: key[::-1])[:count]
 
 
 def _name_test(settings: OndSettings, seed: int, split: int, count: int) -> tuple[str, list[str]]:

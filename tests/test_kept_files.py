@@ -1,0 +1,58 @@
+"""A small run of every domain is read, verified, replayed and reported as when it was made; see data/make_kept.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import openfield as of
+from openfield.cli import run_command
+from openfield.journal.reader import Run
+from openfield.journal.verification import find_false_turns
+from openfield.registry import find_domain, find_entry_points
+from support.places import MAZE, ROOT
+
+KEPT = ROOT / "tests" / "data" / "kept"
+TOLD: dict[str, Any] = json.loads((KEPT / "numbers.json").read_text())
+SOURCES = {"maze": MAZE, "gym-CartPole-v1": "gym:CartPole-v1"}
+"""Domains that are not found by their name."""
+
+
+def test_every_domain_has_a_file_and_every_file_its_numbers() -> None:
+    assert (
+        {path.stem for path in KEPT.glob("*.sqlite")}
+        == TOLD.keys()
+        == {*find_entry_points("openfield.domains"), *SOURCES}
+    )
+    assert all(path.stat().st_size < 100_000 for path in KEPT.glob("*.sqlite"))
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_it_is_as_it_was_written(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["verify", str(KEPT / f"{name}.sqlite")]) == 0
+    assert "is as it was written" in capsys.readouterr().out
+    with Run(KEPT / f"{name}.sqlite") as run:
+        assert list(run.cell_ids()) == TOLD[name]["cells"]
+        assert run.fingerprint() == TOLD[name]["fingerprint"]
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_todays_world_shows_the_recorded_turns_and_truths(name: str) -> None:
+    domain = find_domain(SOURCES.get(name, name))
+    with Run(KEPT / f"{name}.sqlite") as run:
+        for attempt in run.attempts():
+            steps = run.raw_steps(attempt.cell, attempt.number)
+            assert list(find_false_turns(attempt, domain, steps)) == []
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_its_report_has_the_numbers_that_it_had(name: str, tmp_path: Path) -> None:
+    result = of.Result([KEPT / f"{name}.sqlite"])
+    for group, means in zip(result.summary().groups, TOLD[name]["means"], strict=True):
+        found = {number: group.estimates[number].mean for number in means}
+        assert found == pytest.approx(means)
+    assert run_command(["report", str(KEPT / f"{name}.sqlite"), "--json", "-o", str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").exists()
