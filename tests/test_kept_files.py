@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import sqlite3
+import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +16,7 @@ import pytest
 import openfield as of
 from openfield.cli import run_command
 from openfield.journal.reader import Run
+from openfield.journal.schema import SCHEMA_VERSION
 from openfield.journal.verification import find_false_turns
 from openfield.registry import find_domain, find_entry_points
 from support.places import MAZE, ROOT
@@ -28,6 +34,42 @@ def test_every_domain_has_a_file_and_every_file_its_numbers() -> None:
         == {*find_entry_points("openfield.domains"), *SOURCES}
     )
     assert all(path.stat().st_size < 100_000 for path in KEPT.glob("*.sqlite"))
+
+
+def test_the_page_on_the_format_has_its_number_and_every_table_and_column() -> None:
+    page = (ROOT / "docs" / "record.md").read_text()
+    assert f"the number of the\nformat: {SCHEMA_VERSION}." in page
+    rows = {found[1]: found[2] for found in re.finditer(r"^\| `(\w+)` \| [^|]* \| (.*) \|$", page, re.MULTILINE)}
+    with closing(sqlite3.connect(KEPT / "maze.sqlite")) as db:
+        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            columns = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
+            assert columns <= set(re.findall(r"`(\w+)`", rows.get(table, ""))), table
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_ids_and_chains_are_what_the_page_says(name: str) -> None:
+    """Read it as a program in another language would."""
+    with closing(sqlite3.connect(KEPT / f"{name}.sqlite")) as db:
+        for key, content in db.execute("SELECT id, content FROM trials"):
+            trial = json.loads(content)
+            unused = {each for each in ("scenario", "window", "reference_for", "imported") if trial[each] is None}
+            for phase in trial["phases"]:
+                if not phase["steps"]:
+                    del phase["steps"]
+            assert key == short_hash({each: trial[each] for each in trial if each not in unused})
+        for key, *parts in db.execute("SELECT id, agent, trial, repeat FROM cells"):
+            assert key == short_hash(parts)
+        before: dict[tuple[str, int], bytes] = {}
+        chunks = "SELECT cell, attempt, crc, data, chain FROM chunks ORDER BY first"
+        for cell, attempt, crc, data, chain in db.execute(chunks):
+            link = hashlib.sha256(zlib.decompress(data)).digest()
+            before[cell, attempt] = hashlib.sha256(before.get((cell, attempt), b"") + link).digest()
+            assert (zlib.crc32(data), before[cell, attempt]) == (crc, chain)
+
+
+def short_hash(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @pytest.mark.parametrize("name", TOLD)

@@ -206,7 +206,7 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
     origins = [data_directory.Origin(trial.seed, trial.scenario, trial.window, _mark(trial)) for trial in trials]
     if folder.exists():
         made_from = {origin.trial for origin in data_directory.DataDirectory(folder).origins.values()}
-        if made_from - {""} and made_from != {origin.trial for origin in origins}:
+        if made_from and made_from != {origin.trial for origin in origins}:
             same = "--trials, --seed, --novelty and --set"
             raise InvalidInput(
                 f"{folder} was made from other trials. Give the same {same} as then, or another run file."

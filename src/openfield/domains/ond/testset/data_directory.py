@@ -32,7 +32,7 @@ class Origin(msgspec.Struct, frozen=True):
     seed: int
     scenario: tuple[str, ...] | None
     window: Window | None
-    trial: str = ""
+    trial: str
     """What tells the trial it was built from from others."""
 
 
