@@ -21,7 +21,7 @@ import openfield as of
 from openfield.journal.reader import Run
 from openfield.lazy import import_extra
 from openfield.report.film import EpisodeReplay
-from openfield.report.webp import write_webp
+from openfield.files.webp import write_webp
 
 ROOT = Path(__file__).parent.parent
 IMAGES = Path(__file__).parent / "images"

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any, Unpack
 
 import msgspec
 
+from openfield.console import is_watched
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
-from openfield.record import check_record_kind
+from openfield.record import Entry, check_record_kind
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.cluster import PROCESSES, Players, choose_workers
@@ -57,15 +59,13 @@ def run(
         workers: How many processes play cells; 0 plays them here, one after the other.
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
-        watch: Called with every entry of the record, to show progress.
-        options: Further ones, such as `concurrency`, `executor`, `keep` and `note`, see `RunOptions`.
+        watch: Called with every entry of the record.
+        options: Further ones, such as `concurrency`, `executor`, `keep` and `progress`, see `RunOptions`.
     """
     refuse_unguarded()
     _check_options({"workers": workers, "repeats": repeats, "retry": retry, **options})
     plan = _with_options(make_plan(agents, trials, repeats), options)
-    keep = options.get("keep", False)
-    run_plan(plan, journal, _players(int(workers), options), retry, watch, keep, _remarks(options))
-    return Result([journal])
+    return _play(plan, Path(journal), _players(int(workers), options), retry, watch, options)
 
 
 def resume(
@@ -81,14 +81,13 @@ def resume(
         journal: The run file.
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
-        watch: Called with every entry of the record, to show progress.
-        options: Further ones, such as `concurrency`, `executor`, `keep` and `trust`, see `RunOptions`.
+        watch: Called with every entry of the record.
+        options: Further ones, such as `concurrency`, `executor`, `progress` and `trust`, see `RunOptions`.
     """
     _check_options({"workers": workers, "retry": retry, **options})
     keep = options.get("keep", False)
     plan = _with_options(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
-    run_plan(plan, journal, _players(int(workers), options), retry, watch, keep, _remarks(options))
-    return Result([journal])
+    return _play(plan, Path(journal), _players(int(workers), options), retry, watch, options)
 
 
 class _AllOptions(RunOptions, total=False):
@@ -126,6 +125,32 @@ def _with_options(plan: Plan, options: RunOptions) -> Plan:
         raise InvalidInput(f"run_token_limit must be a whole number of at least 1, not {tokens!r}.")
     resources = assign_resources(plan.agents, plan.resources, options.get("resources", {}))
     return replace(plan, save_seconds=seconds, tokens=tokens, record=options.get("record"), resources=resources)
+
+
+def _play(plan: Plan, journal: Path, players: Players, retry: bool, watch: Watch | None, options: RunOptions) -> Result:
+    """Play what is left of a plan, behind progress bars if a person is there to see them, and return the result."""
+    with _watching(plan, journal, watch, options) as tell:
+        run_plan(plan, journal, players, retry, tell, options.get("keep", False), _remarks(options))
+    return Result([journal])
+
+
+@contextmanager
+def _watching(plan: Plan, journal: Path, watch: Watch | None, options: RunOptions) -> Iterator[Watch | None]:
+    """Yield what is called with every entry: what the caller gave, the progress bars, or both."""
+    wanted = options.get("progress")
+    if not (is_watched() if wanted is None else wanted):
+        yield watch
+        return
+    from openfield.report.progress import showing_progress
+
+    with showing_progress(plan, journal, options.get("keep", False)) as show:
+
+        def tell(entry: Entry) -> None:
+            show(entry)
+            if watch is not None:
+                watch(entry)
+
+        yield tell
 
 
 def _players(workers: int, options: RunOptions) -> Players:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,6 +35,17 @@ def escape_controls(text: str) -> str:
     if text.isprintable():  # which takes a tenth of the time, and most text is
         return text
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def is_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook, which shows HTML and pictures."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def is_watched() -> bool:
+    """Return whether a person sees what is printed as it comes: on a terminal or in a notebook."""
+    return is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def say_count(value: int, word: str) -> str:

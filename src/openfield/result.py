@@ -6,15 +6,17 @@ The end of plan -> rollout -> journal -> metrics -> report. Several run files ma
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
 from openfield.capabilities import HasFilm
+from openfield.console import escape_controls, say_count
 from openfield.core import Belief
 from openfield.domain import Domain, says_novel
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
@@ -31,17 +33,28 @@ from openfield.runner.sealing import SEED_FACT
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     from rich.console import RenderableType
 
     from openfield.metrics.failures import Policy
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
+    from openfield.report.export.frames import RowKind
     from openfield.report.overview import DomainFilm
 
 
 HIDDEN_FACTS = ("domain ", "rules ", "session ", PERSON, FACT, SIGNATURE)
 """How facts begin that a page does not show."""
+
+
+class NumberChoice(TypedDict, total=False):
+    """Which numbers there are in a table, and how they are computed; see `Result.summary`."""
+
+    metrics: Sequence[str] | None
+    intervals: Intervals
+    failures: Policy
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -102,6 +115,34 @@ class Result:
                 else cell
                 for cell in self.cells
             ]
+
+    def __repr__(self) -> str:
+        """Return a few lines for a person: what was played, the headline numbers, and where to read on."""
+        from openfield.report.terminal import list_headlines
+
+        try:
+            lines = [self._title, *list_headlines(self._usual, self.domains)]
+        except OpenfieldError as error:  # a debugger must be able to show it
+            lines = [f"Result of {', '.join(map(str, self.paths))}: {error}"]
+        return escape_controls("\n".join([*lines, 'More: .table(), .page("report.html"), .to_pandas(), .to_polars()']))
+
+    def _repr_html_(self) -> str:
+        """Return the tables that a notebook shows."""
+        from openfield.report.export.paper import draw_tables
+
+        return f"<p>{escape(self._title)}</p>\n" + "\n".join(draw_tables(self._usual, self.domains, "html"))
+
+    @property
+    def _title(self) -> str:
+        agents, trials = {cell.agent for cell in self.cells}, {cell.trial.id for cell in self.cells}
+        played = f"{say_count(len(agents), 'agent')}, {say_count(len(trials), 'trial')}"
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self._usual.outcomes.items()) or "none yet"
+        return f"Result of {', '.join(map(str, self.paths))}: {played}, cells: {outcomes}"
+
+    @cached_property
+    def _usual(self) -> Summary:
+        """The summary that is shown where nothing else is asked for."""
+        return self.summary()
 
     @cached_property
     def usage(self) -> dict[str, Usage]:
@@ -169,6 +210,40 @@ class Result:
             found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
             told = (scenario_of(cell), cell.agent) in telling
             yield cell, {n.name: found.get(n.name) if told or not n.belief else None for n in numbers}
+
+    def to_pandas(self, rows: RowKind = "estimates", **options: Unpack[NumberChoice]) -> pandas.DataFrame:
+        """Return a table of pandas, with the columns of `openfield export`.
+
+        Args:
+            rows: What a row is: `estimates`, a number of an agent in a scenario with its interval; `cells`, a cell
+                with a column for each number; or `episodes`.
+            options: Those of `summary` for estimates, and of `numbers` for cells. Episodes have none.
+        """
+        from openfield.report.export.frames import to_pandas
+
+        return to_pandas(*self._list_rows(rows, options))
+
+    def to_polars(self, rows: RowKind = "estimates", **options: Unpack[NumberChoice]) -> polars.DataFrame:
+        """Return a table of polars; the arguments are those of `to_pandas`."""
+        from openfield.report.export.frames import to_polars
+
+        return to_polars(*self._list_rows(rows, options))
+
+    def _list_rows(self, rows: RowKind, options: NumberChoice) -> tuple[type[msgspec.Struct], Iterable[msgspec.Struct]]:
+        """Return the kind of the rows of a table, and the rows."""
+        from openfield.report.export.rows import EstimateRow, Row, list_estimates, list_numbers, list_rows
+
+        allowed = {"estimates": ("metrics", "intervals", "failures"), "cells": ("metrics", "failures"), "episodes": ()}
+        if rows not in allowed:
+            raise UnknownName("kind of rows", rows, allowed, label="Known")
+        for name in options.keys() - set(allowed[rows]):
+            raise UnknownName(f"option of a table of {rows}", name, allowed[rows], label="Known")
+        if rows == "estimates":
+            return EstimateRow, list_estimates(self.summary(**options))
+        if rows == "cells":
+            failures = options.get("failures", "count")
+            return list_numbers(self.numbers(options.get("metrics"), failures), failures)
+        return Row, list_rows(self.cells, self.responses())
 
     def responses(self) -> dict[str, list[float | None]]:
         """Return the mean seconds of people's actions in each episode, by cell."""

@@ -19,11 +19,11 @@ from openfield.core import Reply, Turn, World
 from openfield.domain import Domain, make_world
 from openfield.errors import InvalidInput, ReplayMismatch
 from openfield.files.atomic import replacing
+from openfield.files.webp import write_webp
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.trust import trusted_domain
 from openfield.lazy import import_extra
 from openfield.record import is_picture
-from openfield.report.webp import write_webp
 from openfield.rollout import Rollout
 from openfield.trial import Trial
 

@@ -50,6 +50,9 @@ MAX_WIDTH = 10_000
 TITLE_WIDTH = 12
 """Columns for the title of a number above a column."""
 
+MAX_SCENARIOS, MAX_AGENTS = 4, 8
+"""How many scenarios, and agents of each, a short overview shows."""
+
 
 def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     """Return everything a summary says: what failed first, then a table for each scenario."""
@@ -69,6 +72,26 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         ]
         parts += [_Fitted(partial(_controls, summary, controls)), Text(words.CONTROLS, style="dim")] if controls else []
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
+
+
+def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
+    """Yield lines of plain text: in each scenario the agents with their two most telling numbers, the best first."""
+    scenarios = [list(members) for _, members in groupby(summary.groups, key=lambda group: group.scenario)]
+    for members in scenarios[:MAX_SCENARIOS]:
+        scenario, groups = members[0].scenario, words.split_controls(members)[0] or members
+        yield f"{words.title_domain(scenario, domains)}: {words.describe_novelty(scenario, domains)}"
+        names = words.shorten_agents(group.agent for group in groups)
+        shown = _order_numbers(summary, groups)[:2]
+        lines = [["", *(words.name_number(number, scenario)[0] for number in shown)]]
+        for group in words.rank_agents(groups, summary.comparisons)[:MAX_AGENTS]:
+            told = (words.say_estimate(group.estimates.get(number.name), number, group) for number in shown)
+            lines.append([names[group.agent], *told])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        yield from ("  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        if len(groups) > MAX_AGENTS:
+            yield f"  and {len(groups) - MAX_AGENTS} more agents"
+    if len(scenarios) > MAX_SCENARIOS:
+        yield f"and {len(scenarios) - MAX_SCENARIOS} more scenarios"
 
 
 def render_provenance(told: Sequence[Provenance]) -> RenderableType:

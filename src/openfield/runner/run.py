@@ -54,6 +54,8 @@ class RunOptions(TypedDict, total=False):
     """What agents need of the machines of a cluster, by name: `num_cpus`, `num_gpus` and resources of other names."""
     trust: bool
     """Run code that a run file names even if you did not sign it; only for `resume`."""
+    progress: bool | None
+    """Show a progress bar for each agent; by default on a terminal and in a notebook."""
 
 
 def run_plan(

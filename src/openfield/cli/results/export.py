@@ -30,8 +30,8 @@ def export(
 
     Args:
         runs: Run files.
-        format_: `csv`, `jsonl`, `parquet`; `markdown` or `latex` for the results as tables of a paper; or a format of
-            the run's domain, such as the logs of birds [csv].
+        format_: `csv`, `jsonl`, `parquet`; `markdown`, `latex` or `html` for the results as tables of a paper or a
+            page; or a format of the run's domain, such as the logs of birds [csv].
         output: The file to write [beside the first run file].
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].

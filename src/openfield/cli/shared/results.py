@@ -35,7 +35,7 @@ def play_plan(
 
     If JSON is printed, what agents print in this process goes to standard error; workers always send it there.
     """
-    from openfield.cli.shared.progress import showing_progress
+    from openfield.report.progress import showing_progress
     from openfield.result import Result
     from openfield.runner.run import run_plan
 

@@ -1,4 +1,4 @@
-"""Write results as tables for a paper: Markdown or LaTeX, one table for each scenario.
+"""Write results as tables for a paper or a notebook: Markdown, LaTeX or HTML, one table for each scenario.
 
 Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the page.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import groupby
 from pathlib import Path
 
@@ -36,14 +37,18 @@ def write_tables(path: Path, summary: Summary, domains: Domains, form: str) -> i
         path: The file to write.
         summary: The numbers.
         domains: The domains, for titles.
-        form: `markdown` or `latex`, which needs the package booktabs.
+        form: `markdown`, `html`, or `latex`, which needs the package booktabs.
     """
-    draw = _WRITERS[form]
-    tables = list(_list_tables(summary, domains))
-    reading = words.explain_reading(summary)
+    tables = draw_tables(summary, domains, form)
     with replacing(path) as draft:
-        draft.write_text("\n".join(draw(table, reading) for table in tables), encoding="utf-8")
+        draft.write_text("\n".join(tables), encoding="utf-8")
     return len(tables)
+
+
+def draw_tables(summary: Summary, domains: Domains, form: str) -> list[str]:
+    """Return the table of each scenario, in one of the forms."""
+    draw, reading = _WRITERS[form], words.explain_reading(summary)
+    return [draw(table, reading) for table in _list_tables(summary, domains)]
 
 
 class _Table:
@@ -106,6 +111,24 @@ def _draw_latex(table: _Table, reading: str) -> str:
     )
 
 
+def _draw_html(table: _Table, reading: str) -> str:
+    """Draw a bare table, which a notebook or a site gives its own style."""
+    rows = (
+        f"<tr><th scope=row>{escape(title)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for title, cells in table.rows
+    )
+    head = "".join(f"<th scope=col>{escape(agent)}</th>" for agent in table.agents)
+    return "\n".join(
+        (
+            f"<p><b>{escape(table.title)}</b>: {escape(table.caption)}</p>",
+            f"<table><thead><tr><td></td>{head}</tr></thead>",
+            f"<tbody>{''.join(rows)}</tbody></table>",
+            f"<p><small>{escape(reading)}</small></p>",
+            "",
+        )
+    )
+
+
 def _escape_markdown(text: str) -> str:
     return MARKDOWN.sub(r"\\\1", text)
 
@@ -114,6 +137,6 @@ def _escape_latex(text: str) -> str:
     return "".join(LATEX.get(sign, sign) for sign in text)
 
 
-_WRITERS = {"markdown": _draw_markdown, "latex": _draw_latex}
+_WRITERS = {"markdown": _draw_markdown, "latex": _draw_latex, "html": _draw_html}
 FORMS = tuple(_WRITERS)
-"""The forms of a table for a paper."""
+"""The forms of a table."""

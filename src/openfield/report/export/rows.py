@@ -120,21 +120,27 @@ def write_numbers(path: Path, numbers: Numbers, form: str, failures: str = "coun
         form: The format.
         failures: The policy about failures that the numbers were measured with, which every row says.
     """
+    return _write(path, *list_numbers(numbers, failures), form)
+
+
+def write_estimates(path: Path, summary: Summary, form: str) -> int:
+    """Write one row for each number of each agent in each scenario, with its interval. Return the number of rows."""
+    return _write(path, EstimateRow, list_estimates(summary), form)
+
+
+def list_numbers(numbers: Numbers, failures: str) -> tuple[type[msgspec.Struct], Iterator[msgspec.Struct]]:
+    """Return the kind of the rows of all cells, which has a column for each number, and the rows."""
     rest = iter(numbers)
     first = next(rest, None)
     found = rest if first is None else itertools.chain([first], rest)
     columns: list[tuple[str, Any]] = [("failures", str)]
     columns += [(name, float | None) for name in (first[1] if first is not None else ())]
     kind = msgspec.defstruct("CellRow", columns, bases=(CellColumns,), frozen=True, kw_only=True)
-    return _write(path, kind, (kind(**_describe(cell), failures=failures, **values) for cell, values in found), form)
+    return kind, (kind(**_describe(cell), failures=failures, **values) for cell, values in found)
 
 
-def write_estimates(path: Path, summary: Summary, form: str) -> int:
-    """Write one row for each number of each agent in each scenario, with its interval. Return the number of rows."""
-    return _write(path, EstimateRow, _list_estimates(summary), form)
-
-
-def _list_estimates(summary: Summary) -> Iterator[EstimateRow]:
+def list_estimates(summary: Summary) -> Iterator[EstimateRow]:
+    """Yield the rows of all numbers, in the order of the summary."""
     for group in summary.groups:
         found = group.estimates if group.iqm is None else {**group.estimates, "iqm": group.iqm}
         for name, estimate in found.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from openfield.report.webp import write_webp
+from openfield.files.webp import write_webp
 
 
 def picture(x: int) -> Image.Image:

@@ -1,4 +1,7 @@
-"""Progress bars for a run: one per agent, on standard error, fed by the entries of the record."""
+"""Progress bars for a run: one per agent, fed by the entries of the record.
+
+They are drawn on standard error, or below the cell of a notebook. Stands beside plan -> rollout -> journal and watches.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from openfield.cell import Cell
-from openfield.console import escape_controls
+from openfield.console import escape_controls, is_notebook
 from openfield.domain import Domain
 from openfield.errors import JournalError
 from openfield.journal.reader import OUR_FAILURES, Run
@@ -26,6 +30,10 @@ MIN_CELLS, MIN_SECONDS = 5, 10.0
 """How much of a run a forecast is made from."""
 LARGE_SECONDS = 600.0
 """A run that takes longer is told so."""
+REFRESHES = 8
+"""How often bars are drawn in a second."""
+WIDTH = 100
+"""Characters of a line below the cell of a notebook."""
 
 
 @contextmanager
@@ -39,8 +47,37 @@ def showing_progress(plan: Plan, run: Path, keep: bool = False) -> Iterator[Watc
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[note]}", style="dim", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), refresh_per_second=8) as progress:
+    kind = _NotebookProgress if is_notebook() else Progress
+    with kind(*columns, console=Console(stderr=True), refresh_per_second=REFRESHES) as progress:
         yield _Bars(progress, plan, run, keep)
+
+
+class _NotebookProgress(Progress):
+    """Bars below the cell of a notebook, drawn as text. Rich draws them only where ipywidgets is installed."""
+
+    def start(self) -> None:
+        """Make room below the cell."""
+        display = import_module("IPython.display").display
+        self._drawn = time.monotonic()
+        self._place = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def stop(self) -> None:
+        """Draw the bars as they are at the end."""
+        self.refresh()
+
+    def update(self, *values: Any, **changes: Any) -> None:
+        """Change a bar, and draw all if that was not done just now."""
+        super().update(*values, **changes)
+        if time.monotonic() - self._drawn > 1 / REFRESHES:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Draw the bars in the place of those drawn before."""
+        console = Console(force_jupyter=False, force_terminal=True, color_system="standard", width=WIDTH)
+        with console.capture() as drawn:
+            console.print(self.get_renderable())
+        self._place.update({"text/plain": drawn.get().rstrip()}, raw=True)
+        self._drawn = time.monotonic()
 
 
 class _Bars:

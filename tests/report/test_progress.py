@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from pathlib import Path
@@ -11,9 +12,9 @@ import pytest
 from rich.progress import Progress
 
 import openfield as of
-from openfield.cli.shared.progress import Forecast, _Bars
 from openfield.errors import Cancelled
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.report.progress import Forecast, _Bars
 from openfield.runner.plan import Plan, make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.scheduler import RunWarning
@@ -131,3 +132,25 @@ def test_a_forecast_leaves_out_what_the_plan_itself_takes(path: Path) -> None:
     found = re.fullmatch(r"About 49 minutes and (\d+) MB for the 294 cells that are left\.", said[5])
     assert found is not None
     assert int(found[1]) < 5  # with the plan it would be a multiple
+
+
+class Terminal(io.StringIO):
+    """Standard error of a person."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bars_are_shown_to_a_person_and_to_nobody_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[Entry] = []
+    for stream, progress, shown in (
+        (io.StringIO(), None, False),
+        (Terminal(), None, True),
+        (Terminal(), False, False),
+        (io.StringIO(), True, True),
+    ):
+        monkeypatch.setattr(sys, "stderr", stream)
+        of.run([copycat], tiny_trials(1), path, watch=watched.append, progress=progress)
+        assert ("8/8 episodes" in re.sub(r"\x1b\[[\d;?]*\w", "", stream.getvalue())) == shown
+        assert bool(stream.getvalue()) == shown
+    assert [type(entry) for entry in watched][-1] is AttemptEnd
