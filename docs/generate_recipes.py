@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import openfield as of
+from openfield.files.webp import write_webp
 from openfield.journal.reader import Run
 from openfield.lazy import import_extra
 from openfield.report.film import EpisodeReplay
-from openfield.files.webp import write_webp
 
 ROOT = Path(__file__).parent.parent
 IMAGES = Path(__file__).parent / "images"
