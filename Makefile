@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOAK ?= full
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all check format docs bench soak clean
+.PHONY: demo test test-all coverage check format docs bench soak clean
 
 demo: .venv/.package
 	$(BIN)/openfield demo
@@ -16,6 +16,11 @@ test: check
 # Everything: also engine, broker, browser, clusters and sandbox where they are installed.
 test-all: check
 	$(BIN)/python -m pytest
+
+# Which share of the package's lines the tests run in their own processes; programs that they start are not measured.
+coverage: .venv/.tools
+	$(BIN)/python -m pytest --cov --cov-report=
+	@echo "Lines covered by the tests: $$($(BIN)/coverage report --format=total) %"
 
 check: .venv/.tools
 	$(BIN)/ruff format --check .
