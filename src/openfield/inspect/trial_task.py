@@ -103,7 +103,7 @@ def play_trial(domain: Domain[Any], made: Mapping[str, Trial], manner: Manner, r
             return LanguageModel(writer, ask, manner)
 
         played, place = made[str(state.sample_id)], runs / f"{state.sample_id}-{state.epoch}.sqlite"
-        result = await asyncio.to_thread(run, {str(model): make_agent}, [played], place)
+        result = await asyncio.to_thread(run, {str(model): make_agent}, [played], place, progress=False)
         (cell,) = result.counted()
         numbers = {SCORE: score_trial(cell), "run": str(place), **_list_numbers(result.summary())}
         state.metadata[NUMBERS] = numbers
