@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import difflib
 import errno
-import resource
 import signal
 from collections.abc import Iterable
 from typing import Any
@@ -193,9 +192,14 @@ def describe_error(error: BaseException) -> str:
 
 def too_many_files() -> InvalidInput:
     """Return what to do when the system opens no further file for this process."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        import resource
+
+        limit = f"Only {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}"
+    except ImportError:  # Windows
+        limit = "Not enough"
     return InvalidInput(
-        f"Only {limit} files may be open at once here, and more are needed. "
+        f"{limit} files may be open at once here, and more are needed. "
         "Allow more (ulimit -n 1024), or use fewer workers. What was recorded is safe."
     )
 

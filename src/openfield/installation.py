@@ -11,7 +11,8 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
 from shlex import quote
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 BARE = "OPENFIELD_BARE"
 """If this environment variable is set, no optional system program is found: the machine counts as bare."""
@@ -39,24 +40,27 @@ def _find_version(package: str) -> str | None:
 def install_line(extra: str) -> str:
     """Return the command that installs an extra, as it fits how openfield was installed.
 
-    In a clone it is `pip install -e '.[birds]'`, or with the path of the clone if that is another folder; in any other
-    installation it is `pip install 'openfield[birds]'`.
+    In a clone it is `pip install -e '.[birds]'`, or with the path of the clone if that is another folder; after an
+    installation from a wheel or a source archive it names that file. Where these are gone it is
+    `pip install 'openfield[birds]'`: pip keeps the openfield that is there, and adds what the extra needs.
     """
-    pip, clone, editable = name_program("pip"), *find_clone()
-    if clone is None:
+    pip, (source, editable) = name_program("pip"), find_source()
+    if source is None:
         return f"{pip} install 'openfield[{extra}]'"
-    place = "." if clone.resolve() == Path.cwd().resolve() else str(clone)
+    place = "." if source.resolve() == Path.cwd().resolve() else str(source)
     return f"{pip} install {'-e ' if editable else ''}{quote(f'{place}[{extra}]')}"
 
 
-def find_clone() -> tuple[Path | None, bool]:
-    """Return the folder openfield was installed from, if any, and whether it is used from there (`pip install -e`)."""
+def find_source() -> tuple[Path | None, bool]:
+    """Return the clone or the archive that openfield was installed from, and whether it is used from there (`-e`)."""
     with suppress(PackageNotFoundError, ValueError, TypeError):
         told = json.loads(distribution("openfield").read_text("direct_url.json") or "{}")
         url = urlsplit(told.get("url", ""))
-        folder = Path(unquote(url.path))
-        if url.scheme == "file" and "dir_info" in told and (folder / "pyproject.toml").exists():
-            return folder, bool(told["dir_info"].get("editable"))
+        place = Path(url2pathname(url.path))
+        if url.scheme == "file" and "dir_info" in told and (place / "pyproject.toml").exists():
+            return place, bool(told["dir_info"].get("editable"))
+        if url.scheme == "file" and "archive_info" in told and place.is_file():
+            return place, False
     return None, False
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from openfield.capabilities import AdaptsAgents, Family
 from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
-from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.lazy import import_extra
 from openfield.parameters import LLM, MODELS, split_source, strip_parameters
 
@@ -214,6 +214,11 @@ def check_extra(domain: Domain[Any]) -> None:
             import_extra(name, domain.extra, f"The domain '{domain.name}'")
 
 
+def find_missing_extra(domain: Domain[Any]) -> str:
+    """Return the optional part that a domain needs and that is not installed; empty if there is none."""
+    return domain.extra if any(importlib.util.find_spec(name) is None for name in domain.modules) else ""
+
+
 def installed_agents() -> list[str]:
     """Return the names of agents for any domain. One that cannot be loaded is a warning."""
     points = find_entry_points("openfield.agents")
@@ -385,6 +390,8 @@ def _import(place: str, source: str, importer: AdaptsAgents | None = None) -> Mo
             return _import_file(Path(place), importer)
         look_here()
         return importlib.import_module(place) if importer is None else importer.import_module(place)
+    except MissingExtra:  # it says itself what to install
+        raise
     except (Exception, SystemExit) as error:
         reason = traceback.format_exception_only(error)[-1].strip()
         raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error

@@ -29,7 +29,7 @@ def write_webp(pictures: Iterable[Any], path: Path, milliseconds: float, last: i
         milliseconds: How long each picture is shown; the fractions add up.
         last: How long the last picture is shown, in milliseconds.
     """
-    chops = import_extra("PIL.ImageChops", "birds", "A film")
+    chops = import_extra("PIL.ImageChops", "view", "A film")
     count, before, begun, held = 0, None, 0, None
     with path.open("wb") as file:
         for picture in pictures:

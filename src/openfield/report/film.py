@@ -94,7 +94,7 @@ def make_small_film(run: Run, cell: CellRecord, episode: int, trust: bool = Fals
         episode: The number of the episode.
         trust: Run a domain that the run file names even if this user did not sign it.
     """
-    image = import_extra("PIL.Image", "birds", "A film")
+    image = import_extra("PIL.Image", "view", "A film")
     replay = EpisodeReplay(run, cell, episode, trust)
     taken = itertools.islice(replay.pictures(), MAX_PICTURES[".gif"])
     small = [_shrink(image.fromarray(picture.pixels)) for picture in taken]
@@ -122,7 +122,7 @@ def _shrink(picture: Any) -> Any:
 
 def save_film(pictures: Iterable[Any], path: Path, milliseconds: float, kind: str = ".webp") -> int:
     """Write pictures to a file, each shown for some milliseconds and the last one longer, and return their number."""
-    image = import_extra("PIL.Image", "birds", "A film")
+    image = import_extra("PIL.Image", "view", "A film")
     if kind == ".webp":
         return write_webp((image.fromarray(array) for array in pictures), path, milliseconds, LAST_MILLISECONDS)
     made = [image.fromarray(array).quantize(method=image.Quantize.FASTOCTREE) for array in pictures]

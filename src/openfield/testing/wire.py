@@ -20,7 +20,7 @@ import msgspec
 from openfield.agents.legacy import HOST, start_server
 from openfield.core import Ask, Reply, Turn
 from openfield.domain import Domain, spec_of
-from openfield.errors import OpenfieldError
+from openfield.errors import MissingExtra, OpenfieldError
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.record import ENCODER, RawStep
@@ -62,15 +62,22 @@ def check_wire(
     if speaker is None and isinstance(find_wire(domain), JsonLinesWire):
         speaker = play_lines
     if speaker is None:
-        note = "the domain has a wire of its own and no scripted_peer"
-        return Report(tuple(skip_check("wire", name, note) for name in CHECKS))
+        return _skip_all("the domain has a wire of its own and no scripted_peer")
     chosen = trial or check_trials(domain)[0]
     known = domain.scripted_agent or check_agents(domain)[0]
     factory = find_agent(agent or known, domain)
     player = factory(spec_of(domain, chosen), 1)  # over a wire it is not asked when a turn asks nothing
     here = record(domain, chosen, lambda turn: Reply() if turn.ask is Ask.NONE else player(turn)).steps
     seconds = patience or 6 * domain.check_patience
-    return judge("wire", CHECKS, _play(domain, chosen, here, speaker, seconds), essential=("plays",))
+    try:
+        evidence = _play(domain, chosen, here, speaker, seconds)
+    except MissingExtra as missing:
+        return _skip_all(str(missing))
+    return judge("wire", CHECKS, evidence, essential=("plays",))
+
+
+def _skip_all(note: str) -> Report:
+    return Report(tuple(skip_check("wire", name, note) for name in CHECKS))
 
 
 async def play_lines(host: str, port: int, replies: Sequence[Reply]) -> None:
@@ -114,6 +121,8 @@ def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, pa
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "wire.sqlite") as journal:
         try:
             asyncio.run(asyncio.wait_for(_serve(domain, trial, journal, peer, asked[:MAX_REPLIES]), patience))
+        except MissingExtra:
+            raise
         except TimeoutError:
             failure = f"not done within {patience:g} s"
         except (OpenfieldError, OSError, ValueError) as error:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from openfield.errors import MissingExtra
 
-PARTS = ("starlette", "uvicorn", "jinja2", "websockets", "PIL")
+PARTS = ("starlette", "uvicorn", "websockets", "PIL")
 
 
 def has_view() -> bool:

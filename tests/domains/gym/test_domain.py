@@ -12,7 +12,8 @@ import pytest
 from gymnasium import spaces as gs
 
 import openfield as of
-from openfield.domains.gym.domain import GymDomain, open_domain
+from openfield.domains.gym.domain import GymDomain
+from openfield.domains.gym.family import FAMILY
 from openfield.domains.gym.makers import find_maker
 from openfield.journal.trust import is_domain_code, trusted_domain
 from openfield.registry import absolute, find_domain, list_trial_code
@@ -237,7 +238,7 @@ def test_any_callable_is_a_domain_and_its_arguments_are_kept_in_the_trial() -> N
     (trial,) = lake.trials(count=1, unchanged=0)
     assert lake.spec(trial).observations == of.Discrete(64)
     assert trial.settings["make"] == {"map_name": "8x8"}
-    assert open_domain("", "FrozenLake-v1").spec(trial).observations == of.Discrete(64)
+    assert FAMILY.open_domain("FrozenLake-v1").spec(trial).observations == of.Discrete(64)
     made = of.from_gymnasium(lambda g=10.0: gymnasium.make("Pendulum-v1", g=g))
     assert made.spec(made.trials(count=1)[0]).actions == of.Box(-2.0, 2.0, (1,))
     with pytest.raises(of.InvalidInput, match="must be numbers, text"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openfield.console import print_json, print_table
+from openfield.console import print_json, print_table, say_count
 
 REPLAYS = frozenset(("same_seed", "replay", "clock", "global_random"))
 """The rules that a world breaks which does not replay."""
@@ -20,10 +20,11 @@ def check(domain: str, /, *, controls: bool = False, json: bool = False) -> None
         openfield check mine.py:MAZE
     """
     from openfield.errors import InvalidInput
-    from openfield.registry import find_domain
+    from openfield.registry import check_extra, find_domain
     from openfield.testing import check_controls, check_domain
 
     found = find_domain(domain)
+    check_extra(found)
     report = (check_controls if controls else check_domain)(found)
     if json:
         print_json(report)
@@ -32,5 +33,5 @@ def check(domain: str, /, *, controls: bool = False, json: bool = False) -> None
         print_table(("", "of", "check", "detail"), rows)
     if report.failed:
         advice = getattr(found, "replay_advice", "") if REPLAYS.intersection(report.failed) else ""
-        broken = f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}."
+        broken = f"{domain} breaks {say_count(len(report.failed), 'rule')}: {', '.join(report.failed)}."
         raise InvalidInput(f"{broken} {advice}".strip())

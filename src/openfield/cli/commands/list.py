@@ -64,8 +64,8 @@ def _rows(what: Things, name: str | None) -> Rows:
     if what in ("options", "flags"):
         return _options(domains[0])
     if what == "domains":
-        return ("domain", "what it is", "novelties", "agents"), [
-            (each.name, each.title, len(each.novelties), ", ".join(each.agents)) for each in domains
+        return ("domain", "what it is", "novelties", "agents", "to install it"), [
+            (each.name, each.title, len(each.novelties), ", ".join(each.agents), _say_missing(each)) for each in domains
         ]
     if what == "agents":
         anywhere = [(name, "any that names its actions") for name in installed_agents()]
@@ -74,6 +74,15 @@ def _rows(what: Things, name: str | None) -> Rows:
     return ("domain", "novelty", "level", "kind", "meaning"), [
         (domain.name, each.id, each.level, each.kind, each.note) for domain in domains for each in domain.novelties
     ]
+
+
+def _say_missing(domain: Domain[Any]) -> str:
+    """Return the line that installs what a domain needs; empty if nothing is missing."""
+    from openfield.installation import install_line
+    from openfield.registry import find_missing_extra
+
+    extra = find_missing_extra(domain)
+    return install_line(extra) if extra else ""
 
 
 def _options(domain: Domain[Any]) -> Rows:

@@ -73,6 +73,7 @@ def play(
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import names_experiment, read_experiment
+    from openfield.view.requirements import check_view
 
     file = read_experiment(Path(domain)) if names_experiment(domain) else None
     source = domain if file is None else file.domain
@@ -85,7 +86,8 @@ def play(
         _play_in_browser(asked, trial_options, place)
         return
     if place.people is not None or asked.people_table:
-        raise InvalidInput("People play in a browser: leave out --terminal, and install openfield[view].")
+        check_view()
+        raise InvalidInput("People play in a browser: leave out --terminal, and give no lines from a file or a pipe.")
     _play_at_terminal(asked, trial_options)
 
 

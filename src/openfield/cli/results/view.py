@@ -48,9 +48,11 @@ def view(
         openfield view runs/
     """
     from openfield.errors import Cancelled
-    from openfield.view import Library, ViewServer, check_view
+    from openfield.view import check_view
 
     check_view()
+    from openfield.view import Library, ViewServer  # these need what has just been looked for
+
     places = runs or (Path("runs"),)
     _check_places(places)
     server = ViewServer(Library(places, trust), listen.host, listen.port, listen.token)

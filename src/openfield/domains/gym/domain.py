@@ -348,17 +348,6 @@ def from_gymnasium(
 
 
 @cache
-def open_domain(path: str, name: str) -> GymDomain:
-    """Return the domain of an environment, with the suite in a file if a path is given."""
-    suite = open_suite(Path(path)) if path else None
-    if suite is not None and not name:
-        name = next((each for entry in suite.environments for each in entry.ids if not set(each) & set("*?[")), "")
-    if not name:
-        example = f"{path}:CartPole-v1" if path else "CartPole-v1"
-        raise InvalidInput(f"Which environment? Write gym:{f'{path}:' if path else ''}ID, such as gym:{example}.")
-    return GymDomain(name, find_maker(name), suite=suite)
-
-
 def list_single_numbers(space: Space) -> tuple[str, ...]:
     """Return the keys of observations that are one number, which may well be constant until the world changes."""
     if isinstance(space, Fields):

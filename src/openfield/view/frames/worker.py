@@ -133,7 +133,7 @@ def make_ready(order: WarmOrder) -> None:
 
 def compress_picture(pixels: Any) -> bytes:
     """Return a picture as a file that browsers show."""
-    image = import_extra("PIL.Image", "birds", "A picture").fromarray(pixels)
+    image = import_extra("PIL.Image", "view", "A picture").fromarray(pixels)
     data = io.BytesIO()
     if max(image.size) < SMALL_PICTURE:
         image.save(data, "PNG")

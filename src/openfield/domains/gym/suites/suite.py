@@ -18,7 +18,6 @@ from typing import Annotated, Any
 import msgspec
 
 from openfield.domains.gym.formula import read_formula
-from openfield.domains.gym.novelty import join_changes
 from openfield.domains.gym.settings import GymSettings
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.files.data import read_toml
@@ -126,6 +125,8 @@ def find_suite(name: str) -> Suite | None:
 
 def list_suite_novelties(entry: SuiteEntry) -> Iterator[Novelty[GymSettings]]:
     """Yield the novelties of an environment that its suite declares."""
+    from openfield.domains.gym.novelty import join_changes  # it needs Gymnasium, and a suite says how to install that
+
     for each in entry.novelties:
         yield Novelty(each.name, each.level, each.kind, each.description, join_changes(each.change), each.difficulty)
 
