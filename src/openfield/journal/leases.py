@@ -7,7 +7,6 @@ a whole file with a lock that lies beside it (`holding`).
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import sqlite3
@@ -163,6 +162,10 @@ def holding(path: Path) -> Iterator[Callable[[], None]]:
 
 def _take_lock(path: Path, lock: Path) -> BinaryIO:
     """Return the lock file of a run file, locked. The process that has it removes it in the end."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        raise JournalError("Serving locks its run file with flock, which this system lacks. Use Linux.") from None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
-from openfield.runner.processes import end_with_parent, undisturbed
+from openfield.runner.processes import check_signals, end_with_parent, undisturbed
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -27,6 +27,7 @@ def run_in_pool(work: Callable[[Task], Result], tasks: Sequence[Task], workers: 
     """
     if not tasks:
         return
+    check_signals()
     spawn = multiprocessing.get_context("spawn")
     others = multiprocessing.active_children()
     with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_with_the_study) as pool:

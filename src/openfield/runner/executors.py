@@ -31,6 +31,7 @@ from openfield.runner.processes import (
     ONE_THREAD,
     WORKER_NAME,
     Forks,
+    check_signals,
     end_with_parent,
     need_handles,
     refuse_signals_to_parent,
@@ -102,6 +103,7 @@ class Processes:
     """Plays jobs in worker processes, and ends those whose agent does not answer in time."""
 
     def __init__(self, emit: Emit, workers: int) -> None:
+        check_signals()
         self._emit = emit
         self._workers = workers
         self._stopping = False

@@ -20,6 +20,8 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from openfield.errors import InvalidInput
+
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
 WORKER_NAME = "openfield worker"
@@ -34,6 +36,16 @@ MARK = b"--multiprocessing-fork"
 """On the command line of workers, and so of what is forked off them."""
 GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
 """Reads a process group, and ends it when its standard input is closed."""
+
+
+def check_signals() -> None:
+    """Refuse to start workers where they could not be told to stop.
+
+    Raises:
+        InvalidInput: The system has no POSIX signals.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        raise InvalidInput("Worker processes need POSIX signals, which this system lacks. Use one process: --workers 0")
 
 
 @contextmanager

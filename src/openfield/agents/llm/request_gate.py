@@ -6,7 +6,6 @@ within one process.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import os
@@ -69,6 +68,8 @@ class RequestGate:
             if file is self._own:
                 yield file
                 return
+            import fcntl
+
             with file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 yield file
@@ -92,6 +93,8 @@ def find_folder() -> Path:
     Raises:
         OSError: There is none that belongs to this user alone.
     """
+    if os.name != "posix":  # there is neither a lock for it nor a user number to look for
+        raise OSError("no file can be shared here")
     given = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(given, "openfield") if given else Path(tempfile.gettempdir(), f"openfield-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import sys
 import warnings
 
 import msgspec
@@ -53,7 +54,13 @@ def wrap(words: list[str], view: View, isolation: Isolation, info: int) -> list[
 
 
 def settle(isolation: Isolation) -> Isolation:
-    """Return the isolation that this machine can give. A warning says what is missing."""
+    """Return the isolation that this machine can give. A warning says what is missing.
+
+    Raises:
+        InvalidInput: This is not Linux.
+    """
+    if sys.platform != "linux":
+        raise InvalidInput("Agents can be isolated on Linux only. Leave out --isolate.")
     obstacle = find_obstacle()
     if obstacle:
         warnings.warn(f"{MISSING} {obstacle}.", RuntimeWarning, stacklevel=2)

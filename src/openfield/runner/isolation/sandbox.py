@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -47,6 +46,8 @@ class Sandbox:
             isolation: What the program may see and use.
             run: The run file, which it never sees, if there is one yet.
         """
+        import fcntl  # not on Windows, where nothing is isolated
+
         self._isolation, self._run = isolation, None if run is None else run.resolve()
         self._pid, self._first, self._info = 0, 0, -1
         self._watch: UsageWatch | None = None

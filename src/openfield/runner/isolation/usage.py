@@ -11,7 +11,6 @@ from pathlib import Path
 from openfield.runner.isolation.settings import Isolation, read_size
 
 POLL_SECONDS = 0.05
-PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 BLOCK, MAX_OUTPUT = 512, 16 << 20
 
@@ -88,7 +87,8 @@ def read_stat(process: Path) -> tuple[int, float, int]:
     Pages that processes share are counted in each of them.
     """
     fields = (process / "stat").read_text().rpartition(")")[2].split()
-    return int(fields[17]), sum(map(int, fields[11:15])) / TICKS, int(fields[21]) * PAGE
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    return int(fields[17]), sum(map(int, fields[11:15])) / ticks, int(fields[21]) * page
 
 
 def read_share(process: Path) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import queue
-import resource
 import sys
 import threading
 import time
@@ -142,9 +141,17 @@ def compress_picture(pixels: Any) -> bytes:
     return data.getvalue()
 
 
+def _limit_memory() -> None:
+    """Set the limit where the system has one: Windows has none, macOS refuses it."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+
+
 def main() -> None:
     """Serve the process that started this one."""
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    _limit_memory()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a domain prints is no answer
     FrameWorker(sys.stdin.buffer, answers).serve()

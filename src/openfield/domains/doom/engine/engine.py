@@ -220,7 +220,8 @@ def _detach() -> None:
 
 
 _others: list[Engine] = []
-os.register_at_fork(after_in_child=_detach)
+if hasattr(os, "register_at_fork"):  # a system without it does not fork
+    os.register_at_fork(after_in_child=_detach)
 
 
 def _close_all() -> None:

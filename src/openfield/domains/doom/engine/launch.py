@@ -22,7 +22,7 @@ from typing import Any
 
 from openfield.domains.doom.engine import watchdog, workdir
 from openfield.domains.doom.maps.scenario import FIRST_MAP, read_wad
-from openfield.errors import WorldFault
+from openfield.errors import InvalidInput, WorldFault
 from openfield.lazy import import_extra
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
@@ -48,7 +48,14 @@ class EarlyDeath(WorldFault):
 
 
 def load_vizdoom() -> Any:
-    """Import the engine's package when it is first needed."""
+    """Import the engine's package when it is first needed.
+
+    Raises:
+        InvalidInput: This is not Linux.
+        MissingExtra: The package is not installed.
+    """
+    if sys.platform != "linux":
+        raise InvalidInput("Doom plays on Linux only: its engines are watched through /proc and /dev/shm.")
     return import_extra("vizdoom", "doom", "The Doom domain")
 
 

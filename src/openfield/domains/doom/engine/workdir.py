@@ -65,6 +65,8 @@ def process_folder() -> Path:
 
 def remove_process_folder() -> None:
     """Remove the folder of this process. Its engines must have ended, because they write into it when they end."""
+    if not _make_folder.cache_info().currsize:  # none was made
+        return
     shutil.rmtree(user_folder() / str(os.getpid()), ignore_errors=True)
 
 
