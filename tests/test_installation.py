@@ -50,6 +50,15 @@ def test_a_clone_is_installed_from_its_folder(clone: Path, monkeypatch: pytest.M
     assert installation.install_line("birds") == f"pip install '{clone}[birds]'"
 
 
+@pytest.mark.parametrize("name", ["openfield-0.2.0-py3-none-any.whl", "openfield-0.2.0.tar.gz"])
+def test_an_archive_is_named_while_it_is_there(clone: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    archive = clone / name
+    install(monkeypatch, {"url": archive.as_uri(), "archive_info": {}})
+    assert installation.install_line("birds") == "pip install 'openfield[birds]'"
+    archive.touch()
+    assert installation.install_line("birds") == f"pip install '{archive}[birds]'"
+
+
 @pytest.mark.parametrize(
     "note",
     [

@@ -114,7 +114,7 @@ __all__ += [
 
 def _register_environments() -> None:
     """Register our environments with Gymnasium if the program uses it: Gymnasium has no way to ask for them."""
-    if "gymnasium" in sys.modules and "openfield.gym" not in sys.modules:
+    if sys.modules.get("gymnasium") and "openfield.gym" not in sys.modules:
         import_module("openfield.gym")
 
 

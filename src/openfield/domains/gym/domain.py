@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -347,7 +347,6 @@ def from_gymnasium(
     return use_domain(GymDomain(name or type(environment).__name__, environment, arguments, own), source)
 
 
-@cache
 def list_single_numbers(space: Space) -> tuple[str, ...]:
     """Return the keys of observations that are one number, which may well be constant until the world changes."""
     if isinstance(space, Fields):

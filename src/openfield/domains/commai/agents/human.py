@@ -7,7 +7,6 @@ whole screen. `WatchedLearner` is the original's ConsoleView and `--time-delay` 
 
 from __future__ import annotations
 
-import curses
 import shutil
 import sys
 import time
@@ -21,7 +20,7 @@ from openfield.core import Agent, AgentFactory, Ask, AskMoment, Belief, Reply, S
 from openfield.domains.commai.agents.listener import Listener, Mode, Streams, find_foreign
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.world import SKIP
-from openfield.errors import Cancelled
+from openfield.errors import Cancelled, InvalidInput
 from openfield.registry import AgentSource, find_agent, find_domain
 
 HELP = "Type what to say; an empty line is silence. SKIP gives up this exercise, QUIT leaves (and can be resumed)."
@@ -73,9 +72,10 @@ class ScreenView:
     def __init__(self, delay: float = 0.0) -> None:
         self._delay = self._usual = delay
         self._ahead: deque[int] = deque()  # keys typed before the person was asked
-        self._screen: Any = curses.initscr()
-        curses.noecho()
-        curses.cbreak()
+        self._curses = _load_curses()
+        self._screen: Any = self._curses.initscr()
+        self._curses.noecho()
+        self._curses.cbreak()
         self._screen.keypad(True)
 
     def show(self, streams: Streams) -> None:
@@ -91,11 +91,11 @@ class ScreenView:
         while True:
             self._draw(streams, f"{note} > {typed}".lstrip())
             key = self._ahead.popleft() if self._ahead else self._screen.getch()
-            if key in (curses.KEY_ENTER, 10, 13):
+            if key in (self._curses.KEY_ENTER, 10, 13):
                 return typed
             if key in (-1, 4):  # the end of the input, or Ctrl-D
                 return None
-            if key in (curses.KEY_BACKSPACE, 8, 127):
+            if key in (self._curses.KEY_BACKSPACE, 8, 127):
                 typed = typed[:-1]
             elif 32 <= key < 256:
                 typed += chr(key)
@@ -103,9 +103,9 @@ class ScreenView:
     def close(self) -> None:
         """Restore the terminal."""
         self._screen.keypad(False)
-        curses.nocbreak()
-        curses.echo()
-        curses.endwin()
+        self._curses.nocbreak()
+        self._curses.echo()
+        self._curses.endwin()
 
     def _pace(self, key: int) -> None:
         if key == ord("0"):
@@ -123,6 +123,14 @@ class ScreenView:
             self._screen.addnstr(number, 0, line, width - 1)
         self._screen.addnstr(height - 1, 0, prompt, width - 1)
         self._screen.refresh()
+
+
+def _load_curses() -> Any:
+    try:
+        import curses
+    except ImportError:  # Windows
+        raise InvalidInput("--curses needs Python's module curses, which this system lacks. Leave it out.") from None
+    return curses
 
 
 def make_watched(source: AgentSource, shown: bool, screen: bool, delay: float) -> AgentFactory:
