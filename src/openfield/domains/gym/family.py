@@ -6,6 +6,7 @@ Plans and readers of run files ask it before anything of Gymnasium is imported.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +21,8 @@ class GymFamily:
     """The domains `gym:ID`, with a suite before the environment if there is one: `gym:lab.toml:CartPole-v1`."""
 
     def open_domain(self, text: str) -> Domain[Any]:
-        """Return the domain that `gym:TEXT` names.
-
-        Raises:
-            InvalidInput: The text names no environment.
-            MissingExtra: It needs an optional part that is not installed.
-        """
-        from openfield.domains.gym.suites.suite import find_suite, open_suite
-
-        path, name = split_suite(text)
-        known = find_suite(name)
-        import_extra("gymnasium", known.extra if known and known.extra else "gym", f"The domain 'gym:{text}'")
-        from openfield.domains.gym.domain import GymDomain
-        from openfield.domains.gym.makers import find_maker
-
-        suite = open_suite(Path(path)) if path else None
-        if suite is not None and not name:
-            name = next((each for entry in suite.environments for each in entry.ids if not set(each) & set("*?[")), "")
-        if not name:
-            example = f"{path}:CartPole-v1" if path else "CartPole-v1"
-            raise InvalidInput(f"Which environment? Write gym:{f'{path}:' if path else ''}ID, such as gym:{example}.")
-        return GymDomain(name, find_maker(name), suite=suite)
+        """Return the domain that `gym:TEXT` names."""
+        return _open(text)
 
     def make_absolute(self, text: str) -> str:
         """Return the text as a process in another folder can use it."""
@@ -69,6 +51,31 @@ def split_suite(text: str) -> tuple[str, str]:
     """Return the suite and the environment of a text such as `lab.toml:ID`; no suite for most texts."""
     place, _, rest = text.partition(":")
     return (place, rest) if place.endswith(".toml") else ("", text)
+
+
+@cache
+def _open(text: str) -> Domain[Any]:
+    """Return the domain that `gym:TEXT` names.
+
+    Raises:
+        InvalidInput: The text names no environment.
+        MissingExtra: It needs an optional part that is not installed.
+    """
+    from openfield.domains.gym.suites.suite import find_suite, open_suite
+
+    path, name = split_suite(text)
+    known = find_suite(name)
+    import_extra("gymnasium", known.extra if known and known.extra else "gym", f"The domain 'gym:{text}'")
+    from openfield.domains.gym.domain import GymDomain
+    from openfield.domains.gym.makers import find_maker
+
+    suite = open_suite(Path(path)) if path else None
+    if suite is not None and not name:
+        name = next((each for entry in suite.environments for each in entry.ids if not set(each) & set("*?[")), "")
+    if not name:
+        example = f"{path}:CartPole-v1" if path else "CartPole-v1"
+        raise InvalidInput(f"Which environment? Write gym:{f'{path}:' if path else ''}ID, such as gym:{example}.")
+    return GymDomain(name, find_maker(name), suite=suite)
 
 
 def _list_changes(trial: Trial) -> Iterator[str]:
