@@ -25,6 +25,8 @@ MAX_WORD = 16
 """Characters of a word that is kept in one piece where there is little room."""
 INDENT = 4
 """Blanks before a column that goes below its row."""
+MAX_WIDTH = 10_000
+"""Columns that any table fits in."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that a terminal obeys, or that change the direction of writing. Tabs and line ends stay."""
@@ -79,16 +81,19 @@ def print_rows(titles: Sequence[str], rows: Iterable[Sequence[object]], as_json:
         print_table(titles, rows)
 
 
-def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; its last column goes below the rows if the columns do not fit side by side.
-
-    In a pipe or a file a row is one line, as `grep` needs it.
-    """
+def make_console() -> Console:
+    """Return a console for standard output; in a pipe or a file every row of a table is one line, for `grep`."""
     from rich.console import Console
 
-    cells = [list(titles), *([escape_controls(str(value)) for value in row] for row in rows)]
     console = Console()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=MAX_WIDTH)
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; its last column goes below the rows if the columns do not fit side by side."""
+    cells = [list(titles), *([escape_controls(str(value)) for value in row] for row in rows)]
+    console = make_console()
+    if console.width == MAX_WIDTH:
         _print_lines(cells)
         return
     least = [min(MAX_WORD, max(_longest(text.split()) for text in column)) for column in zip(*cells, strict=True)]

@@ -44,7 +44,7 @@ class TestContent:
         assert "Left and right change places." in page
 
     def test_says_where_detection_can_be_had_by_counting(self) -> None:
-        said = '<p class="terms">The onset is fixed or published: detection can be had by counting.</p>'
+        said = '<p class="terms">The onset is fixed or published, so agents can detect the change by counting.</p>'
         assert said in render(make_run())
         assert "by counting" not in render(make_run(window=(1, 3)))
 

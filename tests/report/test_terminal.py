@@ -72,7 +72,7 @@ def test_names_are_no_markup() -> None:
 
 def test_many_agents_are_compared_with_the_best() -> None:
     text = render(make_run([f"a{number}" for number in range(7)], trials=5))
-    assert "Of 21 pairs only those with a0 are shown, which does better most often." in text
+    assert "Of 21 pairs only those with a0 are shown, the agent that wins most often." in text
 
 
 def test_without_novelty_there_is_only_a_test() -> None:
@@ -81,11 +81,13 @@ def test_without_novelty_there_is_only_a_test() -> None:
     assert "before the onset" not in text
 
 
-COUNTABLE = "the onset is fixed or published: detection can be had by counting"
+COUNTABLE = "the onset is fixed or published, so agents can detect the change by counting"
 
 
-def test_a_line_says_where_detection_can_be_had_by_counting() -> None:
-    assert f"\nagents are not told\n{COUNTABLE}\n" in "\n".join(map(str.rstrip, render(make_run()).splitlines()))
+def test_a_line_says_where_counting_finds_the_change() -> None:
+    assert f"\nagents are not told when the world changes\n{COUNTABLE}\n" in "\n".join(
+        map(str.rstrip, render(make_run()).splitlines())
+    )
     assert COUNTABLE not in render(make_run(window=(1, 3)))
     assert COUNTABLE not in render(make_run(red_light=True))
     assert COUNTABLE not in render(make_run(novelty=()))

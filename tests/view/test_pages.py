@@ -395,4 +395,4 @@ def test_agents_of_files_have_short_names(tmp_path: Path) -> None:
     assert found["names"] == {agent: "Net", "random": "random"}
     assert {curve["agent"]: curve["name"] for curve in found["curves"]} == found["names"]
     assert agent not in " ".join(found["findings"])
-    assert " does best most often once the world has changed: " in found["findings"][0]
+    assert " wins most often once the world has changed: " in found["findings"][0]

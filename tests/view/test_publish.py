@@ -60,7 +60,7 @@ def test_the_leaderboard_has_the_numbers_of_all_runs_read_as_one(played: list[Pa
         assert row["numbers"]["after"]["mean"] == pytest.approx(groups[row["agent"]].estimates["after"].mean)
         assert row["runs"] == ["one", "b <i>"]
         assert row["versions"] == ""
-    assert board["note"] == "the onset is fixed or published: detection can be had by counting"
+    assert board["note"] == "the onset is fixed or published, so agents can detect the change by counting"
     assert f"; {board['note']}.</p>" in (tmp_path / "index.html").read_text()
 
 

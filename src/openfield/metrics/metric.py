@@ -19,6 +19,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.stats import Estimate, Range
 
 Kind = Literal["mean", "rate", "count"]
+"""How the interval of a number is computed: of a mean, of a rate (0 or 1 in each trial) or of a count."""
 Better = Literal["higher", "lower", ""]
 Period = Literal["before", "after"]
 """Periods of the test: before the onset, and from the onset on."""

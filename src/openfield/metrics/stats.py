@@ -1,6 +1,6 @@
 """Estimates over trials with 95 % intervals, from five trials on.
 
-The usual intervals hold for scores with one hump: there their simulated coverage is 93 to 97 %. Every rule is a
+The usual intervals hold for scores with a single peak: there their simulated coverage is 93 to 97 %. Every rule is a
 textbook one: Student's interval on a suitable scale (the logit of a bounded mean, the logarithm of a count), Hall's
 correction for skewness if there is no such scale, Jeffreys' interval for rates. The conservative intervals
 (`bound_mean`) are wider and hold in every case tried. `design/intervals.md` says why, and where the usual ones fail.

@@ -36,7 +36,7 @@ from openfield.registry import known_domain
 
 MIN_IQM_TRIALS = 20
 """The fewest trials with an interquartile mean: below, its middle half is a handful of them."""
-COUNTABLE = "the onset is fixed or published: detection can be had by counting"
+COUNTABLE = "the onset is fixed or published, so agents can detect the change by counting"
 SILENT = Estimate(None, None, None, 0, "the agent states no belief")
 
 Values = dict[str, dict[str, float]]

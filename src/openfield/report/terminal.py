@@ -19,6 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from openfield.console import MAX_WIDTH
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.curricula.tasks import CurriculumResults
 from openfield.metrics.metric import Number
@@ -43,9 +44,6 @@ FIRST = ("after", "concordance", "before", "correct", "alarmed")
 
 LINES = r", (?=p|\d+ trial)| (?=[\[(])"
 """Where an estimate is folded: before its interval or what stands for it, and before its p-value."""
-
-MAX_WIDTH = 10_000
-"""Columns that any table fits in."""
 
 TITLE_WIDTH = 12
 """Columns for the title of a number above a column."""

@@ -52,7 +52,7 @@ CONTROLS = (
     "shows a fault of the evaluation; peeker may do so without --isolate, and enumerator without --sealed."
 )
 INTERVALS = {
-    "usual": "with 95 % intervals in brackets, which hold for scores with one hump",
+    "usual": "with 95 % intervals in brackets, which hold for scores with a single peak",
     "conservative": "with conservative 95 % intervals in brackets, which need only a range of the number",
 }
 READING = (
@@ -94,7 +94,11 @@ def describe_novelty(scenario: Scenario, domains: Domains) -> str:
 
 def describe_terms(scenario: Scenario) -> str:
     """Describe the other terms of a scenario: the red light, and settings that are not the defaults."""
-    light = "agents are told when the world changes (red light)" if scenario.red_light else "agents are not told"
+    light = (
+        "agents are told when the world changes (red light)"
+        if scenario.red_light
+        else "agents are not told when the world changes"
+    )
     terms = [light] if scenario.novelty else []
     return "; ".join(terms + ([f"settings: {scenario.settings}"] if scenario.settings else []))
 
@@ -159,12 +163,12 @@ def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentRe
     if len(pairs) <= MAX_PAIRS:
         return pairs, note
     best = rank_agents(split_controls(groups)[0], comparisons)[0].agent
-    left_out = f"Of {len(pairs)} pairs only those with {best} are shown, which does better most often."
+    left_out = f"Of {len(pairs)} pairs only those with {best} are shown, the agent that wins most often."
     return [one for one in pairs if best in (one.first, one.second)], f"{left_out} {note}"
 
 
 def rank_agents(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> list[AgentResults]:
-    """Return the agents of a scenario, the one first that does better than the others most often."""
+    """Return the agents of a scenario, the one that wins most often first."""
     pairs = [one for one in comparisons if one.scenario == groups[0].scenario]
     return sorted(groups, key=lambda group: -_sum_wins(group.agent, pairs))
 

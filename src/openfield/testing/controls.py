@@ -97,7 +97,7 @@ def judge_chance(name: str, played: Result, how: str = "") -> Finding:
         return Finding(subject, "chance", False, f"a trial ended as {failed.outcome}: {failed.note}")
     found = estimate_concordance(scored)
     if found is None or found.p is None:
-        why = "the onset can be had by counting: at no test episode is one trial changed and another not"
+        why = "counting finds the onset: at no test episode is one trial changed and another not"
         return Finding(subject, "chance", False, why)
     return Finding(subject, "chance", found.p >= ALPHA, f"concordance {found.mean:.2f}, p = {found.p:.2g}")
 

@@ -67,8 +67,8 @@ def _say_reached(
     best = names[groups[0].agent]
     if len(groups) == 1:
         return f"{best} reaches {_say(found)}{when}"
-    often = " most often" if comparisons else ""  # agents are ranked by that; another may have the higher mean
-    return f"{best} does best{often}{when}: {_say(found)}{_say_lead(groups, comparisons, names)}"
+    first = "wins most often" if comparisons else "does best"  # agents rank by wins; another may have the higher mean
+    return f"{best} {first}{when}: {_say(found)}{_say_lead(groups, comparisons, names)}"
 
 
 def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]) -> str:

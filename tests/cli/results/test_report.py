@@ -28,6 +28,19 @@ def test_report_prints_the_numbers_and_writes_the_page(openfield: Any, run: Path
     assert "<html" in (tmp_path / "maze.html").read_text()
 
 
+def test_in_a_pipe_each_row_of_a_table_is_one_line(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    small = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--trials", 1, "--workers", 0)
+    agents = [word for number in range(9) for word in ("-a", f"a-long-name-{number}=random")]
+    assert openfield("run", MAZE, *small, *agents, "-o", "many.sqlite").status == 0
+    lines = openfield("report", "many.sqlite").out.splitlines()
+    (row,) = [line for line in lines if "Performance after the onset" in line]
+    assert row.count("trial") == 9  # one value for each agent
+    pairs = [line for line in lines if line.startswith("│ a-long-name-") and line.count("a-long-name") == 2]
+    assert len(pairs) == 8  # those with the best
+    assert all("shared trial" in line for line in pairs)
+
+
 def test_terminal_page_and_json_print_the_fingerprint(openfield: Any, run: Path, tmp_path: Path) -> None:
     (record,) = json.loads(openfield("report", run, "--json").out)["runs"]
     assert (record["run"], record["planned"], record["played"]) == ("maze.sqlite", 10, 10)
@@ -62,11 +75,12 @@ def test_report_of_chosen_metrics(openfield: Any, run: Path, tmp_path: Path) -> 
     assert (tmp_path / "page.html").exists()
 
 
-def test_json_says_where_detection_can_be_had_by_counting(openfield: Any, run: Path) -> None:
+def test_json_says_where_counting_finds_the_change(openfield: Any, run: Path) -> None:
     small = ("--set", "training=0", "--set", "before=1", "--set", "after=2", "--trials", 1, "--workers", 0)
     openfield("run", MAZE, *small, "--set", "onset=0-1", "-o", "blind.sqlite")
     fixed, blind = (json.loads(openfield("report", file, "--json").out)["groups"] for file in (run, "blind.sqlite"))
-    assert {group["note"] for group in fixed} == {"the onset is fixed or published: detection can be had by counting"}
+    said = "the onset is fixed or published, so agents can detect the change by counting"
+    assert {group["note"] for group in fixed} == {said}
     assert {group["note"] for group in blind} == {""}
 
 

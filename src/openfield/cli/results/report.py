@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import USUAL, Metrics, NumberOptions, Output, Trust
 from openfield.cli.shared.results import print_result
-from openfield.console import escape_controls
+from openfield.console import escape_controls, make_console
 
 
 def report(
@@ -50,11 +50,9 @@ def report(
     if found is not None and not json:
         _print_objectives(found)
     if not json and result.provenance:
-        from rich.console import Console
-
         from openfield.report.terminal import render_provenance
 
-        Console().print(render_provenance(result.provenance))
+        make_console().print(render_provenance(result.provenance))
     if output is not None or not json:
         taken = result.films(trust) if films else []
         path = output or runs[0].with_suffix(".html")

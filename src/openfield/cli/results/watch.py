@@ -36,15 +36,14 @@ def watch(
     Example:
         openfield watch runs/birds.sqlite
     """
-    from rich.console import Console
     from rich.live import Live
 
-    from openfield.console import Escaped
+    from openfield.console import Escaped, make_console
 
     if json:
         print_json({agent: each._asdict() for agent, each in _read(run)[0].items()})
         return
-    console = Console()
+    console = make_console()
     if once or not console.is_terminal:
         console.print(Escaped(_draw(*_read(run))))
         return

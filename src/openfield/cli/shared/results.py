@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from openfield.cli.shared.parameters import USUAL, NumberOptions
-from openfield.console import escape_controls, print_json, print_table, say_count
+from openfield.console import escape_controls, make_console, print_json, print_table, say_count
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
@@ -106,11 +106,9 @@ def print_result(
         told |= {"usage": result.usage} if result.usage else {}
         print_json(summary | told | dict(more or {}))
         return
-    from rich.console import Console
-
     from openfield.journal.reader import SCORED
 
-    Console().print(result.table(metrics, numbers.intervals, numbers.failures))
+    make_console().print(result.table(metrics, numbers.intervals, numbers.failures))
     print_usage(result)
     for caution in result.cautions:
         print(escape_controls(caution))

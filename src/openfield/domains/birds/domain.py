@@ -205,3 +205,4 @@ class BirdsDomain(Domain[BirdsSettings]):
 
 
 DOMAIN = BirdsDomain()
+"""The domain `birds`, as `openfield.find_domain("birds")` returns it."""

@@ -247,3 +247,4 @@ def _digest(name: str) -> str:
 
 
 DOMAIN = CommaiDomain()
+"""The domain `commai`, as `openfield.find_domain("commai")` returns it."""

@@ -270,4 +270,6 @@ class ArenaDomain(DoomDomain):
 
 
 DUEL = DuelDomain()
+"""The domain `doom`: one enemy."""
 ARENA = ArenaDomain()
+"""The domain `doom-arena`: several enemies and items."""

@@ -60,7 +60,7 @@ def list_novelties(own: Iterable[Novelty[GymSettings]], fit: Fit) -> GymNoveltie
 def describe_change(text: str) -> Novelty[GymSettings] | None:
     """Return the novelty that a text describes in any environment; None if it describes none."""
     if names_class(text):
-        return Novelty(text, *RULES, f"the wrapper {text.partition(':')[2]} lies around it", _wrapping(text))
+        return Novelty(text, *RULES, f"it is wrapped in {text.partition(':')[2]}", _wrapping(text))
     family, other = split_family(text)
     if family:
         return Novelty(text, *ENVIRONMENTS, f"{other} takes its place", _swapping(other)) if other else None

@@ -59,7 +59,10 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
     sparse_rewards: Annotated[bool, _about("All rewards of an episode are paid at its end.")] = False
     scale: Annotated[
         tuple[float, float] | None,
-        _about("LOW,HIGH: the returns that are a performance of 0 and 1; null finds them where that is honest."),
+        _about(
+            "LOW,HIGH: the returns that are a performance of 0 and 1; null derives them from published returns or "
+            "Gymnasium's reward threshold, if there are any."
+        ),
     ] = None
     max_steps: Annotated[
         int, _about("Steps until an episode is cut off; 0 means the environment's own limit, or 10000.", ge=0)

@@ -188,3 +188,4 @@ class OndDomain(Domain[OndSettings]):
 
 
 DOMAIN = OndDomain()
+"""The domain `ond`, as `openfield.find_domain("ond")` returns it."""
