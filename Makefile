@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOAK ?= full
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all coverage check format docs bench soak clean
+.PHONY: demo test test-all coverage check format docs site bench soak clean
 
 demo: .venv/.package
 	$(BIN)/openfield demo
@@ -33,9 +33,12 @@ format: .venv/.tools
 	$(BIN)/ruff check --fix .
 
 docs: .venv/.package
-	$(BIN)/python docs/generate_reference.py
 	$(BIN)/python docs/generate_help.py
-	$(BIN)/python docs/generate_messages.py
+	$(BIN)/python tests/support/messages.py
+
+site: .venv/.tools
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site: site/index.html"
 
 bench: .venv/.tools
 	@for subject in bench/bench_*.py; do $(BIN)/python $$subject || exit 1; done
@@ -44,7 +47,7 @@ soak: .venv/.tools
 	@for subject in soak/soak_*.py; do SOAK=$(SOAK) $(BIN)/python $$subject || failed=1; done; exit $${failed:-0}
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from openfield.cli.app import COMMANDS
+from support.messages import PAGE
 from support.mistakes import MISTAKES
-from support.places import MAZE, ROOT
+from support.places import MAZE
 
 
 def read(said: Any) -> str:
@@ -25,7 +26,7 @@ def read(said: Any) -> str:
 
 def test_mistakes_are_said_in_one_line() -> None:
     """The page has what each prints: a line, or else it could not be written. `test_messages.py` prints all of them."""
-    page = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     said = dict(re.findall(r"^\$ openfield (.*)\nopenfield: (.*)$", page, re.MULTILINE))
     for line, hint in chain(*MISTAKES.values()):
         assert hint in said[line], line

@@ -1,4 +1,4 @@
-"""Mistakes of users: commands with bad input, and what their message must say. `docs/messages.md` shows all of them."""
+"""Mistakes of users: commands with bad input, and what their message must say. `tests/data/messages.md` shows them."""
 
 from __future__ import annotations
 

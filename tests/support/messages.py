@@ -1,4 +1,6 @@
-"""Write docs/messages.md: what commands say about bad input, and every message in the source.
+"""Write tests/data/messages.md: what commands say about bad input, and every message in the source.
+
+The page is a snapshot: a change of a message shows in the diff. `make docs` writes it anew.
 
 Commands are run in a folder of their own. The source is read, not imported: `{path}` stands for a value.
 """
@@ -14,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-DOCS = Path(__file__).parent
-SOURCE = DOCS.parent / "src" / "openfield"
-PAGE = DOCS / "messages.md"
+TESTS = Path(__file__).parents[1]
+SOURCE = TESTS.parent / "src" / "openfield"
+PAGE = TESTS / "data" / "messages.md"
 AREAS = {
     "Everywhere": ("*.py",),
     "The command line": ("cli/**/*.py",),
@@ -34,7 +36,7 @@ AREAS = {
 HEAD = """# Messages
 
 What openfield says about bad input. A message says what is wrong, where, and what would be right. Commands print it as
-one line on standard error and exit with status 2; other statuses are in [the command line](cli.md).
+one line on standard error and exit with status 2; other statuses are in docs/cli.md.
 """
 REASONS = {"strerror": "reason", "error": "reason", "say_mismatch": "reason", "__name__": "type"}
 CALLS = {"len": "number", "join": "names", "sum": "number", "count": "number", "round": "number", "say_count": "number"}
@@ -47,7 +49,7 @@ def render_messages() -> str:
 
 def _render_commands() -> Iterator[str]:
     """Yield what commands print about the mistakes of a table, by group."""
-    sys.path.insert(0, str(DOCS.parent / "tests"))
+    sys.path.insert(0, str(TESTS))
     from support.mistakes import MISTAKES, complain, write_files
 
     yield "## What commands say\n"
