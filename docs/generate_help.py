@@ -1,4 +1,4 @@
-"""Write the help texts in docs/cli.md: a block that begins with `$ openfield ...` shows what that command prints."""
+"""Write the help texts in docs/cli*.md: a block that begins with `$ openfield ...` shows what that command prints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from openfield.cli import run_command
 from openfield.cli.app import COMMANDS, make_app
 from openfield.registry import installed_domains
 
-PAGE = Path(__file__).with_name("cli.md")
+PAGES = sorted(Path(__file__).parent.glob("cli*.md"))
 BLOCK = re.compile(r"^```text\n\$ openfield ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -53,4 +53,5 @@ def render_help(page: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render_help(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for each in PAGES:
+        each.write_text(render_help(each.read_text(encoding="utf-8")), encoding="utf-8")

@@ -40,8 +40,9 @@ from support.voice import NAMELESS
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "recipes").glob("*.md"))]
 NOTES = [ROOT / "CHANGELOG.md", *sorted((ROOT / "design").glob("*.md"))]
 READMES = [ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *sorted(ROOT.glob("src/openfield/**/README.md"))]
-READ = [page for page in (*PAGES, *NOTES, *READMES) if page.name != "messages.md"]  # which is about mistakes
+READ = [*PAGES, *NOTES, *READMES]
 GUIDE = ROOT / "docs" / "domain.md"
+RULES = ROOT / "docs" / "capabilities.md"
 CATCH = ROOT / "examples" / "catch.py"
 DOMAINS = [*installed_domains(), find_domain("gym:CartPole-v1")]
 HAVE_OPTIONS = [domain for domain in DOMAINS if isinstance(domain, capabilities.HasOptions)]
@@ -177,7 +178,7 @@ def test_the_domain_guide_is_a_domain_in_99_lines_and_a_capability_in_ten_more()
 
 
 def test_every_capability_is_documented() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]+ \|$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]+ \|$", RULES.read_text(encoding="utf-8"), re.MULTILINE)
     documented = {name: set(re.findall(r"`(\w+)`", members)) for name, members in rows}
     assert documented == {
         name: {member for member in (*vars(kind), *inspect.get_annotations(kind)) if not member.startswith("_")}
@@ -245,10 +246,27 @@ def test_messages_shown_are_messages_of_the_protocol() -> None:
 
 
 def test_every_number_is_documented() -> None:
-    page = (ROOT / "docs" / "numbers.md").read_text(encoding="utf-8")
+    page = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("numbers-list.md", "curricula.md"))
     for metric in BUILT_IN:
         for number in metric.numbers:
-            assert f"| {number.title} | `{number.name}` | {number.kind} | {number.better} |" in page
+            if not re.fullmatch(r"set_[2-9]", number.name):  # "and so on up to `set_9`"
+                assert f"| {number.title} | `{number.name}` | {number.kind} | {number.better} |" in page
+    assert "and so on up to `set_9`" in page
+
+
+def test_every_printed_word_is_in_the_glossary() -> None:
+    from openfield.novelty import HIERARCHY
+    from openfield.report.words import OUTCOMES
+
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for outcome, meaning in OUTCOMES.items():
+        assert f"| `{outcome}` | {meaning} |" in page
+    assert all(kind in page for kind in HIERARCHY)
+    printed = {"cell", "trial", "scenario", "onset", "concordance", "belief", "delay", "red light", "episode", "turn"}
+    printed |= {"phase", "attempt", "interval", "novelty", "level", "kind", "version", "basis", "difference", "n", "p"}
+    titles = set(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE))
+    known = {word.strip() for title in titles for word in title.split(",")}
+    assert printed <= known, printed - known
 
 
 def test_every_outcome_is_documented() -> None:
@@ -266,7 +284,7 @@ def test_every_outcome_is_documented() -> None:
 def test_every_check_of_a_world_is_documented() -> None:
     from openfield.testing.world import CHECKS
 
-    page = (ROOT / "docs" / "domain.md").read_text(encoding="utf-8")
+    page = RULES.read_text(encoding="utf-8")
     table = page[page.index("| check | what it proves |") : page.index("An agent may see a novelty")]
     assert set(re.findall(r"`(\w+)`", table)) == CHECKS.keys()
 
@@ -331,7 +349,7 @@ def test_sentences_say_who_does_it(page: Path) -> None:
 
 
 def test_every_format_of_a_domain_is_documented() -> None:
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cli-results.md").read_text(encoding="utf-8")
     for domain in installed_domains():
         for name in domain.exports:
             assert re.search(rf"further formats: .*{domain.name.split('-')[0]}.* `{name}`", page), name

@@ -1,6 +1,6 @@
 """openfield tells you what your agent does when its world changes.
 
-Everything an author of an agent, a domain or a metric needs is here; `docs/reference.md` lists it by theme. Begin with
+Everything an author of an agent, a domain or a metric needs is here; `docs/reference` lists it by theme. Begin with
 `run`, which evaluates agents, or read `rollout.py`, the loop in the middle of it all.
 """
 

@@ -1,4 +1,4 @@
-"""Help fits a screen, is grouped, ends with an example, and is what `docs/cli.md` shows."""
+"""Help fits a screen, is grouped, ends with an example, and is what `docs/cli*.md` show."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ def test_rare_options_need_help_all() -> None:
     assert "--gtshoot-ints" in HELP.print_text("serve", "birds", "--help-all")
 
 
-def test_the_page_has_every_command_and_shows_what_is_printed() -> None:
-    page = HELP.PAGE.read_text(encoding="utf-8")
-    shown = [block[1].removesuffix(" --help-all") for block in HELP.BLOCK.finditer(page)]
+def test_the_pages_have_every_command_and_show_what_is_printed() -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in HELP.PAGES}
+    shown = [block[1].removesuffix(" --help-all") for page in pages.values() for block in HELP.BLOCK.finditer(page)]
     assert set(shown) >= {" ".join(words) for words, _ in COMMANDS}
-    assert page == HELP.render_help(page), "docs/cli.md is old; write it anew: make docs"
+    for name, page in pages.items():
+        assert page == HELP.render_help(page), f"docs/{name} is old; write it anew: make docs"
