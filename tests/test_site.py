@@ -20,7 +20,7 @@ from support.browsers import open_browser
 from support.packages import public_packages, read_names
 from support.places import ROOT
 
-pytestmark = pytest.mark.site
+pytestmark = [pytest.mark.site, pytest.mark.xdist_group("site")]  # so that one worker builds it
 LOADED = {"script": "src", "link": "href", "img": "src", "source": "src", "iframe": "src", "video": "src"}
 """Elements that make a browser load something."""
 
@@ -117,6 +117,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
             assert {f"{package}.{name}", f"{package}.{name}.{name}"} & known, f"{package}.{name}"
 
 
+@pytest.mark.browser
 def test_search_works_from_the_disk_without_a_network(site: Path) -> None:
     with open_browser() as browser:
         page = browser.new_page()
