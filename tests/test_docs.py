@@ -355,6 +355,11 @@ def test_every_format_of_a_domain_is_documented() -> None:
             assert re.search(rf"further formats: .*{domain.name.split('-')[0]}.* `{name}`", page), name
 
 
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_pages_are_read_in_ten_minutes(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").split()) <= 2_500, "split it"
+
+
 def test_the_front_page_is_short() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(page.splitlines()) < 120
