@@ -360,6 +360,11 @@ def test_pages_are_read_in_ten_minutes(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").split()) <= 2_500, "split it"
 
 
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_no_page_claims_a_package_index(page: Path) -> None:
+    assert not re.search(r"pip install ['\"]?openfield", page.read_text(encoding="utf-8"))
+
+
 def test_the_front_page_is_short() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(page.splitlines()) < 120
