@@ -18,6 +18,7 @@ OUTSIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "design/decisions.md": "decisions.md",
     "design/intervals.md": "intervals.md",
     **{
