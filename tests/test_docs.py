@@ -188,7 +188,7 @@ def test_every_capability_is_documented() -> None:
 
 
 def test_every_attribute_of_a_domain_with_a_default_is_documented() -> None:
-    page = GUIDE.read_text(encoding="utf-8")
+    page = RULES.read_text(encoding="utf-8")
     table = page[page.index("| attribute or method |") : page.index("| capability | members |")]
     given = {name for name in vars(Domain) if not name.startswith("_")} - {
         "older_versions",
