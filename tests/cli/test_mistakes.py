@@ -87,6 +87,6 @@ def test_unknown_cells_turns_and_metrics(openfield: Any, run: Path) -> None:
     assert "--turn needs --cell." in read(openfield("show", run, "--turn", "3"))
     assert "draws no pictures" in openfield("show", run, "--cell", cell, "--gif", "film.gif").err
     assert "Did you mean 'detection'?" in read(openfield("report", run, "--metric", "detecton"))
-    assert "Unknown format 'xml'. Known: csv, jsonl, latex, markdown, parquet." in read(
+    assert "Unknown format 'xml'. Known: csv, html, jsonl, latex, markdown, parquet." in read(
         openfield("export", run, "--format", "xml")
     )

@@ -174,7 +174,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("show x.sqlite --cell a", "Unknown cell 'a'. The nearest in this run: none."),
         ("report x.sqlite --metric detecton", "Did you mean 'detection'?"),
         ("report x.sqlite --baseline compas", "Unknown agent 'compas'."),
-        ("export x.sqlite --format xml", "Unknown format 'xml'. Known: csv, jsonl, latex, markdown, parquet."),
+        ("export x.sqlite --format xml", "Unknown format 'xml'. Known: csv, html, jsonl, latex, markdown, parquet."),
         ("export x.sqlite --cell a", "--cell has no effect without a --format of the domain's own; leave it out."),
         ("export x.sqlite --failures exclude", "--failures exclude has no effect without --metric or --intervals"),
         ("export x.sqlite -o x.sqlite", "x.sqlite is the record of a run and is not written over. Name another file."),
