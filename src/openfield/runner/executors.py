@@ -126,12 +126,12 @@ class Processes:
                 break
             worker.end(at_once=True)  # it died between two jobs: what an agent left there may have ended it
         else:
-            worker = self._hire(knows_main)
+            worker = self._start_worker(knows_main)
             worker.send(message)  # if it is dead already, `poll` finds out and says how it died
         worker.job = job
         self._busy.append(worker)
 
-    def _hire(self, knows_main: bool) -> _Worker:
+    def _start_worker(self, knows_main: bool) -> _Worker:
         try:
             return _Worker(knows_main)
         except OSError as error:
@@ -146,7 +146,7 @@ class Processes:
             if worker.connection in ready:
                 self._receive(worker)
             elif worker.process.exitcode is not None:  # and what it forked holds its end of the connection
-                self._bury(worker)
+                self._remove(worker)
             elif worker.overdue() > 2 * GRACE_SECONDS:
                 self._give_up(worker, "agent_timeout", "No answer in time; its worker was ended.")
             elif worker.overdue() > GRACE_SECONDS:
@@ -175,7 +175,7 @@ class Processes:
             try:
                 entries = _ENTRIES.decode(worker.connection.recv_bytes())
             except (EOFError, OSError):
-                self._bury(worker)
+                self._remove(worker)
                 return
             if not entries:
                 self._release(worker)
@@ -202,8 +202,8 @@ class Processes:
             self._idle.append(worker)
         self._emit(*entries)
 
-    def _bury(self, worker: _Worker) -> None:
-        """Record what a dead worker did. One that was told to stop before it could listen can be resumed."""
+    def _remove(self, worker: _Worker) -> None:
+        """Remove a dead worker and record what it did. One that was stopped before it could listen can be resumed."""
         worker.process.join(GRACE_SECONDS)
         how = _how(worker.process.exitcode)
         if worker.process.exitcode == UNGUARDED:

@@ -90,7 +90,7 @@ def run_plan(
         record.enter(plan.cells, plan.sources, facts)
         scheduler = CellScheduler(record, plan, retry, watch, keep)
         remarks = remarks or Remarks()
-        if scheduler.brings_news or remarks.note or remarks.tags:
+        if scheduler.has_changes or remarks.note or remarks.tags:
             wrappers = list_trial_code(cell.trial for cell in plan.cells)
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, wrappers)
             record.enter((), {}, origin.facts(), origin.sources())

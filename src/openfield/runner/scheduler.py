@@ -90,7 +90,7 @@ class CellScheduler:
         self._say_outdated()
 
     @property
-    def brings_news(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether there is something to play, or an agent is not the one that the run file knows."""
         known = latest_versions(read_provenance(self._reader.facts, self._journal.path))
         return bool(self._ready) or any(known.get(pair) != code.version for pair, code in self._plan.codes.items())

@@ -23,14 +23,14 @@ END_SECONDS = 2.0
 
 
 class Threads:
-    """Plays so many jobs at a time, each in a thread. Entries are emitted by the thread that polls."""
+    """Plays jobs at the same time, each in a thread. Entries are emitted by the thread that polls."""
 
     def __init__(self, emit: Emit, concurrency: int) -> None:
         self._emit = emit
         self._concurrency = concurrency
-        self._inbox: queue.SimpleQueue[_Parcel] = queue.SimpleQueue()
-        self._busy: dict[str, _Seat] = {}  # by cell
-        self._idle: list[_Seat] = []
+        self._inbox: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+        self._busy: dict[str, _PlayerThread] = {}  # by cell
+        self._idle: list[_PlayerThread] = []
 
     @property
     def free(self) -> int:
@@ -39,63 +39,63 @@ class Threads:
 
     def start(self, job: Job) -> None:
         """Give the job to an idle thread, or to a new one."""
-        seat = self._idle.pop() if self._idle else _Seat(self._inbox)
-        self._busy[job.cell.id] = seat
-        seat.give(job)
+        thread = self._idle.pop() if self._idle else _PlayerThread(self._inbox)
+        self._busy[job.cell.id] = thread
+        thread.play(job)
 
     def poll(self) -> None:
         """Emit what the threads sent, and look after agents that do not answer."""
         try:
-            parcel = self._inbox.get(timeout=POLL_SECONDS)
+            message = self._inbox.get(timeout=POLL_SECONDS)
             while True:
-                self._take(parcel)
-                parcel = self._inbox.get_nowait()
+                self._take(message)
+                message = self._inbox.get_nowait()
         except queue.Empty:
             pass
-        for cell, seat in list(self._busy.items()):
-            if seat.overdue() > GRACE_SECONDS and seat.job is not None:
-                job = seat.job
-                seat.leave()
+        for cell, thread in list(self._busy.items()):
+            if thread.overdue() > GRACE_SECONDS and thread.job is not None:
+                job = thread.job
+                thread.leave()
                 del self._busy[cell]
                 note = "No answer in time; its thread was left behind."
                 self._emit(AttemptEnd(cell, job.attempt, "agent_timeout", note, 0.0))
 
     def stop(self) -> None:
         """End every job after its current turn."""
-        for seat in list(self._busy.values()):
-            seat.stop()
+        for thread in list(self._busy.values()):
+            thread.stop()
 
     def close(self) -> None:
         """End all threads. One whose agent still waits ends with this process; nothing it does is recorded any more."""
         until = time.monotonic() + END_SECONDS
-        for seat in (*self._busy.values(), *self._idle):
-            seat.leave()
-        for seat in self._idle:
-            seat.join(max(until - time.monotonic(), 0.0))
+        for thread in (*self._busy.values(), *self._idle):
+            thread.leave()
+        for thread in self._idle:
+            thread.join(max(until - time.monotonic(), 0.0))
         self._busy, self._idle = {}, []
 
-    def _take(self, parcel: _Parcel) -> None:
-        if parcel.seat.left:
-            parcel.answer(None, Cancelled("The run goes on without this cell."))
-        elif parcel.failure is not None:
-            raise parcel.failure
-        elif parcel.entries:
+    def _take(self, message: _Message) -> None:
+        if message.sender.left:
+            message.answer(None, Cancelled("The run goes on without this cell."))
+        elif message.failure is not None:
+            raise message.failure
+        elif message.entries:
             try:
-                parcel.answer(self._emit(*parcel.entries), None)
+                message.answer(self._emit(*message.entries), None)
             except BaseException as error:
-                parcel.answer(None, JournalError(str(error)))
+                message.answer(None, JournalError(str(error)))
                 raise
         else:  # the job is over
-            for cell in [cell for cell, seat in self._busy.items() if seat is parcel.seat]:
+            for cell in [cell for cell, thread in self._busy.items() if thread is message.sender]:
                 del self._busy[cell]
-            self._idle.append(parcel.seat)
+            self._idle.append(message.sender)
 
 
-class _Parcel:
-    """Entries on their way to the thread that polls; without any, the seat is free for the next job."""
+class _Message:
+    """Entries on their way to the thread that polls; without any, the sender is free for the next job."""
 
-    def __init__(self, seat: _Seat, entries: tuple[Entry, ...], failure: BaseException | None = None) -> None:
-        self.seat, self.entries, self.failure = seat, entries, failure
+    def __init__(self, sender: _PlayerThread, entries: tuple[Entry, ...], failure: BaseException | None = None) -> None:
+        self.sender, self.entries, self.failure = sender, entries, failure
         self._taken = threading.Event()
         self._receipt: Receipt[None] | None = None
         self._refused: Exception | None = None
@@ -115,10 +115,10 @@ class _Parcel:
         return self._receipt
 
 
-class _Seat:
+class _PlayerThread:
     """A thread that plays one job at a time."""
 
-    def __init__(self, inbox: queue.SimpleQueue[_Parcel]) -> None:
+    def __init__(self, inbox: queue.SimpleQueue[_Message]) -> None:
         self._inbox = inbox
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._heartbeat = [0]
@@ -126,10 +126,10 @@ class _Seat:
         self.job: Job | None = None
         self.left = False
         """Whether nothing it sends is taken any more."""
-        self._thread = threading.Thread(target=self._work, name="openfield cell", daemon=True)
+        self._thread = threading.Thread(target=self._play_jobs, name="openfield cell", daemon=True)
         self._thread.start()
 
-    def give(self, job: Job) -> None:
+    def play(self, job: Job) -> None:
         self.job = job
         self._jobs.put(job)
 
@@ -150,15 +150,15 @@ class _Seat:
         due = self._heartbeat[0]
         return (time.monotonic_ns() - due) / 1e9 if due else 0.0
 
-    def _work(self) -> None:
+    def _play_jobs(self) -> None:
         while (job := self._jobs.get()) is not None and not self.left:
             try:
                 self._player.play(job)
             except BaseException as error:
-                self._inbox.put(_Parcel(self, (), error))
+                self._inbox.put(_Message(self, (), error))
                 return
             self.job = None
-            self._inbox.put(_Parcel(self, ()))
+            self._inbox.put(_Message(self, ()))
 
     def _send(self, *entries: Entry) -> Receipt[None] | None:
         """Send entries, and wait until those that were paid for are on disk."""
@@ -168,9 +168,9 @@ class _Seat:
             return None
         if any(isinstance(entry, AttemptEnd) for entry in entries):
             self.job = None  # what its agent does in `close` no longer matters to the record
-        parcel = _Parcel(self, entries)
-        self._inbox.put(parcel)
-        receipt = parcel.result(lambda: self.left)
+        message = _Message(self, entries)
+        self._inbox.put(message)
+        receipt = message.result(lambda: self.left)
         if receipt is not None and any(isinstance(entry, Chunk) and entry.costly for entry in entries):
             receipt.result()
         return receipt
