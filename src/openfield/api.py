@@ -25,7 +25,7 @@ from openfield.runner.executors import refuse_unguarded
 from openfield.runner.experiment import say_mismatch
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.provenance import Remarks
-from openfield.runner.ray.needs import assign_resources
+from openfield.runner.resources import assign_resources
 from openfield.runner.run import RunOptions, read_plan, run_plan
 from openfield.runner.scheduler import Watch
 from openfield.trial import Trial

@@ -6,7 +6,9 @@ import gc
 import json
 import os
 import signal
+import socket
 import sqlite3
+import subprocess
 import threading
 import time
 import warnings
@@ -44,7 +46,10 @@ from support.worlds import tiny_trials
 os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}  # loopback, no statistics
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
-pytestmark = pytest.mark.filterwarnings(r"ignore:subprocess \d+ is still running:ResourceWarning")  # Ray's own
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings(r"ignore:subprocess \d+ is still running:ResourceWarning"),  # Ray's own
+]
 FILE_AGENT = """
 import helper
 import openfield as of
@@ -65,7 +70,7 @@ import time
 import openfield as of
 
 class Marked:
-    \"\"\"Says which processes play: the worker and the foreman that started it.\"\"\"
+    \"\"\"Says which processes play: the worker and the slot that started it.\"\"\"
 
     def __init__(self, spec, seed, folder=""):
         self.folder = folder
@@ -74,6 +79,35 @@ class Marked:
         open(f"{self.folder}/{os.getpid()}-{os.getppid()}", "w").close()
         time.sleep(0.02)
         return of.Reply(turn.observation["cue"])
+"""
+MEETING_AGENT = """
+import os
+import time
+import openfield as of
+
+class Meeting:
+    \"\"\"Says which process plays, and answers when so many files are in its folder.\"\"\"
+
+    def __init__(self, spec, seed, folder="", files=1):
+        self.folder, self.files = folder, files
+
+    def __call__(self, turn):
+        open(f"{self.folder}/{os.getpid()}", "w").close()
+        while len(os.listdir(self.folder)) < self.files:
+            time.sleep(0.02)
+        return of.Reply("up")
+"""
+OTHER_PROGRAM = """
+import ray, sys
+
+class Holder:
+    pass
+
+ray.init(address=sys.argv[1], log_to_driver=False)
+holders = [ray.remote(Holder).options(num_cpus=1, resources={"shared": 1}).remote() for _ in range(2)]
+ray.get([holder.__ray_ready__.remote() for holder in holders])
+print("held", flush=True)
+sys.stdin.read()
 """
 COUNTING_AGENT = """
 import openfield as of
@@ -231,7 +265,9 @@ def test_players_wait_for_a_slow_disk(one_machine: Any, tmp_path: Path, monkeypa
         assert [(cell.outcome, cell.steps) for cell in run.cells()] == [("done", turns + 7)]
 
 
-def test_records_equal_those_of_one_worker(cluster: Any, tmp_path: Path, agent: str, maze: of.Domain[Any]) -> None:
+def test_smoke_records_equal_those_of_one_worker(
+    cluster: Any, tmp_path: Path, agent: str, maze: of.Domain[Any]
+) -> None:
     trials = [*of.trials(maze, 3, before=2, after=2), *of.trials("commai", 1, max_steps=400)]
     agents = {"random": "random", "walker": agent}
     of.run(agents, trials, tmp_path / "one.sqlite", workers=1)
@@ -253,7 +289,7 @@ def _fields(trial: of.Trial) -> dict[str, Any]:
     return {name: getattr(trial, name) for name in trial.__struct_fields__}
 
 
-def test_a_killed_worker_and_a_killed_foreman_lose_nothing(cluster: Any, tmp_path: Path) -> None:
+def test_a_killed_worker_and_a_killed_slot_lose_nothing(cluster: Any, tmp_path: Path) -> None:
     (tmp_path / "marked.py").write_text(KILLED_AGENT)
     marks = tmp_path / "marks"
     marks.mkdir()
@@ -271,10 +307,11 @@ def test_a_killed_worker_and_a_killed_foreman_lose_nothing(cluster: Any, tmp_pat
     of.run(agent, trials, tmp_path / "one.sqlite", workers=1)
     of.run(agent, trials, tmp_path / "ray.sqlite", watch=watch, **on(cluster))
     assert story(tmp_path / "ray.sqlite") == story(tmp_path / "one.sqlite")
-    assert len({mark.name.split("-")[1] for mark in marks.iterdir()}) > 2  # this process, two foremen or more
+    assert len({mark.name.split("-")[1] for mark in marks.iterdir()}) > 2  # this process, two slots or more
 
 
 @pytest.mark.filterwarnings("ignore:No machine has what the agent")  # until the next one joins
+@pytest.mark.filterwarnings("ignore:Machine .* is lost")
 def test_cells_of_a_lost_machine_go_on_elsewhere(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its cells are put back, and neither retried nor counted as failed. A machine that joins afterwards plays, too."""
     trials, nodes, put_back = tiny_trials(2, padding=3_000), [cluster.add_node(num_cpus=2, resources={"arm": 2})], []
@@ -300,6 +337,58 @@ def test_cells_of_a_lost_machine_go_on_elsewhere(cluster: Any, tmp_path: Path, m
     assert put_back
     assert story(path) == story(tmp_path / "one.sqlite")
     assert {(number, outcome) for number, outcome, _ in attempts(path)} == {(1, "done")}
+
+
+def test_all_free_processors_are_used_where_other_programs_hold_some(
+    cluster: Any, tmp_path: Path, spawn: Spawn, maze: Any
+) -> None:
+    """The agents answer only when as many of them play at the same time as processors are free."""
+    shared = [cluster.add_node(num_cpus=2, resources={"shared": 1}) for _ in range(2)]
+    (tmp_path / "holder.py").write_text(OTHER_PROGRAM)
+    (tmp_path / "meeting.py").write_text(MEETING_AGENT)
+    (meeting := tmp_path / "meeting").mkdir()
+    holder = spawn(tmp_path / "holder.py", cluster.address, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    planned = of.trials(maze, 6, before=1, after=1, training=0, unchanged=0)
+    trials = [of.Trial(**{**_fields(each), "limits": Limits(reply_seconds=60.0)}) for each in planned]
+    agent = {"meeting": f"{tmp_path}/meeting.py:Meeting(folder={meeting}, files=4)"}
+    of.run(agent, trials, tmp_path / "run.sqlite", **on(cluster))
+    holder.kill()
+    for node in shared:
+        cluster.remove_node(node)
+    with Run(tmp_path / "run.sqlite") as run:
+        assert {(cell.outcome, cell.note) for cell in run.cells()} == {("done", "")}
+    assert len(list(meeting.iterdir())) == 4  # none that was taken, and no process died
+
+
+def test_the_command_line_says_in_one_line_that_a_machine_is_lost(cluster: Any, tmp_path: Path, spawn: Spawn) -> None:
+    """Ray would print some forty lines of logs."""
+    import ray
+
+    lost = cluster.add_node(num_cpus=2)
+    (tmp_path / "meeting.py").write_text(MEETING_AGENT)
+    (meeting := tmp_path / "meeting").mkdir()
+    agent = f"{tmp_path}/meeting.py:Meeting(folder={meeting}, files=20)"
+    words = ["run", "examples/maze.py", "--agent", agent, "--trials", "4", "--set", "before=1", "--set", "after=1"]
+    words += ["--set", "training=0", "--output", str(tmp_path / "run.sqlite"), "--executor", f"ray={cluster.address}"]
+    said = tmp_path / "said.txt"
+    with said.open("w") as file:
+        command = spawn("-m", "openfield", *words, stdout=file, stderr=file)
+        wait_until(lambda: len(list(meeting.iterdir())) == 4)
+        cluster.remove_node(lost, allow_graceful=False)
+        ray.init(address=cluster.address, log_to_driver=False)
+        wait_until(lambda: sum(not node["Alive"] for node in ray.nodes() if node["NodeID"] == lost.node_id))
+        ray.shutdown()
+        wait_until(lambda: "is lost" in said.read_text())
+        for number in range(20):
+            (meeting / f"go-{number}").touch()
+        assert command.wait() == 0
+    lines = [line for line in said.read_text().splitlines() if "lost" in line or "raylet" in line]
+    assert lines == [f"openfield: Machine {socket.gethostname()} is lost. {GO_ON}"]
+
+
+GO_ON = "Its cells go on elsewhere, where their record ends."
 
 
 def test_a_killed_driver_is_resumed_where_it_was(cluster: Any, tmp_path: Path, spawn: Spawn, maze: Any) -> None:

@@ -1,10 +1,9 @@
-"""What travels to machines, what agents need there, and what waits for the driver: without a cluster."""
+"""What travels to machines, what agents need there, and the folder that slots share: without a cluster."""
 
 from __future__ import annotations
 
 import socket
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,12 @@ import pytest
 
 import openfield as of
 from openfield.errors import DamagedRun, InvalidInput
-from openfield.record import AttemptEnd, Chunk, Entry
 from openfield.runner.cluster import Cluster, choose_workers
 from openfield.runner.plan import make_plan
 from openfield.runner.ray import connection
-from openfield.runner.ray.foreman import Outbox
-from openfield.runner.ray.needs import (
-    Account,
-    Needs,
-    assign_resources,
-    parse_resources,
-    read_kept_resources,
-    read_needs,
-)
 from openfield.runner.ray.shipment import Shipment, find_path, is_everywhere, pack, write_agent
+from openfield.runner.ray.slot import MachineFolder
+from openfield.runner.resources import Needs, assign_resources, parse_resources, read_kept_resources, read_needs
 from openfield.runner.run import read_plan
 from openfield.trial import with_places
 from support.worlds import tiny_trials
@@ -63,22 +54,12 @@ def test_executors_are_chosen_by_name() -> None:
             choose_workers(3, wrong)
 
 
-def test_an_account_gives_out_cards_and_shares_of_them() -> None:
-    account = Account(4.0, 2, {"arm": 1})
-    half, whole = read_needs("a", {"num_gpus": 0.5}), read_needs("b", {"num_gpus": 2})
-    assert account.could_hold(whole)
-    assert not account.could_hold(Needs(gpus=3))
-    first = account.take(half)
-    assert first is not None
-    assert account.take(whole) is None
-    assert account.take(half) == first  # the card that is shared already
-    assert account.take(half) not in (None, first)
-    account.give_back(half, first)
-    assert account.cpus == 2.0
-    arm = read_needs("c", {"arm": 1, "num_cpus": 0.5})
-    assert account.take(arm) == ()
-    assert account.take(arm) is None
-    assert not arm.is_usual
+def test_needs_are_options_of_ray_and_fit_some_machines() -> None:
+    needs = read_needs("a", {"num_gpus": 0.5, "arm": 1})
+    assert needs.options == {"num_cpus": 1.0, "num_gpus": 0.5, "resources": {"arm": 1}}
+    assert needs.fit({"CPU": 1.0, "GPU": 1.0, "arm": 2.0})
+    assert not needs.fit({"CPU": 1.0, "GPU": 1.0})
+    assert not Needs(cpus=2).fit({"CPU": 1.0})
 
 
 @pytest.mark.parametrize("resources", [{"num_gpus": 1.5}, {"num_cpus": 0}, {"arm": -1}, {"arm": float("inf")}])
@@ -117,6 +98,7 @@ def test_files_keep_their_places_below_the_folder_of_a_machine(tmp_path: Path, m
     monkeypatch.setattr(sys, "path", list(sys.path))
     shipment = Shipment({"/home/me/a.py": b"1", "/home/me/w.pt": b"2"}, "/home/me", ("/home/me",))
     shipment.unpack(tmp_path)
+    shipment.enter(tmp_path)
     assert (tmp_path / "home/me/a.py").read_bytes() == b"1"
     assert Path.cwd() == tmp_path / "home/me"
     assert str(tmp_path / "home/me") in sys.path
@@ -173,29 +155,16 @@ def test_a_run_file_keeps_what_agents_need(path: Path) -> None:
     assert read_plan(path).resources == {"random": {"num_gpus": 1.0}}
 
 
-def test_what_waits_for_the_driver_is_bounded() -> None:
-    """The number of groups and their bytes; a group that is larger than all that may wait is taken alone."""
-    outbox, put = Outbox(max_groups=3, max_bytes=100), list[int]()
-    groups: list[list[Entry]] = [[Chunk("cell", 1, number, 1, 0, b"x" * size)] for number, size in enumerate(SIZES)]
-    groups.append([AttemptEnd("cell", 1, "done", "", 0.0)])
-
-    def fill() -> None:
-        for number, group in enumerate(groups):
-            outbox.put(group)
-            put.append(number)
-
-    filling = threading.Thread(target=fill)
-    filling.start()
-    taken: list[list[Entry]] = []
-    while len(taken) < len(groups):
-        batch = outbox.take()
-        taken += batch
-        assert len(batch) <= 3
-        assert sum(len(getattr(entry, "data", b"")) for group in batch for entry in group) <= 100 or len(batch) == 1
-    filling.join()
-    assert taken == groups
-    assert put == list(range(len(groups)))
-
-
-SIZES = (10, 10, 10, 10, 60, 60, 500, 5, 5, 99, 1)
-"""Bytes of groups."""
+def test_the_last_slot_that_leaves_a_machine_removes_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one fills it; what that found is known to the others."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folders, filled = [MachineFolder("run") for _ in range(3)], list[int]()
+    assert [each.fill(lambda: filled.append(1) or "missing") for each in folders] == ["missing"] * 3  # type: ignore[func-returns-value]
+    assert filled == [1]
+    for folder in folders[:2]:
+        folder.leave()
+        assert folders[2].path.exists()
+    folders[2].leave()
+    assert not list(tmp_path.iterdir())

@@ -1,8 +1,7 @@
-"""Which machine gets which job, and when: the driver's side, with machines that a test lets play."""
+"""Which slots are requested and what each is sent: the driver's side, with slots that a test lets play."""
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +12,10 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.journal.writer import Journal
-from openfield.record import AttemptEnd
 from openfield.runner.plan import make_plan
 from openfield.runner.player import Job
 from openfield.runner.ray import executor as ray_executor
-from openfield.runner.ray import foreman as ray_foreman
-from openfield.runner.ray.executor import MAX_AHEAD, ClusterWarning, RayExecutor
-from openfield.runner.ray.foreman import RETURNED, ShippedJob
+from openfield.runner.ray.executor import MAX_TOGETHER, MAX_WAITING, MIN_REQUESTED, ClusterWarning, RayExecutor
 from support.players import Learner, copycat
 from support.ray_cluster import FakeRay
 from support.worlds import tiny_trials
@@ -51,18 +47,15 @@ class Driver:
         return job
 
     def poll(self) -> None:
-        """Send what was started, and hear what has ended."""
-        for _ in range(2):
+        """Request slots, send what waits, and hear what has ended."""
+        for _ in range(3):
             self.executor.poll()
 
-    def fill(self, agent: str = "one") -> int:
-        """Start jobs while the executor takes some, and return how many it took."""
-        count = 0
+    def fill(self, agent: str = "one") -> None:
+        """Start jobs while the executor takes some."""
         while self.executor.free:
             self.start(agent)
-            count += 1
         self.poll()
-        return count
 
 
 Start = Callable[..., Driver]
@@ -85,91 +78,162 @@ def on(monkeypatch: pytest.MonkeyPatch, path: Path) -> Start:
     return start
 
 
-def test_no_cell_waits_on_a_machine_before_one_has_ended(on: Start) -> None:
-    """Nothing is known of how long they last: another machine may be free, or join, before."""
-    ray = FakeRay(1, 2)
+def test_a_slot_is_requested_for_each_job_that_waits(on: Start) -> None:
+    """What is free is used, also where other programs hold the rest; what is not is demand that Ray sees."""
+    ray = FakeRay()
+    for _ in range(2):
+        ray.add(4, others=1)
     driver = on(ray)
-    assert driver.fill() == 3
-    assert [len(foreman.jobs) for foreman in ray.foremen] == [1, 2]
-    ray.add(1)
+    for _ in range(10):
+        driver.start()
     driver.poll()
-    assert driver.fill() == 1
-    assert len(ray.foremen[2].jobs) == 1
-
-
-def test_long_cells_never_wait_on_a_machine(on: Start) -> None:
-    ray = FakeRay(1, 1)
-    driver = on(ray)
+    assert [len(slot.jobs) for slot in ray.slots] == [1] * 6
+    assert len(ray.requested) == 4
+    ray.add(2)
+    driver.poll()
+    assert [len(slot.jobs) for slot in ray.slots] == [1] * 8
     driver.fill()
-    for _ in range(5):
-        for foreman in ray.foremen:
-            foreman.end(foreman.jobs[0], seconds=0.3)
-            driver.poll()
-            assert driver.fill() == 1
-            assert [len(each.jobs) for each in ray.foremen] == [1, 1]
-
-
-def test_short_cells_wait_on_a_machine_so_that_it_is_busy_between_two_batches(on: Start) -> None:
-    ray = FakeRay(1, 1)
-    driver = on(ray)
-    driver.fill()
-    for foreman in ray.foremen:
-        foreman.end(foreman.jobs[0], seconds=0.125)
-    driver.poll()
-    driver.fill()
-    assert [len(foreman.jobs) for foreman in ray.foremen] == [5, 5]  # one plays, four last half a second
-    machine = ray.foremen[0]
-    for _ in range(4):
-        for job in list(machine.jobs):
-            machine.end(job, seconds=0.001)
-        while machine.has_news:
-            driver.poll()
-        driver.fill()
-    assert len(machine.jobs) == 1 + MAX_AHEAD
-
-
-def test_nothing_waits_behind_a_long_cell(on: Start) -> None:
-    """The cells of one agent are short; the other's are long, or nothing is known of them."""
-    ray = FakeRay(1, 1)
-    driver = on(ray)
-    driver.start("one")
-    driver.start("other")
-    driver.poll()
-    short, long = ray.foremen
-    short.end(short.jobs[0], seconds=0.01)
-    driver.poll()
-    driver.fill("one")
-    assert len(short.jobs) > 10
-    assert len(long.jobs) == 1
-
-
-def test_a_long_cell_that_waits_is_played_before_later_short_ones(on: Start) -> None:
-    ray = FakeRay(1)
-    driver = on(ray)
-    driver.start("one")
-    driver.poll()
-    (machine,) = ray.foremen
-    machine.end(machine.jobs[0], seconds=0.01)
-    driver.poll()
-    driver.start("one")
-    held = driver.start("other")  # it may not wait on the machine
-    driver.poll()
+    assert len(ray.requested) == MIN_REQUESTED
     assert driver.executor.free == 0
-    machine.end(machine.jobs[0], seconds=0.01)
-    driver.poll()
-    assert [job.cell for job in machine.jobs] == [held.cell]
 
 
-def test_a_job_that_a_machine_returns_is_put_back(on: Start) -> None:
+def test_requests_end_with_the_jobs_that_waited(on: Start) -> None:
     ray = FakeRay(1)
     driver = on(ray)
-    driver.fill()
-    (job,) = ray.foremen[0].jobs
-    ray.foremen[0].end(job, outcome=RETURNED)
+    for _ in range(3):
+        driver.start()
     driver.poll()
+    assert len(ray.requested) == 2
+    (slot,) = ray.slots
+    for left in (1, 0, 0):
+        slot.end(seconds=1.0)
+        driver.poll()
+        assert len(ray.requested) == left
+    assert ray.slots == [slot]
+    assert len(driver.emitted) == 3
+
+
+def test_an_idle_slot_is_given_back(on: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = FakeRay(1)
+    driver = on(ray)
+    driver.start()
+    driver.poll()
+    (slot,) = ray.slots
+    slot.end()
+    driver.poll()
+    assert slot.calls == []
+    monkeypatch.setattr(ray_executor, "IDLE_SECONDS", -1.0)
+    driver.poll()
+    assert slot.calls == ["close"]
+
+
+def test_each_agent_has_slots_with_what_it_needs(on: Start) -> None:
+    driver = on(ray := FakeRay(4), resources={"other": {"num_cpus": 2}})
+    for agent in ("other", "one", "one"):
+        driver.start(agent)
+    driver.poll()
+    assert sorted((slot.options["num_cpus"], slot.jobs[0].cell.agent) for slot in ray.slots) == [
+        (1.0, "one"),
+        (1.0, "one"),
+        (2.0, "other"),
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(0.3, 1), (0.125, 4), (0.001, MAX_TOGETHER)])
+def test_short_cells_are_sent_together(on: Start, seconds: float, sent: int) -> None:
+    """Only when it is known how long they last, and no more than half a second's worth of them."""
+    driver = on(ray := FakeRay(1))
+    driver.fill()
+    (slot,) = ray.slots
+    assert len(slot.jobs) == 1
+    slot.end(seconds)
+    driver.poll()
+    assert len(slot.jobs) == sent
+    for number in range(sent):
+        slot.end(seconds=0.3 if number == sent - 1 else 0.001)  # longer than expected counts at once
+        driver.poll()
+    assert len(slot.jobs) == 1
+
+
+def test_no_long_cell_waits_behind_another(on: Start) -> None:
+    """The cells of one agent are short; nothing is known of the other's."""
+    ray = FakeRay(1)
+    driver = on(ray)
+    driver.start("one")
+    driver.poll()
+    (slot,) = ray.slots
+    slot.end(seconds=0.01)
+    driver.poll()
+    for agent in ("one", "other", "one"):
+        driver.start(agent)
+    driver.poll()
+    assert [job.cell.agent for job in slot.jobs] == ["one"]
+    slot.end(seconds=0.01)
+    driver.poll()
+    assert [job.cell.agent for job in slot.jobs] == ["other"]
+
+
+def test_jobs_of_a_lost_slot_are_put_back_and_fail_only_if_many_are_lost(
+    on: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_executor, "MAX_LOST", 1)
+    monkeypatch.setattr(ray_executor, "listens", lambda place: True)
+    ray = FakeRay(1)
+    ray.nodes()[0]["NodeManagerPort"] = 1
+    driver = on(ray)
+    job = driver.start()
+    for _ in range(2):
+        driver.poll()
+        ray.slots[0].stream.failure = LookupError("It is gone.")
+        driver.poll()
+        driver.executor.start(job)
     assert driver.put_back == [job.cell.id]
-    assert driver.emitted == []
-    assert driver.fill() == 1
+    assert [(end.outcome, end.torn) for end in driver.emitted] == [("harness_error", True)]
+    assert "2 machines or processes were lost" in driver.emitted[0].note
+
+
+def test_a_lost_machine_is_said_once(on: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_executor, "listens", lambda place: False)
+    ray = FakeRay(2)
+    ray.nodes()[0]["NodeManagerPort"] = 1
+    driver = on(ray)
+    jobs = [driver.start(), driver.start()]
+    driver.poll()
+    for slot in ray.slots:
+        slot.stream.failure = LookupError("It is gone.")
+    with pytest.warns(ClusterWarning, match=r"^Machine machine is lost\. Its cells go on elsewhere") as said:
+        driver.poll()
+    assert len(said) == 1
+    assert driver.put_back == [job.cell.id for job in jobs]
+
+
+def test_no_slot_is_requested_on_a_machine_that_cannot_play(on: Start) -> None:
+    ray = FakeRay()
+    ray.add(2, problem="it has no module")
+    ray.add(1)
+    driver = on(ray)
+    for _ in range(3):
+        driver.start()
+    with pytest.warns(ClusterWarning, match="^Machine machine is left out: it cannot play: it has no module$") as said:
+        driver.poll()
+    assert len(said) == 1
+    assert [slot.node for slot in ray.slots] == [ray.nodes()[1]]
+    assert len(ray.requested) == 2
+
+
+def test_slots_that_never_get_ready_end_the_run(on: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_executor, "LOOK_SECONDS", -1.0)
+    ray = FakeRay(1)
+
+    def fail(answer: Any) -> Any:
+        raise LookupError("The actor died.")
+
+    monkeypatch.setattr(ray, "get", fail)
+    driver = on(ray)
+    driver.start()
+    monkeypatch.setattr(ray_executor, "MAX_FAILED", 1)
+    with pytest.raises(InvalidInput, match=r"Nothing can be played on the cluster: .*: The actor died\.$"):
+        driver.poll()
 
 
 def test_jobs_that_wait_for_a_machine_are_left_when_the_budget_is_used_up(on: Start) -> None:
@@ -177,46 +241,34 @@ def test_jobs_that_wait_for_a_machine_are_left_when_the_budget_is_used_up(on: St
     waiting = driver.start("other")
     driver.poll()
     assert driver.put_back == [waiting.cell.id]
+    assert driver.executor.free == MAX_WAITING
 
 
-def test_a_machine_returns_jobs_that_wait_too_long(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    """The driver expected the cell before them to be short."""
-
-    class Busy:
-        free = 0
-
-        def __init__(self, *_: Any) -> None:
-            self.jobs: list[Job] = []
-
-        def start(self, job: Job) -> None:
-            self.jobs.append(job)
-
-        def poll(self) -> None:
-            raise InterruptedError  # after one round
-
-    monkeypatch.setattr(ray_foreman, "Processes", Busy)
-    monkeypatch.setattr(ray_foreman, "RETURN_SECONDS", -1.0)
-    cells = make_plan({"one": copycat}, tiny_trials(3)).cells
-    inbox: queue.SimpleQueue[ShippedJob | None] = queue.SimpleQueue()
-    for cell in cells:
-        inbox.put(ShippedJob(Job(cell, 1, "", "tiny", path), {}))
-    sent: list[Any] = []
-    outbox = SimpleNamespace(put=sent.extend)
-    with pytest.raises(InterruptedError):
-        ray_foreman._Crews(1.0, inbox, outbox, None, lambda job: job).play()  # type: ignore[arg-type]
-    assert sent == [AttemptEnd(cell.id, 1, RETURNED, "", 0.0) for cell in cells[1:]]
+def test_a_stop_is_sent_once_and_ends_what_waits(on: Start) -> None:
+    driver = on(ray := FakeRay(1))
+    jobs = [driver.start(), driver.start()]
+    driver.poll()
+    driver.executor.stop()
+    driver.poll()
+    assert ray.slots[0].calls == ["stop"]
+    assert [(end.cell, end.outcome) for end in driver.emitted] == [(jobs[1].cell.id, "cancelled")]
 
 
 @pytest.mark.parametrize(
-    ("ray", "why"),
-    [(FakeRay(), "has no machine with a processor"), (FakeRay(2, is_free=False), "other programs may hold")],
+    ("cpus", "why"), [((), "No machine has what the agent 'one' needs: num_cpus=1"), ((2,), "other programs may hold")]
 )
-def test_a_run_says_once_what_it_waits_for(on: Start, monkeypatch: pytest.MonkeyPatch, ray: FakeRay, why: str) -> None:
-    monkeypatch.setattr(ray_executor, "IDLE_SECONDS", 0.0)
-    with pytest.warns(ClusterWarning, match=why) as told:
-        driver = on(ray)  # polls more than once
-    assert len(told) == 1
-    assert driver.executor.free == 0
+def test_a_run_says_once_what_it_waits_for(
+    on: Start, monkeypatch: pytest.MonkeyPatch, cpus: tuple[int, ...], why: str
+) -> None:
+    monkeypatch.setattr(ray_executor, "IDLE_SECONDS", -1.0)
+    ray = FakeRay()
+    for count in cpus:
+        ray.add(count, others=count)
+    driver = on(ray)
+    driver.start()
+    with pytest.warns(ClusterWarning, match=why) as said:
+        driver.poll()  # more than once
+    assert len(said) == 1
 
 
 def test_a_cluster_whose_head_is_gone_ends_the_run_in_one_line(on: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A cluster without Ray, for the driver's side of it: machines keep the jobs that they get until a test ends them."""
+"""A cluster without Ray, for the driver's side of it: slots keep the jobs that they get until a test ends them."""
 
 from __future__ import annotations
 
@@ -9,28 +9,35 @@ from typing import Any
 
 from openfield.record import REPLY_ENCODER, AttemptEnd
 from openfield.runner.player import Job
-from openfield.runner.ray.foreman import Greeting
+from openfield.runner.ray.slot import SlotReport
 
 
 class Answer:
     """What Ray calls a reference."""
 
-    def __init__(self, value: Any = None, is_ready: bool = True) -> None:
-        self.value, self.is_ready = value, is_ready
-
-
-class Stream:
-    """Batches that a machine has for the driver."""
-
-    def __init__(self) -> None:
-        self.batches: deque[bytes] = deque()
+    def __init__(self, get: Callable[[], Any] = lambda: None, is_ready: Callable[[], bool] = lambda: True) -> None:
+        self.get, self._is_ready = get, is_ready
 
     @property
     def is_ready(self) -> bool:
-        return bool(self.batches)
+        return self._is_ready()
+
+
+class Stream:
+    """Batches that a slot has for the driver."""
+
+    def __init__(self) -> None:
+        self.batches: deque[bytes] = deque()
+        self.failure: Exception | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.batches) or self.failure is not None
 
     def __next__(self) -> Answer:
-        return Answer(self.batches.popleft())
+        if self.failure is not None:
+            raise self.failure
+        return Answer(self.batches.popleft)
 
 
 class Method:
@@ -43,70 +50,105 @@ class Method:
         return self
 
 
-class FakeForeman:
-    """A foreman that plays nothing by itself."""
+class FakeSlot:
+    """A slot that plays nothing by itself."""
 
-    def __init__(self, is_there: bool) -> None:
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.node: dict[str, Any] | None = None
+        """Where it is; None while it waits for room."""
         self.jobs: list[Job] = []
         """What it was sent and has not ended."""
-        self._stream = Stream()
-        self.greet = Method(lambda outfit: Answer(Greeting("machine"), is_there))
-        self.__ray_ready__ = Method(lambda: Answer(None, is_there))
-        self.stream = Method(lambda: self._stream)
-        self.start = Method(lambda *tasks: self.jobs.extend(task.job for task in tasks))
-        self.stop = self.clean_up = Method(Answer)
+        self.problem = ""
+        self.stream = Stream()
+        self.calls: list[str] = []
+        arrived = Answer(self._report, lambda: self.node is not None)
+        self.prepare = Method(lambda *_: arrived)
+        self.__ray_ready__ = Method(lambda: arrived)
+        self.play = Method(self._play)
+        self.stop = Method(lambda: self.calls.append("stop"))
+        self.close = Method(lambda: self.calls.append("close") or Answer())  # type: ignore[func-returns-value]
 
-    @property
-    def has_news(self) -> bool:
-        """Whether the driver has yet to hear of an end."""
-        return self._stream.is_ready
+    def end(self, seconds: float = 0.0, outcome: str = "done") -> None:
+        """Tell the driver that the first job has ended."""
+        job = self.jobs.pop(0)
+        end = AttemptEnd(job.cell.id, job.attempt, outcome, "", seconds)
+        self.stream.batches.append(REPLY_ENCODER.encode([[end]]))
 
-    def end(self, job: Job, seconds: float = 0.0, outcome: str = "done") -> None:
-        """Tell the driver that a job has ended."""
-        self.jobs.remove(job)
-        self._stream.batches.append(
-            REPLY_ENCODER.encode([[AttemptEnd(job.cell.id, job.attempt, outcome, "", seconds)]])
-        )
+    def _report(self) -> SlotReport:
+        assert self.node is not None
+        return SlotReport(self.node["NodeID"], "machine", self.node["Problem"])
+
+    def _play(self, *tasks: Any) -> Stream:
+        self.jobs += [task.job for task in tasks]
+        self.stream = Stream()
+        return self.stream
 
 
 class FakeRay:
-    """The module `ray`, connected to machines with so many processors each."""
+    """The module `ray`, connected to machines with these numbers of processors."""
 
     exceptions = SimpleNamespace(RayError=LookupError, ObjectStoreFullError=MemoryError)
 
-    def __init__(self, *cpus: int, is_free: bool = True) -> None:
-        self.foremen: list[FakeForeman] = []
+    def __init__(self, *cpus: int) -> None:
+        self._slots: list[FakeSlot] = []
         self._nodes: list[dict[str, Any]] = []
-        self._is_free = is_free
         self.is_there = True
         """Whether the head of the cluster answers."""
         for count in cpus:
             self.add(count)
 
-    def add(self, cpus: int) -> None:
-        """Let a machine join."""
-        name = f"{len(self._nodes) + 1:056x}"  # Ray checks what it looks like
-        self._nodes.append({"NodeID": name, "Alive": True, "Resources": {"CPU": float(cpus)}})
+    @property
+    def slots(self) -> list[FakeSlot]:
+        """Those that have a place."""
+        return [slot for slot in self._slots if slot.node is not None]
+
+    @property
+    def requested(self) -> list[FakeSlot]:
+        """Those that wait for room."""
+        return [slot for slot in self._slots if slot.node is None]
+
+    def add(self, cpus: int, problem: str = "", others: int = 0) -> None:
+        """Let a machine join, on which other programs hold some processors."""
+        node = {"NodeID": f"{len(self._nodes) + 1:056x}", "Alive": True, "Resources": {"CPU": float(cpus)}}
+        self._nodes.append({**node, "Free": float(cpus - others), "Problem": problem, "NodeManagerAddress": "there"})
+        self._place()
 
     def nodes(self) -> list[dict[str, Any]]:
         return self._nodes
 
-    def remote(self, **_: Any) -> Callable[[type], Method]:
-        return lambda actor: Method(self._hire)
+    def remote(self, **_: Any) -> Callable[[type], Any]:
+        return lambda actor: SimpleNamespace(options=lambda **options: Method(lambda *_: self._request(options)))
 
-    def _hire(self, cpus: float) -> FakeForeman:
-        self.foremen.append(FakeForeman(self._is_free))
-        return self.foremen[-1]
+    def _request(self, options: dict[str, Any]) -> FakeSlot:
+        self._slots.append(FakeSlot(options))
+        self._place()
+        return self._slots[-1]
+
+    def _place(self) -> None:
+        for slot in self.requested:
+            avoided = slot.options.get("label_selector", {}).get("ray.io/node-id", "")
+            for node in self._nodes:
+                fits = all(
+                    node["Resources"].get(name, 0) >= amount for name, amount in slot.options["resources"].items()
+                )
+                if fits and node["Free"] >= slot.options["num_cpus"] and node["NodeID"] not in avoided:
+                    node["Free"] -= slot.options["num_cpus"]
+                    slot.node = node
+                    break
 
     def put(self, value: Any) -> Any:
         return value
 
     def get(self, answer: Answer) -> Any:
-        return answer.value
+        return answer.get()
 
     def wait(self, answers: Iterable[Any], **_: Any) -> tuple[list[Any], list[Any]]:
         found = list(answers)
         return [each for each in found if each.is_ready], [each for each in found if not each.is_ready]
 
-    def kill(self, foreman: FakeForeman) -> None:
-        foreman.jobs.clear()
+    def kill(self, slot: FakeSlot) -> None:
+        self._slots.remove(slot)
+        if slot.node is not None:
+            slot.node["Free"] += slot.options["num_cpus"]
+        self._place()

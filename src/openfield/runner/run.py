@@ -21,7 +21,7 @@ from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
 from openfield.runner.provenance import Remarks, RunOrigin
-from openfield.runner.ray.needs import RESOURCES, assign_resources, read_kept_resources
+from openfield.runner.resources import RESOURCES, assign_resources, read_kept_resources
 from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
 
 if TYPE_CHECKING:

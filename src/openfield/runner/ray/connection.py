@@ -24,8 +24,10 @@ QUIET = {
     "RAY_DISABLE_IMPORT_WARNING": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_TQDM": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
 }
-"""No statistics of use are sent anywhere, and nothing is printed that is not about the run."""
+"""No statistics of use are sent anywhere, and nothing is printed that is not about the run: by the last of these Ray
+leaves out what it would print of lost machines, to the standard output and whatever is said of logs."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """On every system: this makes Ray listen on the loopback address alone, which `_node_ip_address` does not. Without it
 Ray takes 127.0.0.1 for the address that other machines know this one by, and would look for the cluster there."""
@@ -93,11 +95,7 @@ class RayConnection:
 
     def answers(self) -> bool:
         """Return whether the head of the cluster takes connections; True if its address is not known."""
-        try:
-            _knock(self.head)
-        except OSError:
-            return False
-        return True
+        return listens(self.head)
 
     def close(self) -> None:
         """Disconnect, and stop the cluster if it was started here."""
@@ -143,6 +141,15 @@ def _find_own_address() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         asked.connect(OUTSIDE)
         return str(asked.getsockname()[0])
+
+
+def listens(address: str) -> bool:
+    """Return whether anything takes connections at HOST:PORT; True if that is not what an address looks like."""
+    try:
+        _knock(address)
+    except OSError:
+        return False
+    return True
 
 
 def _knock(address: str) -> None:

@@ -1,18 +1,21 @@
-"""Play jobs on the machines of a Ray cluster, those that join later included.
+"""Play jobs on a Ray cluster: one actor for each slot, which Ray places where there is room for it.
 
-The driver's side: which machine gets which job, what comes back from where, and what becomes of jobs whose machine is
-lost. These go on where their record ends, and are no failure of theirs.
+The driver's side. Jobs that wait are the demand: for each an actor is requested that has what its agent needs, so that
+Ray uses what is free and an autoscaler adds machines. Jobs whose slot is lost go on where their record ends; that is no
+failure of theirs.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import secrets
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from shlex import quote
 from typing import Any
 
@@ -21,7 +24,6 @@ import msgspec
 from openfield.capabilities import PreparesTrials
 from openfield.errors import InvalidInput
 from openfield.journal.fingerprint import write_trial
-from openfield.journal.reader import MAX_RETRIES
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Emit
 from openfield.journal.schema import open_to_read
@@ -30,90 +32,76 @@ from openfield.registry import domain_source
 from openfield.runner.executors import POLL_SECONDS
 from openfield.runner.plan import Plan
 from openfield.runner.player import Job
-from openfield.runner.ray.connection import RayConnection
-from openfield.runner.ray.foreman import PAST, RETURNED, Foreman, Greeting, Outfit, Rows, ShippedJob, measure_group
-from openfield.runner.ray.needs import Account, Needs, read_needs
+from openfield.runner.ray.connection import RayConnection, listens
 from openfield.runner.ray.shipment import pack, write_agent, write_domain
+from openfield.runner.ray.slot import (
+    PAST,
+    MachineFiles,
+    Rows,
+    ShippedJob,
+    SlotActor,
+    SlotReport,
+    SlotSetup,
+    measure_group,
+)
+from openfield.runner.resources import read_needs
 
 LOOK_SECONDS = 1.0
-"""How often the cluster is asked which machines it has."""
-AHEAD_SECONDS = 0.5
-"""Short cells that will be started within this time wait on their machine: the end of one then costs no journey."""
-MAX_AHEAD = 64
-"""How many cells wait for a processor at most."""
-SHORT_SECONDS = 0.2
-"""Only cells that are known to be shorter wait on a machine. Others would wait there while another one is idle."""
+"""How often the driver looks at the cluster as a whole."""
 MAX_WAITING = 256
-"""Jobs that wait for a machine with what they need, while jobs with other needs are started."""
+"""Jobs that wait for a slot; while there are fewer, jobs of agents with other needs can be started past them."""
+MIN_REQUESTED = 32
+"""Slots that are requested at a time, if as many jobs wait. Where more play already, as many as play."""
+TOGETHER_SECONDS, MAX_TOGETHER = 0.5, 64
+"""Jobs are sent to a slot together if they last for less than this: a message costs more than a short cell."""
 MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES = 64, 32 << 20
 """Groups of entries that wait for the disk, and what they hold; then no more are fetched, and the players wait."""
 MAX_STREAMED = 8
-"""Batches of a machine that wait for the driver."""
+"""Batches of a slot that wait for the driver."""
 MAX_LOST = 10
-"""How many machines may be lost under a cell before that counts as a failure of the cell."""
+"""How many slots may be lost under a cell before that counts as a failure of the cell."""
+MAX_FAILED = 10
+"""How many times in a row slots may end before they are ready while no other plays."""
 CLEAN_SECONDS = 5.0
 IDLE_SECONDS = 10.0
-"""After this time without a machine that plays, the run says what it waits for."""
+"""After this time without a job a slot is given back, and without a slot the run says what it waits for."""
 LOST_SECONDS = 15.0
 """How long the head of a cluster may not answer before the run ends. After a minute Ray would end this process."""
 ARRIVE_SECONDS = 1.0
-"""How long foremen are given to say that they are there."""
+"""How long slots are given to say that they are there."""
+NO_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 class ClusterWarning(UserWarning):
     """A machine of a cluster was lost, or is of no use to a run."""
 
 
-class _Machine:
-    """A foreman as the driver sees it."""
+class _Slot:
+    """An actor as the driver sees it."""
 
-    def __init__(self, ray: Any, node: str, resources: dict[str, float], outfit: Any) -> None:
-        """Send a foreman to a machine, which takes all of these resources."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        others = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
-        self.node, self.name = node, node[:8]
-        self.cpus = resources["CPU"]
-        self.account = Account(self.cpus, int(resources.get("GPU", 0)), others)
-        self.tasks: dict[str, tuple[Job, Needs, tuple[int, ...] | None]] = {}
-        """What it plays, with what that takes up; None if it waits for its turn there."""
-        self.outgoing: list[ShippedJob] = []
-        """Jobs that are sent to it next, together: every message costs the driver more than a short cell."""
-        self.room = 0.0
-        """Seconds of short cells that may wait there, beside those that do."""
+    def __init__(self, kind: str, actor: Any, report: Any) -> None:
+        self.kind, self.actor = kind, actor
+        self.awaited = report
+        """What it says of itself, then the stream of what it plays; None if it is idle."""
         self.is_ready = False
-        actor = ray.remote(max_concurrency=4, max_restarts=0)(Foreman)
-        self.foreman = actor.options(
-            num_cpus=self.cpus,
-            num_gpus=int(resources.get("GPU", 0)),
-            resources=others,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-        ).remote(self.cpus)
-        self.greeting = self.foreman.greet.remote(outfit)
-        self.stream: Any = None
+        self.node = self.machine = ""
+        self.jobs: dict[str, Job] = {}
+        self.idle_since = 0.0
 
-    def listen(self) -> None:
-        """Begin to fetch what it emits."""
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can play."""
+        return self.is_ready and self.awaited is None
+
+    def play(self, *jobs: ShippedJob) -> None:
+        """Send jobs to it."""
+        self.jobs = {each.job.cell.id: each.job for each in jobs}
         options = {"num_returns": "streaming", "_generator_backpressure_num_objects": MAX_STREAMED}
-        self.stream = self.foreman.stream.options(**options).remote()
-        self.is_ready = True
+        self.awaited = self.actor.play.options(**options).remote(*jobs)
 
-    def send(self) -> None:
-        """Send the jobs that wait for it."""
-        if self.outgoing:
-            self.foreman.start.remote(*self.outgoing)
-            self.outgoing = []
-
-    def finish(self, cell: str) -> Job | None:
-        """Free what a cell took up. One that waited takes it over, as it does on the machine."""
-        job, needs, cards = self.tasks.pop(cell, (None, None, None))
-        if needs is not None and cards is not None:
-            self.account.give_back(needs, cards)
-            for key, (waiting, its, none) in self.tasks.items():
-                if none is None and (given := self.account.take(its)) is not None:
-                    self.tasks[key] = waiting, its, given
-                    break
-        return job
+    def rest(self) -> None:
+        """Take note that it is idle."""
+        self.awaited, self.idle_since = None, time.monotonic()
 
 
 class RayExecutor:
@@ -126,82 +114,70 @@ class RayExecutor:
 
         Args:
             emit: Called with what comes of the jobs.
-            put_back: Called with a cell whose machine is lost, to play on where its record ends.
+            put_back: Called with a cell whose slot is lost, to play on where its record ends.
             plan: What is to be played.
             run: The run file.
             connection: Leads to the cluster. The first `poll` opens it if it is not open; who made it closes it.
         """
-        self._connection = connection
-        self._run = run
+        self._connection, self._run = connection, run
         self._db: Any = None  # open while connected
         self._emit_entries, self._put_back, self._plan = emit, put_back, plan
-        self._needs = {name: read_needs(name, needs) for name, needs in plan.resources.items()}
+        needs = {name: read_needs(name, plan.resources.get(name, {})) for name in plan.agents}
+        self._kinds = {name: str(each) for name, each in needs.items()}
+        self._needs = {str(each): each for each in needs.values()}
         self._sources = {name: write_agent(name, source) for name, source in plan.agents.items()}
         self._domains = {name: write_domain(name, domain_source(name)) for name in plan.domains}
-        self._machines: dict[str, _Machine] = {}
-        self._unfit: dict[str, str] = {}  # machines that cannot play, and why
-        self._failures: Counter[str] = Counter()  # foremen lost since their machine last sent something
-        self._lost: Counter[str] = Counter()  # machines lost under a cell
-        self._waiting: deque[Job] = deque()
+        self._slots: list[_Slot] = []
+        self._waiting: dict[str, deque[Job]] = {kind: deque() for kind in self._needs}
+        self._left_out: set[str] = set()  # machines that cannot play
+        self._lost: Counter[str] = Counter()  # slots lost under a cell, and machines that were said to be lost
+        self._failed, self._failed_at = 0, 0.0  # how often slots ended before they were ready since one was
         self._unwritten: deque[tuple[Receipt[None], int]] = deque()  # what waits for the disk, with its bytes
-        self._unwritten_bytes = 0
-        self._stopping = self._told = False
+        self._stopping = self._is_stop_sent = False
         self._seconds: dict[tuple[str, str], float] = {}  # how long cells last, by domain and agent
         self._until = time.monotonic() + (math.inf if plan.budget is None else plan.budget)
-        self._looked = self._playing_at = self._knocked = 0.0
+        self._looked = self._knocked = self._ready_at = 0.0
         self._silent_since: float | None = None  # when the head of the cluster was first found not to answer
-        self._is_idleness_told = False
-        self._warned: set[str] = set()
+        self._said: set[str] = set()
 
     @property
     def free(self) -> int:
-        """How many more jobs may be started now."""
-        if len(self._waiting) >= MAX_WAITING:
-            return 0
-        ready = [machine for machine in self._machines.values() if machine.is_ready]
-        ahead = 0 if self._is_one_held else sum(each.room > 0 for each in ready)
-        return max(sum(int(each.account.cpus) for each in ready) + ahead - len(self._waiting), 0)
+        """How many more jobs may be started now. They wait here for a slot: that is the demand Ray sees."""
+        return max(MAX_WAITING - sum(map(len, self._waiting.values())), 0)
 
     def start(self, job: Job) -> None:
-        """Send a job to a machine that has what it needs, or let it wait for one."""
-        job = msgspec.structs.replace(
-            job, agent=self._sources[job.cell.agent], domain=self._domains[job.cell.trial.domain]
-        )
-        if not self._place(job):
-            self._waiting.append(job)
+        """Let a job wait for a slot."""
+        agent, domain = self._sources[job.cell.agent], self._domains[job.cell.trial.domain]
+        self._waiting[self._kinds[job.cell.agent]].append(msgspec.structs.replace(job, agent=agent, domain=domain))
 
     def poll(self) -> None:
-        """Emit what has come in, look after lost and new machines, and start what waited for one."""
+        """Emit what has come in, look after lost slots, and send out what waits."""
         if self._db is None:
             self._open()
         if not self._is_head_there():  # a call of Ray would not come back
             time.sleep(POLL_SECONDS)
             return
         if self._stopping:
-            self._tell_to_stop()
+            self._send_stop()
         else:
+            self._place()
+            self._request_slots()
             self._look()
-            self._place_waiting()
-            self._explain_waiting()
-            self._explain_idleness()
-        for machine in self._machines.values():
-            machine.send()
-        for machine in self._wait():
-            self._hear(machine)
+        self._receive()
 
     def stop(self) -> None:
         """End every job after its current turn. A signal handler may call this, so that no message is sent here."""
         self._stopping = True
 
     def close(self) -> None:
-        """End all foremen with their workers."""
-        machines = self._machines.values() if self._silent_since is None else ()
+        """End all slots with their workers."""
+        slots = self._slots if self._silent_since is None else []
         with suppress(Exception):  # the cluster may be gone
-            cleaned = [machine.foreman.clean_up.remote() for machine in machines if machine.is_ready]
-            if cleaned:
-                self._ray.wait(cleaned, num_returns=len(cleaned), timeout=CLEAN_SECONDS)
-            for machine in machines:
-                self._ray.kill(machine.foreman)
+            closed = [slot.actor.close.remote() for slot in slots if slot.is_ready]
+            if closed:
+                self._ray.wait(closed, num_returns=len(closed), timeout=CLEAN_SECONDS)
+            for slot in slots:
+                self._ray.kill(slot.actor)
         if self._db is not None:
             self._db.close()
 
@@ -210,11 +186,27 @@ class RayExecutor:
         return self._connection.ray
 
     def _open(self) -> None:
-        outfit = self._make_outfit()
+        prepared = {name for name, domain in self._plan.domains.items() if isinstance(domain, PreparesTrials)}
+        trials = {cell.trial.id: cell.trial for cell in self._plan.cells if cell.trial.domain in prepared}
+        played = sorted({(cell.trial.domain, cell.agent) for cell in self._plan.cells})
+        pairs = tuple((self._domains[domain], self._sources[agent]) for domain, agent in played)
+        isolation = self._plan.isolation
+        names = () if isolation is None else isolation.env
+        environment = {name: os.environ[name] for name in names if name in os.environ}
+        shipment = pack(self._plan, self._domains.values())
+        bare = replace(shipment, files=dict.fromkeys(shipment.files, b""))
+        setup = SlotSetup(f"openfield-{secrets.token_hex(8)}", bare, pairs, isolation, environment)
+        files = MachineFiles(shipment, [(key, write_trial(trial)) for key, trial in trials.items()])
         self._connection.open()
-        self._outfit = self._put(outfit)
+        try:
+            self._setup = self._ray.put(setup), [self._ray.put(files)]
+        except self._ray.exceptions.ObjectStoreFullError:
+            size = sum(map(len, shipment.files.values()))
+            raise InvalidInput(
+                f"The object store of Ray has no room for the files of agents and domains ({size >> 20} MB)."
+            ) from None
         self._db = open_to_read(self._run)
-        self._playing_at = time.monotonic()
+        self._ready_at = time.monotonic()
 
     def _is_head_there(self) -> bool:
         """Return whether the head of the cluster answers; raise if it has not for long.
@@ -237,98 +229,24 @@ class RayExecutor:
             )
         return False
 
-    def _make_outfit(self) -> Outfit:
-        prepared = {name for name, domain in self._plan.domains.items() if isinstance(domain, PreparesTrials)}
-        trials = {cell.trial.id: cell.trial for cell in self._plan.cells if cell.trial.domain in prepared}
-        played = sorted({(cell.trial.domain, cell.agent) for cell in self._plan.cells})
-        pairs = tuple((self._domains[domain], self._sources[agent]) for domain, agent in played)
-        texts = tuple((key, write_trial(trial)) for key, trial in trials.items())
-        isolation = self._plan.isolation
-        variables = (
-            {} if isolation is None else {name: os.environ[name] for name in isolation.env if name in os.environ}
-        )
-        return Outfit(pack(self._plan, self._domains.values()), texts, pairs, isolation, variables)
+    def _place(self) -> None:
+        """Send jobs to slots that are idle. After the end of the run's budget they are left for another run."""
+        if time.monotonic() >= self._until:
+            self._release_waiting()
+        for slot in self._slots:
+            if slot.is_idle and self._waiting[slot.kind]:
+                slot.play(*(ShippedJob(job, self._read_past(job)) for job in self._take(self._waiting[slot.kind])))
 
-    def _put(self, outfit: Outfit) -> Any:
-        try:
-            return self._ray.put(outfit)
-        except self._ray.exceptions.ObjectStoreFullError:
-            size = sum(map(len, outfit.shipment.files.values()))
-            raise InvalidInput(
-                f"The object store of Ray has no room for the files of agents and domains ({size >> 20} MB)."
-            ) from None
-
-    def _look(self) -> None:
-        """Send a foreman to every machine that has none."""
-        if time.monotonic() - self._looked < LOOK_SECONDS:
-            return
-        self._looked = time.monotonic()
-        wanted = {"CPU", *(name for needs in self._needs.values() for name in needs.others)}
-        wanted |= {"GPU"} if any(needs.gpus for needs in self._needs.values()) else set()
-        for node in self._ray.nodes():
-            key, resources = node["NodeID"], node["Resources"]
-            has = {name: amount for name, amount in resources.items() if name in wanted}
-            if node["Alive"] and has.get("CPU", 0) >= 1 and key not in self._machines and key not in self._unfit:
-                self._machines[key] = _Machine(self._ray, key, has, self._outfit)
-
-    @property
-    def _is_one_held(self) -> bool:
-        """Whether a job waits for any processor. No other may then wait on a machine: it would be played before."""
-        return any(self._needs_of(job).is_usual for job in self._waiting)
-
-    def _needs_of(self, job: Job) -> Needs:
-        return self._needs.get(job.cell.agent, Needs())
-
-    def _place_waiting(self) -> None:
-        """Start jobs that wait for a machine. When the budget of the run is used up, they are left for another run."""
-        if time.monotonic() < self._until:
-            self._waiting = deque(job for job in self._waiting if not self._place(job))
-            return
-        while self._waiting:
-            self._put_back(self._waiting.popleft().cell.id)
-
-    def _place(self, job: Job) -> bool:
-        """Send a job to the machine with most free processors. Only a short one may wait on a machine for its turn."""
-        needs = self._needs_of(job)
-        ready = [machine for machine in self._machines.values() if machine.is_ready]
-        for machine in sorted(ready, key=lambda each: -each.account.cpus):
-            cards = machine.account.take(needs)
-            if cards is not None:
-                self._send(machine, job, needs, cards)
-                return True
-        if ready and needs.is_usual and self._estimate(job) < SHORT_SECONDS and not self._is_one_held:
-            roomiest = max(ready, key=lambda each: each.room / each.cpus)
-            if roomiest.room > 0:
-                self._send(roomiest, job, needs, None)
-                return True
-        return False
-
-    def _estimate(self, job: Job) -> float:
-        """Return how many seconds a cell will last, about; infinity if none of its kind has ended yet."""
-        return self._seconds.get((job.cell.trial.domain, job.cell.agent), math.inf)
-
-    def _learn(self, job: Job, seconds: float) -> None:
-        """Take note of what a cell lasted. One that is longer than expected counts at once, shorter ones by and by."""
-        before = self._estimate(job)
-        expected = seconds if before == math.inf else max(seconds, before + (seconds - before) / 8)
-        self._seconds[job.cell.trial.domain, job.cell.agent] = expected
-
-    def _take_up(self, job: Job, needs: Needs, cards: tuple[int, ...] | None) -> float:
-        """Return how much less may wait on a machine because of a job there: nothing waits behind a long one."""
-        seconds = self._estimate(job)
-        if cards is None:
-            return max(seconds, AHEAD_SECONDS / MAX_AHEAD)
-        return needs.cpus * AHEAD_SECONDS if seconds >= SHORT_SECONDS else 0.0
-
-    def _measure_room(self, machine: _Machine) -> float:
-        return machine.cpus * AHEAD_SECONDS - sum(self._take_up(*task) for task in machine.tasks.values())
-
-    def _send(self, machine: _Machine, job: Job, needs: Needs, cards: tuple[int, ...] | None) -> None:
-        machine.tasks[job.cell.id] = job, needs, cards
-        machine.room -= self._take_up(job, needs, cards)
-        gives_cards = any(each.gpus for each in self._needs.values())
-        task = ShippedJob(job, self._read_past(job), needs.cpus, (cards or ()) if gives_cards else None)
-        machine.outgoing.append(task)
+    def _take(self, waiting: deque[Job]) -> Iterator[Job]:
+        """Take the next job, and those after it if all of them are known to be short."""
+        yield (first := waiting.popleft())
+        seconds, count = self._seconds.get(_key(first), math.inf), 1
+        while waiting and count < MAX_TOGETHER:
+            seconds += self._seconds.get(_key(waiting[0]), math.inf)
+            if seconds > TOGETHER_SECONDS:
+                return
+            yield waiting.popleft()
+            count += 1
 
     def _read_past(self, job: Job) -> Rows:
         """Return what a job goes on from: its own record, and that of the trial it comes after."""
@@ -339,135 +257,184 @@ class RayExecutor:
             for table in PAST
         }
 
-    def _wait(self) -> list[_Machine]:
-        """Wait a moment, and return the machines that have something to say."""
-        waited = {each.stream if each.is_ready else each.greeting: each for each in self._machines.values()}
-        if not waited:
-            time.sleep(POLL_SECONDS)
-            return []
-        self._ray.wait(list(waited), num_returns=1, timeout=POLL_SECONDS, fetch_local=False)
-        ready, _ = self._ray.wait(list(waited), num_returns=len(waited), timeout=0, fetch_local=False)
-        return [waited[each] for each in ready]
+    def _request_slots(self) -> None:
+        """Request as many slots as jobs wait, within limits. Ray starts each as soon as there is room for it."""
+        for kind, waiting in self._waiting.items():
+            slots = [slot for slot in self._slots if slot.kind == kind]
+            requested = [slot for slot in slots if not slot.is_ready]
+            count = min(len(waiting), max(len(slots) - len(requested), MIN_REQUESTED))
+            for slot in requested[count:]:
+                self._remove(slot)
+            self._slots += [self._request(kind) for _ in range(count - len(requested))]
 
-    def _hear(self, machine: _Machine) -> None:
-        try:
-            if not machine.is_ready:
-                self._welcome(machine, self._ray.get(machine.greeting))
-                return
-            batch = _BATCH.decode(self._ray.get(next(machine.stream)))
-        except (self._ray.exceptions.RayError, StopIteration) as error:  # its node or its foreman is gone
-            self._bury(machine, error)
+    def _request(self, kind: str) -> _Slot:
+        needs = self._needs[kind]
+        options = needs.options
+        if self._left_out:
+            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(self._left_out))})"}
+        hides_gpus = not needs.gpus and any(each.gpus for each in self._needs.values())
+        remote = self._ray.remote(max_concurrency=4, max_restarts=0)(SlotActor)
+        actor = remote.options(**options).remote(needs.cpus, NO_GPUS if hides_gpus else {})
+        return _Slot(kind, actor, actor.prepare.remote(*self._setup))
+
+    def _remove(self, slot: _Slot) -> None:
+        self._slots.remove(slot)
+        self._ray.kill(slot.actor)
+
+    def _look(self) -> None:
+        """Give slots back that have nothing to do, and say what jobs wait for."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
             return
-        self._failures[machine.node] = 0
-        for entries in batch:
-            ends = [entry for entry in entries if isinstance(entry, AttemptEnd)]
-            jobs = [(machine.finish(end.cell), end) for end in ends]
-            if any(end.outcome == RETURNED for end in ends):
-                self._release(*(job for job, _ in jobs if job is not None))
-                continue
-            for job, end in jobs:
-                if job is not None and end.seconds:
-                    self._learn(job, end.seconds)
-            self._emit(*entries)
-        machine.room = self._measure_room(machine)
+        self._looked = now
+        for slot in [each for each in self._slots if each.is_idle and now - each.idle_since > IDLE_SECONDS]:
+            slot.actor.close.remote()
+            self._slots.remove(slot)  # Ray ends an actor that nothing refers to after its last call
+        if any(slot.is_ready for slot in self._slots):
+            self._ready_at = now
+        nodes = self._list_nodes()
+        for job in [waiting[0] for waiting in self._waiting.values() if waiting]:
+            needs = self._needs[self._kinds[job.cell.agent]]
+            if not any(needs.fit(node["Resources"]) for node in nodes):
+                text = f"No machine has what the agent '{job.cell.agent}' needs: {needs}."
+                if self._connection.is_local:  # and none will join
+                    raise InvalidInput(text)
+                self._say(f"{text} Its cells wait for one that joins. Ctrl-C ends the waiting.")
+            elif now - self._ready_at > IDLE_SECONDS and not self._connection.is_local and not self._has_arrived():
+                text = "No machine of the cluster is free; other programs may hold its processors."
+                self._say(f"{text} The run waits for one. Ctrl-C ends the waiting.")
 
-    def _release(self, *jobs: Job) -> None:
-        """Let jobs be played elsewhere, unless the run stops."""
-        for job in jobs:
-            if self._stopping:
-                self._emit(AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0))
-            else:
-                self._put_back(job.cell.id)
+    def _has_arrived(self) -> bool:
+        """Return whether a slot is on its machine, and imports its agents."""
+        arrivals = [slot.actor.__ray_ready__.remote() for slot in self._slots]
+        return bool(self._ray.wait(arrivals, timeout=ARRIVE_SECONDS)[0])
+
+    def _list_nodes(self) -> list[Mapping[str, Any]]:
+        return [node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._left_out]
+
+    def _say(self, text: str) -> None:
+        """Say something once."""
+        if text not in self._said:
+            self._said.add(text)
+            warnings.warn(text, ClusterWarning, stacklevel=5)
+
+    def _receive(self) -> None:
+        """Wait a moment, and take in what slots say."""
+        awaited = {slot.awaited: slot for slot in self._slots if slot.awaited is not None}
+        if not awaited:
+            time.sleep(POLL_SECONDS)
+            return
+        self._ray.wait(list(awaited), num_returns=1, timeout=POLL_SECONDS, fetch_local=False)
+        for found in self._ray.wait(list(awaited), num_returns=len(awaited), timeout=0, fetch_local=False)[0]:
+            slot = awaited[found]
+            try:
+                if slot.is_ready:
+                    self._record(slot, _BATCH.decode(self._ray.get(next(found))))
+                else:
+                    self._admit(slot, self._ray.get(found))
+            except (self._ray.exceptions.RayError, StopIteration) as error:
+                self._lose(slot, error)
+
+    def _admit(self, slot: _Slot, report: SlotReport) -> None:
+        if report.problem:
+            self._remove(slot)
+            self._leave_out({report.node}, report.machine, report.problem)
+            return
+        slot.is_ready, slot.node, slot.machine = True, report.node, report.machine
+        slot.rest()
+        self._failed = 0
+
+    def _leave_out(self, nodes: set[str], machine: str, problem: str) -> None:
+        """Use a machine no more. If no other is left, the run cannot go on."""
+        if nodes <= self._left_out:  # the slot was requested before that was known
+            return
+        self._left_out |= nodes
+        if not any(node["Resources"].get("CPU", 0) >= 1 for node in self._list_nodes()):
+            raise InvalidInput(f"Machine {machine} is the last of the cluster, and it cannot play: {problem}")
+        self._say(f"Machine {machine} is left out: it cannot play: {problem}")
+
+    def _record(self, slot: _Slot, batch: list[list[Entry]]) -> None:
+        """Hand entries to the writer, and take note of what cells lasted: shorter than expected counts by and by."""
+        for entries in batch:
+            for end in (entry for entry in entries if isinstance(entry, AttemptEnd)):
+                key = _key(slot.jobs.pop(end.cell))
+                before = self._seconds.get(key, end.seconds)
+                self._seconds[key] = max(end.seconds, before + (end.seconds - before) / 8)
+            self._emit(*entries)
+        if not slot.jobs:
+            slot.rest()
 
     def _emit(self, *entries: Entry) -> None:
         """Hand entries to the writer, and wait for it if it is far behind."""
         receipt = self._emit_entries(*entries)
         if receipt is not None:
-            self._unwritten.append((receipt, size := measure_group(entries)))
-            self._unwritten_bytes += size
-        while len(self._unwritten) > MAX_UNWRITTEN or self._unwritten_bytes > MAX_UNWRITTEN_BYTES:
-            oldest, size = self._unwritten.popleft()
-            oldest.result()
-            self._unwritten_bytes -= size
+            self._unwritten.append((receipt, measure_group(entries)))
+        while len(self._unwritten) > MAX_UNWRITTEN or sum(size for _, size in self._unwritten) > MAX_UNWRITTEN_BYTES:
+            self._unwritten.popleft()[0].result()
 
-    def _welcome(self, machine: _Machine, greeting: Greeting) -> None:
-        machine.name = greeting.name
-        if not greeting.problem:
-            machine.listen()
-            return
-        self._dismiss(machine, f"it cannot play: {greeting.problem}")
-
-    def _dismiss(self, machine: _Machine, why: str) -> None:
-        """Leave a machine out from now on. If no other is left, the run cannot go on."""
-        del self._machines[machine.node]
-        self._unfit[machine.node] = why
-        self._ray.kill(machine.foreman)
-        if not self._machines and not any(
-            node["Alive"] and node["NodeID"] not in self._unfit and node["Resources"].get("CPU", 0) >= 1
-            for node in self._ray.nodes()
-        ):
-            raise InvalidInput(f"Machine {machine.name} is the last of the cluster, and {why}")
-        warnings.warn(f"Machine {machine.name} is left out: {why}", ClusterWarning, stacklevel=5)
-
-    def _bury(self, machine: _Machine, error: Exception) -> None:
-        """Put back the jobs of a machine that is lost, and see to it that it does not play on out of reach."""
+    def _lose(self, slot: _Slot, error: Exception) -> None:
+        """Put back the jobs of a slot that is lost, and see to it that it does not play on out of reach."""
         self._knocked = 0.0
         if not self._is_head_there():
             return
-        self._failures[machine.node] += 1
-        why = str(getattr(error, "cause", None) or error).strip().splitlines() or [type(error).__name__]
-        if self._failures[machine.node] > MAX_RETRIES:
-            self._dismiss(machine, f"its foreman ended {MAX_RETRIES + 1} times: {why[0]:.300}")
+        self._remove(slot)
+        why = (str(getattr(error, "cause", None) or error).strip().splitlines() or [type(error).__name__])[-1][:300]
+        if slot.is_ready:
+            self._say_lost(slot)
         else:
-            del self._machines[machine.node]
-            self._ray.kill(machine.foreman)
-        for job, _, _ in machine.tasks.values():
+            self._count_failure(getattr(error, "ip", ""), why)
+        for job in slot.jobs.values():
             self._lost[job.cell.id] += 1
             if self._lost[job.cell.id] > MAX_LOST and not self._stopping:
-                note = f"{MAX_LOST + 1} machines were lost while they played it."
+                note = f"{MAX_LOST + 1} machines or processes were lost while they played it: {why}"
                 self._emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", note, 0.0, torn=True))
             else:
                 self._release(job)
 
-    def _tell_to_stop(self) -> None:
-        self._release(*self._waiting)
-        self._waiting.clear()
-        if not self._told:
-            self._told = True
-            for machine in self._machines.values():
-                machine.foreman.stop.remote()
+    def _say_lost(self, slot: _Slot) -> None:
+        """Say once of a machine that it is lost. One that answers has lost a process only."""
+        places = [
+            f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
+            for node in self._list_nodes()
+            if node["NodeID"] == slot.node
+        ]
+        if not self._lost[slot.node] and not any(map(listens, places)):
+            self._lost[slot.node] = 1
+            text = f"Machine {slot.machine} is lost. Its cells go on elsewhere, where their record ends."
+            warnings.warn(text, ClusterWarning, stacklevel=6)
 
-    def _explain_waiting(self) -> None:
-        """Say once of an agent that no machine has what it needs; on this machine alone none ever will."""
-        if not self._waiting or not all(machine.is_ready for machine in self._machines.values()):
-            return
-        for agent in {job.cell.agent for job in self._waiting} - self._warned:
-            needs = self._needs.get(agent, Needs())
-            if any(machine.account.could_hold(needs) for machine in self._machines.values()):
-                continue
-            self._warned.add(agent)
-            text = f"No machine has what the agent '{agent}' needs: {needs}."
-            if self._connection.is_local:
-                raise InvalidInput(text)
-            warnings.warn(f"{text} Its cells wait for one that joins. Ctrl-C ends the waiting.", ClusterWarning, 5)
+    def _count_failure(self, address: str, why: str) -> None:
+        """Take note of a slot that ended before it was ready. Where that was is known if its Python said so."""
+        nodes = {node["NodeID"] for node in self._list_nodes() if node["NodeManagerAddress"] == address}
+        if nodes:
+            self._leave_out(nodes, address, why)
+        elif time.monotonic() - self._failed_at > LOOK_SECONDS:  # a lost machine may end many at once
+            self._failed, self._failed_at = self._failed + 1, time.monotonic()
+        if self._failed > MAX_FAILED and not any(slot.is_ready for slot in self._slots):
+            raise InvalidInput(f"Nothing can be played on the cluster: slots end before they are ready: {why}")
 
-    def _explain_idleness(self) -> None:
-        """Say once why no machine plays: there is none, or other programs hold their processors."""
-        if any(machine.is_ready for machine in self._machines.values()):
-            self._playing_at = time.monotonic()
-        if self._is_idleness_told or time.monotonic() - self._playing_at < IDLE_SECONDS:
-            return
-        self._is_idleness_told = True
-        if self._connection.is_local:
-            return  # its one machine is busy with its start
-        arrivals = [machine.foreman.__ray_ready__.remote() for machine in self._machines.values()]
-        if not arrivals:
-            text = "The cluster has no machine with a processor. The run waits for one that joins."
-        elif self._ray.wait(arrivals, timeout=ARRIVE_SECONDS)[0]:
-            return  # one is there, and imports its agents
+    def _release(self, job: Job) -> None:
+        """Let a job be played elsewhere, unless the run stops."""
+        if self._stopping:
+            self._emit(AttemptEnd(job.cell.id, job.attempt, "cancelled", "", 0.0))
         else:
-            text = "No machine of the cluster is free; other programs may hold its processors. The run waits for one."
-        warnings.warn(f"{text} Ctrl-C ends the waiting.", ClusterWarning, 4)
+            self._put_back(job.cell.id)
+
+    def _release_waiting(self) -> None:
+        for waiting in self._waiting.values():
+            while waiting:
+                self._release(waiting.popleft())
+
+    def _send_stop(self) -> None:
+        self._release_waiting()
+        if not self._is_stop_sent:
+            self._is_stop_sent = True
+            for slot in self._slots:
+                slot.actor.stop.remote()
+
+
+def _key(job: Job) -> tuple[str, str]:
+    return job.cell.trial.domain, job.cell.agent
 
 
 _BATCH = msgspec.msgpack.Decoder(list[list[Entry]])

@@ -45,11 +45,14 @@ class Shipment:
     """Folders of `sys.path` that hold some of the files."""
 
     def unpack(self, folder: Path) -> None:
-        """Write the files below a folder, work in it from now on, and find modules there."""
+        """Write the files below a folder."""
         for name, content in self.files.items():
             path = place_in(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+
+    def enter(self, folder: Path) -> None:
+        """Work below a folder from now on, and find modules there."""
         here = place_in(folder, self.here)
         here.mkdir(parents=True, exist_ok=True)
         os.chdir(here)

@@ -1,13 +1,11 @@
-"""What a cell takes up of a machine: processors, graphics cards and resources of other names.
-
-The driver keeps account of every machine by itself, because one foreman there holds all of it.
-"""
+"""Say what a cell needs of a machine of a cluster: processors, graphics cards and resources of other names."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -16,7 +14,6 @@ from openfield.errors import DamagedRun, InvalidInput
 CPUS, GPUS = "num_cpus", "num_gpus"
 RESOURCES = "resources"
 """The fact of a run file that says what its agents need."""
-NO_GPUS: tuple[int, ...] = ()
 OTHER_WORDS = {"cpu": CPUS, "cpus": CPUS, "gpu": GPUS, "gpus": GPUS}
 KEPT_BY_RAY = ("memory", "object_store_memory")
 """Ray gives these out by itself, in bytes."""
@@ -32,9 +29,14 @@ class Needs:
     others: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def is_usual(self) -> bool:
-        """Whether it is one processor and nothing else: then a cell may wait on the machine that will play it."""
-        return self.cpus == 1.0 and not self.gpus and not self.others
+    def options(self) -> dict[str, Any]:
+        """The options of a Ray actor that has what a cell needs."""
+        return {CPUS: self.cpus, GPUS: self.gpus, "resources": dict(self.others)}
+
+    def fit(self, node: Mapping[str, float]) -> bool:
+        """Return whether a machine with these resources would do if nothing else was on it."""
+        wanted = {"CPU": self.cpus, "GPU": self.gpus, **self.others}
+        return all(node.get(name, 0) >= amount for name, amount in wanted.items())
 
     def __str__(self) -> str:
         named = {CPUS: self.cpus, GPUS: self.gpus, **self.others}
@@ -115,46 +117,3 @@ def read_kept_resources(facts: Mapping[str, str]) -> dict[str, dict[str, float]]
         return msgspec.json.decode(facts.get(RESOURCES, "{}"), type=dict[str, dict[str, float]])
     except msgspec.DecodeError as error:
         raise DamagedRun(f"The run file is damaged: what it says of resources cannot be read: {error}.") from None
-
-
-class Account:
-    """What is free on a machine."""
-
-    def __init__(self, cpus: float, gpus: int = 0, others: Mapping[str, float] | None = None) -> None:
-        self._all = cpus, gpus, dict(others or {})
-        self.cpus = cpus
-        self._gpus = [1.0] * gpus  # what is left of each card
-        self._others = dict(others or {})
-
-    def could_hold(self, needs: Needs) -> bool:
-        """Return whether the machine would do if nothing else was on it."""
-        cpus, gpus, others = self._all
-        enough = all(others.get(name, 0) >= amount for name, amount in needs.others.items())
-        return enough and needs.cpus <= cpus and needs.gpus <= gpus
-
-    def take(self, needs: Needs) -> tuple[int, ...] | None:
-        """Take what a cell needs, and return the numbers of its cards; None if that is not free."""
-        cards = self._find_cards(needs.gpus)
-        enough = all(self._others.get(name, 0) >= amount for name, amount in needs.others.items())
-        if cards is None or not enough or needs.cpus > self.cpus:
-            return None
-        self._change(needs, cards, -1)
-        return cards
-
-    def give_back(self, needs: Needs, cards: tuple[int, ...]) -> None:
-        """Free what a cell had taken."""
-        self._change(needs, cards, 1)
-
-    def _find_cards(self, gpus: float) -> tuple[int, ...] | None:
-        share = min(gpus, 1.0)
-        fit = [number for number, left in enumerate(self._gpus) if left >= share]
-        fit.sort(key=lambda number: self._gpus[number])  # cards that are shared already come first
-        count = math.ceil(gpus)
-        return tuple(fit[:count]) if len(fit) >= count else None
-
-    def _change(self, needs: Needs, cards: tuple[int, ...], sign: int) -> None:
-        self.cpus = round(self.cpus + sign * needs.cpus, 6)
-        for card in cards:
-            self._gpus[card] = round(self._gpus[card] + sign * min(needs.gpus, 1.0), 6)
-        for name, amount in needs.others.items():
-            self._others[name] = round(self._others[name] + sign * amount, 6)
