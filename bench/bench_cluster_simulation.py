@@ -2,7 +2,7 @@
 
 What a cell lasts, and what it records, is taken from run files; what the driver spends on it is measured by passing
 that record through the real scheduler and journal; what Ray spends on waiting, fetching and sending is measured on a
-cluster of this machine. The simulation lets machines of 16 processors play such cells and counts how many play.
+cluster of this machine. The simulation lets machines of 16 slots play such cells and counts how many play.
 
 `python bench/bench_cluster_simulation.py [RUN.sqlite ...]` prints one JSON line per run and number of machines; without
 run files it plays a trial of each domain first.
@@ -22,7 +22,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,18 +37,20 @@ from openfield.record import REPLY_ENCODER, AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.registry import find_domain
 from openfield.runner.plan import facts_of, make_plan
 from openfield.runner.player import Job
-from openfield.runner.ray.executor import AHEAD_SECONDS, MAX_AHEAD
-from openfield.runner.ray.foreman import GATHER_SECONDS
+from openfield.runner.ray.executor import MAX_TOGETHER, TOGETHER_SECONDS
+from openfield.runner.ray.slot import GATHER_SECONDS
 from openfield.runner.scheduler import CellScheduler
 
 HERE = Path(__file__).resolve().parent
 MACHINES = (1, 10, 100, 300, 1_000)
 PROCESSORS = 16
-"""Of each machine; a cell takes one."""
+"""Of each machine; each has a slot, which plays one cell at a time."""
 ROUNDS = 8
 """How many cells every processor plays in a simulation, about."""
 OTHER_SECONDS = (10.0, 60.0)
 """Cells of these lengths are simulated, too, with the record of the first run: agents may think."""
+WAITED = 1_000
+"""Slots that are waited for, to measure what one adds."""
 REPLAYED = 300
 """Cells whose record is passed through the scheduler and the journal, to measure what one costs."""
 
@@ -57,9 +59,9 @@ class RayCosts(NamedTuple):
     """Processor seconds of the driver."""
 
     wait: float
-    """A look at what has come in, without machines."""
-    wait_machine: float
-    """What each machine adds to a look."""
+    """A look at what has come in, without slots."""
+    wait_slot: float
+    """What each slot adds to a look."""
     fetch: float
     """A batch."""
     send: float
@@ -76,6 +78,8 @@ class CellCosts(NamedTuple):
     """Processor seconds of the driver for each."""
     record: int
     """Bytes that one records."""
+    groups: int
+    """In how many pieces it is recorded: an episode is one."""
 
 
 def main(paths: list[Path]) -> None:
@@ -114,7 +118,7 @@ def measure_cells(path: Path, folder: Path) -> CellCosts:
         scheduler.run(ReplayExecutor(scheduler.emit, batch))
         record.flush()
         taken = time.process_time() - began
-    return CellCosts(path.stem, tuple(cell.seconds for cell in cells), taken / len(plan.cells), len(batch))
+    return CellCosts(path.stem, tuple(cell.seconds for cell in cells), taken / len(plan.cells), len(batch), len(groups))
 
 
 def read_groups(path: Path, cell: CellRecord) -> list[list[Entry]]:
@@ -180,7 +184,7 @@ def measure_ray(record: int) -> RayCosts:
 
         peer = ray.remote(max_concurrency=4)(Peer).remote()
         ray.get(peer.start.remote())
-        pending = [peer.wait.remote(600.0) for _ in range(max(MACHINES))]
+        pending = [peer.wait.remote(600.0) for _ in range(WAITED)]
         few = processor_time(lambda: ray.wait(pending[:1], timeout=0, fetch_local=False), 50)
         many = processor_time(lambda: ray.wait(pending, timeout=0, fetch_local=False), 50)
         other = ray.remote(max_concurrency=2)(Peer).remote()
@@ -188,7 +192,7 @@ def measure_ray(record: int) -> RayCosts:
         stream = other.stream.options(**options).remote(record)
         fetch = processor_time(lambda: ray.get(next(stream)), 200)
         send = processor_time(lambda: other.start.remote(b"x" * 2_000), 200)
-    return RayCosts(few, (many - few) / max(MACHINES), fetch, send)
+    return RayCosts(few, (many - few) / WAITED, fetch, send)
 
 
 @contextmanager
@@ -214,19 +218,6 @@ def processor_time(call: Any, times: int) -> float:
 
 
 @dataclass
-class Machine:
-    """A machine of the simulation."""
-
-    free: int = PROCESSORS
-    ahead: int = 0
-    """Jobs that wait there."""
-    ended: list[float] = field(default_factory=list)
-    """When the cells ended that the driver has not heard of, each on its own."""
-    owed: int = 0
-    """Jobs that the driver has decided to send."""
-
-
-@dataclass
 class Played:
     """What a simulation found."""
 
@@ -238,89 +229,53 @@ class Played:
 
 
 class Simulation:
-    """Machines that play, and one driver that serves them one after the other, in virtual time."""
+    """Slots that play, and one driver that serves them one after the other, in virtual time."""
 
     def __init__(self, kind: CellCosts, ray: RayCosts, machines: int) -> None:
         self._kind, self._ray = kind, ray
-        self._machines = [Machine() for _ in range(machines)]
+        self._slots = machines * PROCESSORS
         self._rng, self._now, self._worked, self._played = random.Random(20), 0.0, 0.0, 0.0
-        self._ends: list[tuple[float, int]] = []  # when cells end, and where
-        self._batches: list[tuple[float, int]] = []  # when a batch can be fetched, and where
+        self._ends: list[tuple[float, float]] = []  # when slots have played what they were sent, and for how long
         mean = sum(kind.seconds) / len(kind.seconds)
-        self._ahead = min(int(AHEAD_SECONDS / mean), MAX_AHEAD) * PROCESSORS
+        self._together = min(max(int(TOGETHER_SECONDS / mean), 1), MAX_TOGETHER)
         self._heard = 0
 
     def run(self) -> Played:
-        """Play until every processor has played some cells, and return what the second half was like."""
-        for number in range(len(self._machines)):
-            self._send(number, PROCESSORS + self._ahead)
-        wanted = len(self._machines) * PROCESSORS * ROUNDS
+        """Play until every slot has played some cells, and return what the second half was like."""
+        for _ in range(self._slots):
+            self._send()
+        wanted = self._slots * max(ROUNDS, 4 * self._together)
         half = (0.0, 0.0, 0.0, 0)
         while self._heard < wanted:
             if half[3] == 0 and self._heard >= wanted // 2:
                 half = self._now, self._worked, self._played, self._heard
             self._look()
         seconds = self._now - half[0]
-        processors = len(self._machines) * PROCESSORS
-        busy = (self._played - half[2]) / seconds / processors
+        busy = (self._played - half[2]) / seconds / self._slots
         return Played(min(busy, 1.0), (self._worked - half[1]) / seconds, (self._heard - half[3]) / seconds)
 
     def _look(self) -> None:
-        """Fetch every batch that is there, let the scheduler take note, and send jobs for what ended."""
-        self._work(2 * (self._ray.wait + self._ray.wait_machine * len(self._machines)))
-        self._end_cells()
-        if not self._batches or self._batches[0][0] > self._now:
-            self._idle()
-            return
-        while self._batches and self._batches[0][0] <= self._now:
-            number = heapq.heappop(self._batches)[1]
-            machine = self._machines[number]
-            count, machine.ended = len(machine.ended), []
-            self._work(self._ray.fetch + count * self._kind.driver)
-            self._heard += count
-            machine.owed += count
-        for number, machine in enumerate(self._machines):
-            if machine.owed:
-                self._work(self._ray.send)
-                self._send(number, machine.owed)
-                machine.owed = 0
+        """Take in what slots have played by now, and send them more."""
+        self._work(2 * (self._ray.wait + self._ray.wait_slot * self._slots))
+        self._now = max(self._now, self._ends[0][0])
+        ended = []
+        while self._ends and self._ends[0][0] <= self._now:
+            ended.append(heapq.heappop(self._ends)[1])
+        for seconds in ended:
+            batches = 1 + min(seconds / GATHER_SECONDS, self._kind.groups * self._together)
+            self._work(batches * self._ray.fetch + self._together * self._kind.driver + self._ray.send)
+            self._heard += self._together
+            self._send()
 
     def _work(self, seconds: float) -> None:
         self._now += seconds
         self._worked += seconds
 
-    def _idle(self) -> None:
-        """Go on to the next moment at which something happens."""
-        moments = [heap[0][0] for heap in (self._ends, self._batches) if heap]
-        self._now = max(self._now, min(moments))
-        self._end_cells()
-
-    def _end_cells(self) -> None:
-        """Let cells end that have by now. The next one that waits on the machine begins at once."""
-        while self._ends and self._ends[0][0] <= self._now:
-            moment, number = heapq.heappop(self._ends)
-            machine = self._machines[number]
-            if not machine.ended:
-                heapq.heappush(self._batches, (moment + GATHER_SECONDS, number))
-            machine.ended.append(moment)
-            machine.free += 1
-            if machine.ahead:
-                machine.ahead -= 1
-                self._begin(number, moment)
-
-    def _send(self, number: int, jobs: int) -> None:
-        machine = self._machines[number]
-        for _ in range(jobs):
-            if machine.free:
-                self._begin(number, self._now)
-            else:
-                machine.ahead += 1
-
-    def _begin(self, number: int, moment: float) -> None:
-        seconds = self._rng.choice(self._kind.seconds) * self._rng.uniform(0.5, 1.5)  # or all would end together
-        self._machines[number].free -= 1
+    def _send(self) -> None:
+        lasting = (self._rng.choice(self._kind.seconds) for _ in range(self._together))
+        seconds = sum(each * self._rng.uniform(0.5, 1.5) for each in lasting)  # or all would end together
         self._played += seconds
-        heapq.heappush(self._ends, (moment + seconds, number))
+        heapq.heappush(self._ends, (self._now + seconds, seconds))
 
 
 def report(kind: CellCosts, machines: int, found: Played) -> None:

@@ -1,6 +1,6 @@
 """Ray on this machine in every domain: records equal those of one worker, whatever is killed and however full it is.
 
-`--kills N` [20]. In each domain a process of the run, a foreman of Ray or a worker, is killed now and then: every
+`--kills N` [20]. In each domain a process of the run, a slot of Ray or a worker, is killed now and then: every
 second time as soon as there is one, otherwise after something was recorded. Then one run is played while the object
 store of Ray is full, and one whose agent is a language model.
 """
@@ -24,7 +24,7 @@ from typing import Any
 from common import QUICK, ROOT, complete, finish, folder, parameter, report, run_words, start, tell
 
 MAX_KILLS = 4
-"""In one run; a foreman that ends again and again before it has sent anything is left out, and the run fails."""
+"""In one run; a cell whose slot ends more than ten times fails."""
 STORE_BYTES = 80 << 20
 """The size of an object store that is filled; Ray makes none that is much smaller."""
 
@@ -70,7 +70,7 @@ def ask_model(path: Path) -> None:
 
 
 def kill_one(command: subprocess.Popen[str], path: Path | None, fates: random.Random) -> bool:
-    """Kill a foreman or a worker process of a run; return whether there was one.
+    """Kill a slot or a worker process of a run; return whether there was one.
 
     Args:
         command: The run.
@@ -101,10 +101,10 @@ def count_rows(path: Path | None) -> int:
 
 
 def is_player(pid: int) -> bool:
-    """Return whether a process is a foreman, or was started by one to play."""
+    """Return whether a process is a slot, or was started by one to play."""
     with suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        return b"ray::Foreman" in words or b"spawn_main" in words
+        return b"ray::SlotActor" in words or b"spawn_main" in words
     return False
 
 

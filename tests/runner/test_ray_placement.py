@@ -127,6 +127,20 @@ def test_an_idle_slot_is_given_back(on: Start, monkeypatch: pytest.MonkeyPatch) 
     assert slot.calls == ["close"]
 
 
+def test_an_idle_slot_is_given_back_at_once_if_another_agent_waits(on: Start) -> None:
+    ray = FakeRay(2)
+    driver = on(ray, resources={"other": {"num_cpus": 2}})
+    driver.start("one")
+    driver.poll()
+    driver.start("other")
+    driver.poll()
+    (slot,) = ray.slots
+    assert len(slot.jobs) == 1
+    slot.end()
+    driver.poll()
+    assert slot.calls == ["close"]
+
+
 def test_each_agent_has_slots_with_what_it_needs(on: Start) -> None:
     driver = on(ray := FakeRay(4), resources={"other": {"num_cpus": 2}})
     for agent in ("other", "one", "one"):
@@ -231,7 +245,7 @@ def test_slots_that_never_get_ready_end_the_run(on: Start, monkeypatch: pytest.M
     monkeypatch.setattr(ray, "get", fail)
     driver = on(ray)
     driver.start()
-    monkeypatch.setattr(ray_executor, "MAX_FAILED", 1)
+    monkeypatch.setattr(ray_executor, "MAX_LOST", 1)
     with pytest.raises(InvalidInput, match=r"Nothing can be played on the cluster: .*: The actor died\.$"):
         driver.poll()
 
@@ -255,7 +269,8 @@ def test_a_stop_is_sent_once_and_ends_what_waits(on: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpus", "why"), [((), "No machine has what the agent 'one' needs: num_cpus=1"), ((2,), "other programs may hold")]
+    ("cpus", "why"),
+    [((), "No machine has what the agent 'one' needs: num_cpus=1"), ((2,), "other programs may hold the cluster")],
 )
 def test_a_run_says_once_what_it_waits_for(
     on: Start, monkeypatch: pytest.MonkeyPatch, cpus: tuple[int, ...], why: str

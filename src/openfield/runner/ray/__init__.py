@@ -1,6 +1,6 @@
 """Play cells on the machines of a Ray cluster (extra `ray`).
 
-Start with `executor`, which the driver starts jobs on; `connection` connects it to a cluster. A `foreman` on each
-machine runs worker processes there, so that deadlines, hung agents and dead workers are dealt with where they are;
-`shipment` brings the files that agents and domains need, and `needs` says what a cell takes up of a machine.
+Start with `executor`, which requests a slot for each job that waits and leaves it to Ray where that is; `connection`
+connects to a cluster. The actor of a `slot` plays in a worker process of its own, so that deadlines, hung agents and
+dead workers are dealt with where they are; `shipment` brings the files that agents and domains need.
 """

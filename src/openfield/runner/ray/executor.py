@@ -59,16 +59,12 @@ MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES = 64, 32 << 20
 MAX_STREAMED = 8
 """Batches of a slot that wait for the driver."""
 MAX_LOST = 10
-"""How many slots may be lost under a cell before that counts as a failure of the cell."""
-MAX_FAILED = 10
-"""How many times in a row slots may end before they are ready while no other plays."""
+"""How many slots may be lost under a cell before that counts as a failure of the cell, or in a row before they play."""
 CLEAN_SECONDS = 5.0
 IDLE_SECONDS = 10.0
 """After this time without a job a slot is given back, and without a slot the run says what it waits for."""
 LOST_SECONDS = 15.0
 """How long the head of a cluster may not answer before the run ends. After a minute Ray would end this process."""
-ARRIVE_SECONDS = 1.0
-"""How long slots are given to say that they are there."""
 NO_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -287,7 +283,8 @@ class RayExecutor:
         if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
-        for slot in [each for each in self._slots if each.is_idle and now - each.idle_since > IDLE_SECONDS]:
+        patience = LOOK_SECONDS if any(self._waiting.values()) else IDLE_SECONDS  # agents with other needs may wait
+        for slot in [each for each in self._slots if each.is_idle and now - each.idle_since > patience]:
             slot.actor.close.remote()
             self._slots.remove(slot)  # Ray ends an actor that nothing refers to after its last call
         if any(slot.is_ready for slot in self._slots):
@@ -300,14 +297,9 @@ class RayExecutor:
                 if self._connection.is_local:  # and none will join
                     raise InvalidInput(text)
                 self._say(f"{text} Its cells wait for one that joins. Ctrl-C ends the waiting.")
-            elif now - self._ready_at > IDLE_SECONDS and not self._connection.is_local and not self._has_arrived():
-                text = "No machine of the cluster is free; other programs may hold its processors."
-                self._say(f"{text} The run waits for one. Ctrl-C ends the waiting.")
-
-    def _has_arrived(self) -> bool:
-        """Return whether a slot is on its machine, and imports its agents."""
-        arrivals = [slot.actor.__ray_ready__.remote() for slot in self._slots]
-        return bool(self._ray.wait(arrivals, timeout=ARRIVE_SECONDS)[0])
+            elif now - self._ready_at > IDLE_SECONDS and not self._connection.is_local:
+                text = "Nothing can be played yet: other programs may hold the cluster, or agents take long to import."
+                self._say(f"{text} The run waits. Ctrl-C ends the waiting.")
 
     def _list_nodes(self) -> list[Mapping[str, Any]]:
         return [node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._left_out]
@@ -354,15 +346,19 @@ class RayExecutor:
         self._say(f"Machine {machine} is left out: it cannot play: {problem}")
 
     def _record(self, slot: _Slot, batch: list[list[Entry]]) -> None:
-        """Hand entries to the writer, and take note of what cells lasted: shorter than expected counts by and by."""
+        """Hand entries to the writer, and take note of cells that have ended."""
         for entries in batch:
             for end in (entry for entry in entries if isinstance(entry, AttemptEnd)):
-                key = _key(slot.jobs.pop(end.cell))
-                before = self._seconds.get(key, end.seconds)
-                self._seconds[key] = max(end.seconds, before + (end.seconds - before) / 8)
+                self._learn(_key(slot.jobs.pop(end.cell)), end.seconds)
             self._emit(*entries)
         if not slot.jobs:
             slot.rest()
+
+    def _learn(self, key: tuple[str, str], seconds: float) -> None:
+        """Take note of what a cell lasted. One that is longer than expected counts at once, shorter ones by and by."""
+        before = self._seconds.pop(key, seconds)
+        if seconds:  # else its agent or its worker was ended, and nothing is known
+            self._seconds[key] = max(seconds, before + (seconds - before) / 8)
 
     def _emit(self, *entries: Entry) -> None:
         """Hand entries to the writer, and wait for it if it is far behind."""
@@ -382,7 +378,7 @@ class RayExecutor:
         if slot.is_ready:
             self._say_lost(slot)
         else:
-            self._count_failure(getattr(error, "ip", ""), why)
+            self._fail(getattr(error, "ip", ""), why)
         for job in slot.jobs.values():
             self._lost[job.cell.id] += 1
             if self._lost[job.cell.id] > MAX_LOST and not self._stopping:
@@ -393,24 +389,20 @@ class RayExecutor:
 
     def _say_lost(self, slot: _Slot) -> None:
         """Say once of a machine that it is lost. One that answers has lost a process only."""
-        places = [
-            f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
-            for node in self._list_nodes()
-            if node["NodeID"] == slot.node
-        ]
-        if not self._lost[slot.node] and not any(map(listens, places)):
+        nodes = [node for node in self._list_nodes() if node["NodeID"] == slot.node]
+        if not self._lost[slot.node] and not any(listens(_locate(node)) for node in nodes):
             self._lost[slot.node] = 1
             text = f"Machine {slot.machine} is lost. Its cells go on elsewhere, where their record ends."
             warnings.warn(text, ClusterWarning, stacklevel=6)
 
-    def _count_failure(self, address: str, why: str) -> None:
+    def _fail(self, address: str, why: str) -> None:
         """Take note of a slot that ended before it was ready. Where that was is known if its Python said so."""
         nodes = {node["NodeID"] for node in self._list_nodes() if node["NodeManagerAddress"] == address}
         if nodes:
             self._leave_out(nodes, address, why)
         elif time.monotonic() - self._failed_at > LOOK_SECONDS:  # a lost machine may end many at once
             self._failed, self._failed_at = self._failed + 1, time.monotonic()
-        if self._failed > MAX_FAILED and not any(slot.is_ready for slot in self._slots):
+        if self._failed > MAX_LOST and not any(slot.is_ready for slot in self._slots):
             raise InvalidInput(f"Nothing can be played on the cluster: slots end before they are ready: {why}")
 
     def _release(self, job: Job) -> None:
@@ -435,6 +427,10 @@ class RayExecutor:
 
 def _key(job: Job) -> tuple[str, str]:
     return job.cell.trial.domain, job.cell.agent
+
+
+def _locate(node: Mapping[str, Any]) -> str:
+    return f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
 
 
 _BATCH = msgspec.msgpack.Decoder(list[list[Entry]])

@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from openfield import __version__
-from openfield.errors import InvalidInput, OpenfieldError, describe_error
+from openfield.errors import OpenfieldError, describe_error
 from openfield.journal.schema import commit, open_to_write
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.registry import check_agent, check_extra, find_domain
@@ -36,12 +36,12 @@ from openfield.runner.isolation.agent import check_isolated
 from openfield.runner.isolation.bubblewrap import find_obstacle
 from openfield.runner.isolation.settings import Isolation
 from openfield.runner.player import Job
-from openfield.runner.processes import ONE_THREAD
+from openfield.runner.processes import ONE_THREAD, end_with_parent
 from openfield.runner.ray.shipment import Shipment
 
 BATCH_BYTES = 1 << 20
-GATHER_SECONDS = 0.05
-"""How long entries wait for others: every batch costs the driver a message."""
+GATHER_SECONDS = 0.2
+"""How long entries wait for others while a cell is played: every batch costs the driver a message."""
 CHECK_SECONDS = 300.0
 """How long agents and domains may take to be imported."""
 PAST = {
@@ -141,7 +141,9 @@ class SlotActor:
         past = open_past(self._place)
         commit(past, lambda db: db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", files.trials))
         past.close()
-        return _try_elsewhere([(self._move(domain), self._move(agent)) for domain, agent in setup.pairs], setup)
+        return _try_elsewhere(
+            [(self._move(domain), self._move(agent)) for domain, agent in setup.pairs], setup.isolation
+        )
 
     def play(self, *jobs: ShippedJob) -> Iterator[bytes]:
         """Play jobs, those of an earlier call first, and yield batches of what is emitted."""
@@ -256,11 +258,11 @@ def measure_group(group: Iterable[Entry]) -> int:
     return sum(len(getattr(entry, "data", b"")) for entry in group)
 
 
-def _try_elsewhere(pairs: list[tuple[str, str]], setup: SlotSetup) -> str:
+def _try_elsewhere(pairs: list[tuple[str, str]], isolation: Isolation | None) -> str:
     """Look for domains and agents in a process of its own; return what is missing. Agents may do anything there."""
-    with hidden_main(), ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with hidden_main(), ProcessPoolExecutor(1, get_context("spawn"), initializer=end_with_parent) as pool:
         try:
-            return pool.submit(find_problem, pairs, setup.isolation).result(CHECK_SECONDS)
+            return pool.submit(find_problem, pairs, isolation).result(CHECK_SECONDS)
         except TimeoutError:
             return f"its agents and domains could not be imported within {CHECK_SECONDS:.0f} s"
 
@@ -272,9 +274,12 @@ def find_problem(pairs: list[tuple[str, str]], isolation: Isolation | None = Non
         pairs: Each domain with each of its agents.
         isolation: What the agents may see and use in a process of their own.
     """
+    if isolation is not None and isolation.bubblewrap and (obstacle := find_obstacle()):
+        return f"its agents could not be isolated: {obstacle}"
+    for path, _ in () if isolation is None else isolation.grants:
+        if not path.exists():
+            return f"it has no {path}, which isolated agents are granted"
     try:
-        if isolation is not None:
-            _check_isolation(isolation)
         for source, agent in pairs:
             domain = find_domain(source)
             check_extra(domain)
@@ -285,12 +290,3 @@ def find_problem(pairs: list[tuple[str, str]], isolation: Isolation | None = Non
     except OpenfieldError as error:
         return str(error)
     return ""
-
-
-def _check_isolation(isolation: Isolation) -> None:
-    """Check that agents are isolated on this machine as on the one where the run was begun."""
-    if isolation.bubblewrap and (obstacle := find_obstacle()):
-        raise InvalidInput(f"its agents could not be isolated: {obstacle}")
-    for path, _ in isolation.grants:
-        if not path.exists():
-            raise InvalidInput(f"it has no {path}, which isolated agents are granted")
