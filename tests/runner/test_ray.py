@@ -342,7 +342,15 @@ def test_cells_of_a_lost_machine_go_on_elsewhere(cluster: Any, tmp_path: Path, m
 def test_all_free_processors_are_used_where_other_programs_hold_some(
     cluster: Any, tmp_path: Path, spawn: Spawn, maze: Any
 ) -> None:
-    """The agents answer only when as many of them play at the same time as processors are free."""
+    """The agents answer only when as many of them play at once as processors are free. The rest is seen as demand."""
+    from ray.autoscaler.v2.sdk import get_cluster_status
+
+    demand: list[Any] = []
+
+    def watch(entry: Any) -> None:
+        if not demand:
+            demand.extend(get_cluster_status(cluster.address).resource_demands.ray_task_actor_demand)
+
     shared = [cluster.add_node(num_cpus=2, resources={"shared": 1}) for _ in range(2)]
     (tmp_path / "holder.py").write_text(OTHER_PROGRAM)
     (tmp_path / "meeting.py").write_text(MEETING_AGENT)
@@ -353,13 +361,14 @@ def test_all_free_processors_are_used_where_other_programs_hold_some(
     planned = of.trials(maze, 6, before=1, after=1, training=0, unchanged=0)
     trials = [of.Trial(**{**_fields(each), "limits": Limits(reply_seconds=60.0)}) for each in planned]
     agent = {"meeting": f"{tmp_path}/meeting.py:Meeting(folder={meeting}, files=4)"}
-    of.run(agent, trials, tmp_path / "run.sqlite", **on(cluster))
+    of.run(agent, trials, tmp_path / "run.sqlite", watch=watch, **on(cluster))
     holder.kill()
     for node in shared:
         cluster.remove_node(node)
     with Run(tmp_path / "run.sqlite") as run:
         assert {(cell.outcome, cell.note) for cell in run.cells()} == {("done", "")}
     assert len(list(meeting.iterdir())) == 4  # none that was taken, and no process died
+    assert [(each.bundle, each.count) for each in demand[0].bundles_by_count] == [({"CPU": 1.0}, 2)]
 
 
 def test_the_command_line_says_in_one_line_that_a_machine_is_lost(cluster: Any, tmp_path: Path, spawn: Spawn) -> None:
