@@ -37,8 +37,7 @@ from openfield.record import REPLY_ENCODER, AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.registry import find_domain
 from openfield.runner.plan import facts_of, make_plan
 from openfield.runner.player import Job
-from openfield.runner.ray.executor import MAX_TOGETHER, TOGETHER_SECONDS
-from openfield.runner.ray.slot import GATHER_SECONDS
+from openfield.runner.ray.executor import GATHER_SECONDS, MAX_TOGETHER, SLOT_SECONDS, TOGETHER_SECONDS
 from openfield.runner.scheduler import CellScheduler
 
 HERE = Path(__file__).resolve().parent
@@ -237,6 +236,7 @@ class Simulation:
         self._rng, self._now, self._worked, self._played = random.Random(20), 0.0, 0.0, 0.0
         self._ends: list[tuple[float, float]] = []  # when slots have played what they were sent, and for how long
         mean = sum(kind.seconds) / len(kind.seconds)
+        self._gather = max(GATHER_SECONDS, SLOT_SECONDS * self._slots)
         self._together = min(max(int(TOGETHER_SECONDS / mean), 1), MAX_TOGETHER)
         self._heard = 0
 
@@ -262,7 +262,7 @@ class Simulation:
         while self._ends and self._ends[0][0] <= self._now:
             ended.append(heapq.heappop(self._ends)[1])
         for seconds in ended:
-            batches = 1 + min(seconds / GATHER_SECONDS, self._kind.groups * self._together)
+            batches = 1 + min(seconds / self._gather, self._kind.groups * self._together)
             self._work(batches * self._ray.fetch + self._together * self._kind.driver + self._ray.send)
             self._heard += self._together
             self._send()

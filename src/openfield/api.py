@@ -20,12 +20,11 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.record import Entry, check_record_kind
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
-from openfield.runner.cluster import PROCESSES, Players, choose_workers
+from openfield.runner.cluster import PROCESSES, Players, assign_resources, choose_workers
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.experiment import say_mismatch
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.provenance import Remarks
-from openfield.runner.resources import assign_resources
 from openfield.runner.run import RunOptions, read_plan, run_plan
 from openfield.runner.scheduler import Watch
 from openfield.trial import Trial

@@ -11,12 +11,19 @@ import pytest
 
 import openfield as of
 from openfield.errors import DamagedRun, InvalidInput
-from openfield.runner.cluster import Cluster, choose_workers
+from openfield.runner.cluster import (
+    Cluster,
+    Needs,
+    assign_resources,
+    choose_workers,
+    parse_resources,
+    read_kept_resources,
+    read_needs,
+)
 from openfield.runner.plan import make_plan
 from openfield.runner.ray import connection
 from openfield.runner.ray.shipment import Shipment, find_path, is_everywhere, pack, write_agent
 from openfield.runner.ray.slot import MachineFolder
-from openfield.runner.resources import Needs, assign_resources, parse_resources, read_kept_resources, read_needs
 from openfield.runner.run import read_plan
 from openfield.trial import with_places
 from support.worlds import tiny_trials

@@ -79,7 +79,7 @@ class FakeSlot:
         assert self.node is not None
         return SlotReport(self.node["NodeID"], "machine", self.node["Problem"])
 
-    def _play(self, *tasks: Any) -> Stream:
+    def _play(self, gather: float, *tasks: Any) -> Stream:
         self.jobs += [task.job for task in tasks]
         self.stream = Stream()
         return self.stream

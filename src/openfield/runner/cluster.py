@@ -1,14 +1,28 @@
-"""Say where the cells of a run are played: here, side by side or not, in worker processes, or on a cluster."""
+"""Say where the cells of a run are played: here, side by side or not, in worker processes, or on a cluster.
+
+And what they need of a machine of a cluster: processors, graphics cards and resources of other names.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from openfield.errors import InvalidInput
+import msgspec
+
+from openfield.errors import DamagedRun, InvalidInput
 
 PROCESSES, RAY = "processes", "ray"
 MAX_CONCURRENCY = 1_000
 """Cells at a time in one process; each has a thread."""
+CPUS, GPUS = "num_cpus", "num_gpus"
+RESOURCES = "resources"
+"""The fact of a run file that says what its agents need."""
+OTHER_WORDS = {"cpu": CPUS, "cpus": CPUS, "gpu": GPUS, "gpus": GPUS}
+KEPT_BY_RAY = ("memory", "object_store_memory")
+"""Ray gives these out by itself, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +41,7 @@ class SideBySide:
 
 
 Players = int | Cluster | SideBySide
-"""What plays cells: so many processes (0 is this one, a cell after the other), a cluster, or threads."""
+"""What plays cells: a number of processes (0 is this one, a cell after the other), a cluster, or threads."""
 
 
 def choose_workers(workers: int, executor: str = PROCESSES, concurrency: int | None = None) -> Players:
@@ -58,3 +72,103 @@ def choose_workers(workers: int, executor: str = PROCESSES, concurrency: int | N
     if executor != PROCESSES:
         raise InvalidInput(f"There is no executor '{executor}'. Use processes, ray, or ray=HOST:PORT.")
     return workers
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a cell of an agent takes up while it is played."""
+
+    cpus: float = 1.0
+    gpus: float = 0.0
+    """Below 1 it is a share of one card, else a number of whole cards."""
+    others: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a Ray actor that has what a cell needs."""
+        return {CPUS: self.cpus, GPUS: self.gpus, "resources": dict(self.others)}
+
+    def fit(self, node: Mapping[str, float]) -> bool:
+        """Return whether a machine with these resources would do if nothing else was on it."""
+        wanted = {"CPU": self.cpus, "GPU": self.gpus, **self.others}
+        return all(node.get(name, 0) >= amount for name, amount in wanted.items())
+
+    def __str__(self) -> str:
+        named = {CPUS: self.cpus, GPUS: self.gpus, **self.others}
+        return ", ".join(f"{name}={amount:g}" for name, amount in named.items() if amount)
+
+
+def read_needs(agent: str, resources: Mapping[str, float]) -> Needs:
+    """Return what a user says that an agent needs.
+
+    Raises:
+        InvalidInput: An amount is not a number above 0, or no whole number of cards, or the name is one of Ray's own.
+    """
+    for name, amount in resources.items():
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < math.inf:
+            raise InvalidInput(f"The agent '{agent}' needs {name}={amount}; it must be a number, 0 or more.")
+        if right := OTHER_WORDS.get(name.lower()):
+            raise InvalidInput(f"The agent '{agent}' needs {name}={amount:g}; write {right}={amount:g}.")
+        if name in KEPT_BY_RAY:
+            raise InvalidInput(
+                f"The agent '{agent}' needs {name}={amount:g}; Ray gives out no {name} here. Start machines that have "
+                "enough with a resource of your own, such as highmem=1."
+            )
+    cpus, gpus = float(resources.get(CPUS, 1)), float(resources.get(GPUS, 0))
+    if gpus > 1 and gpus != int(gpus):
+        raise InvalidInput(f"The agent '{agent}' needs {GPUS}={gpus:g}; above 1 it must be a whole number.")
+    if not cpus:
+        raise InvalidInput(f"The agent '{agent}' needs {CPUS}=0; a cell takes up a part of a processor at least.")
+    return Needs(cpus, gpus, {name: amount for name, amount in resources.items() if name not in (CPUS, GPUS)})
+
+
+def parse_resources(words: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return what the words of `--resources` say, by the names of agents; "" stands for all of them.
+
+    Raises:
+        InvalidInput: A word is not of the form `num_gpus=1,num_cpus=2` or `AGENT:num_gpus=1`.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for word in words:
+        agent, _, amounts = word.rpartition(":")  # names of agents may have colons
+        for pair in amounts.split(","):
+            name, sign, amount = pair.partition("=")
+            try:
+                found.setdefault(agent, {})[name.strip()] = float(amount)
+            except ValueError:
+                sign = ""
+            if not sign or not name.strip():
+                raise InvalidInput(
+                    f"--resources takes num_gpus=1,num_cpus=2 or AGENT:num_gpus=1, not '{word}'."
+                ) from None
+    return found
+
+
+def assign_resources(agents: Iterable[str], *given: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return what each agent needs, later words before earlier ones.
+
+    Args:
+        agents: The agents that play.
+        given: What users said, by the names of agents; "" stands for all of them.
+
+    Raises:
+        InvalidInput: An agent does not play, or needs what cannot be given.
+    """
+    names, found = list(agents), dict[str, dict[str, float]]()
+    for resources in given:
+        for name in resources.keys() - {"", *names}:
+            raise InvalidInput(f"Resources are given for an agent '{name}', which does not play.")
+        for agent in names:
+            needs = {**found.get(agent, {}), **resources.get("", {}), **resources.get(agent, {})}
+            read_needs(agent, needs)
+            if needs:
+                found[agent] = needs
+    return found
+
+
+def read_kept_resources(facts: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return what a run file says that agents need."""
+    try:
+        return msgspec.json.decode(facts.get(RESOURCES, "{}"), type=dict[str, dict[str, float]])
+    except msgspec.DecodeError as error:
+        raise DamagedRun(f"The run file is damaged: what it says of resources cannot be read: {error}.") from None

@@ -226,7 +226,7 @@ class ClusterOptions:
 
     def apply(self, plan: Plan) -> Plan:
         """Return the plan with what agents need, beside what is known of it."""
-        from openfield.runner.resources import assign_resources, parse_resources
+        from openfield.runner.cluster import assign_resources, parse_resources
 
         given_now = parse_resources(self.resources or ())
         return replace(plan, resources=assign_resources(plan.agents, plan.resources, given_now))

@@ -29,6 +29,7 @@ from openfield.journal.recorder import Emit
 from openfield.journal.schema import open_to_read
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import domain_source
+from openfield.runner.cluster import read_needs
 from openfield.runner.executors import POLL_SECONDS
 from openfield.runner.plan import Plan
 from openfield.runner.player import Job
@@ -44,7 +45,6 @@ from openfield.runner.ray.slot import (
     SlotSetup,
     measure_group,
 )
-from openfield.runner.resources import read_needs
 
 LOOK_SECONDS = 1.0
 """How often the driver looks at the cluster as a whole."""
@@ -56,6 +56,8 @@ TOGETHER_SECONDS, MAX_TOGETHER = 0.5, 64
 """Jobs are sent to a slot together if they last for less than this: a message costs more than a short cell."""
 MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES = 64, 32 << 20
 """Groups of entries that wait for the disk, and what they hold; then no more are fetched, and the players wait."""
+GATHER_SECONDS, SLOT_SECONDS = 0.2, 0.001
+"""How long entries wait for others on their slot, at least and for each slot: a batch costs the driver 0.3 ms."""
 MAX_STREAMED = 8
 """Batches of a slot that wait for the driver."""
 MAX_LOST = 10
@@ -89,11 +91,11 @@ class _Slot:
         """Whether it can play."""
         return self.is_ready and self.awaited is None
 
-    def play(self, *jobs: ShippedJob) -> None:
-        """Send jobs to it."""
+    def play(self, gather: float, *jobs: ShippedJob) -> None:
+        """Send jobs to it, which send back what comes of them after some seconds."""
         self.jobs = {each.job.cell.id: each.job for each in jobs}
         options = {"num_returns": "streaming", "_generator_backpressure_num_objects": MAX_STREAMED}
-        self.awaited = self.actor.play.options(**options).remote(*jobs)
+        self.awaited = self.actor.play.options(**options).remote(gather, *jobs)
 
     def rest(self) -> None:
         """Take note that it is idle."""
@@ -229,9 +231,11 @@ class RayExecutor:
         """Send jobs to slots that are idle. After the end of the run's budget they are left for another run."""
         if time.monotonic() >= self._until:
             self._release_waiting()
+        gather = max(GATHER_SECONDS, SLOT_SECONDS * len(self._slots))
         for slot in self._slots:
             if slot.is_idle and self._waiting[slot.kind]:
-                slot.play(*(ShippedJob(job, self._read_past(job)) for job in self._take(self._waiting[slot.kind])))
+                jobs = self._take(self._waiting[slot.kind])
+                slot.play(gather, *(ShippedJob(job, self._read_past(job)) for job in jobs))
 
     def _take(self, waiting: deque[Job]) -> Iterator[Job]:
         """Take the next job, and those after it if all of them are known to be short."""

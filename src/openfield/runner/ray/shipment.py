@@ -52,7 +52,7 @@ class Shipment:
             path.write_bytes(content)
 
     def enter(self, folder: Path) -> None:
-        """Work below a folder from now on, and find modules there."""
+        """Change to the working folder below a folder, and find modules there."""
         here = place_in(folder, self.here)
         here.mkdir(parents=True, exist_ok=True)
         os.chdir(here)

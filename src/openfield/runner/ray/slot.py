@@ -40,8 +40,6 @@ from openfield.runner.processes import ONE_THREAD, end_with_parent
 from openfield.runner.ray.shipment import Shipment
 
 BATCH_BYTES = 1 << 20
-GATHER_SECONDS = 0.2
-"""How long entries wait for others while a cell is played: every batch costs the driver a message."""
 CHECK_SECONDS = 300.0
 """How long agents and domains may take to be imported."""
 PAST = {
@@ -145,8 +143,13 @@ class SlotActor:
             [(self._move(domain), self._move(agent)) for domain, agent in setup.pairs], setup.isolation
         )
 
-    def play(self, *jobs: ShippedJob) -> Iterator[bytes]:
-        """Play jobs, those of an earlier call first, and yield batches of what is emitted."""
+    def play(self, gather: float, *jobs: ShippedJob) -> Iterator[bytes]:
+        """Play jobs, those of an earlier call first, and yield batches of what is emitted.
+
+        Args:
+            gather: For how many seconds entries wait for others while a cell is played.
+            jobs: What is to be played.
+        """
         with self._turn:
             for job, past in jobs:
                 if self._stopping:
@@ -159,7 +162,7 @@ class SlotActor:
                     if self._stopping:
                         self._processes.stop()
                     self._processes.poll()
-                    if self._bytes >= BATCH_BYTES or (self._groups and time.monotonic() - self._since > GATHER_SECONDS):
+                    if self._bytes >= BATCH_BYTES or (self._groups and time.monotonic() - self._since > gather):
                         yield self._take()
             if self._groups:
                 yield self._take()
