@@ -49,6 +49,7 @@ pytest.importorskip("ray", reason="the extra `ray` is not installed")
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings(r"ignore:subprocess \d+ is still running:ResourceWarning"),  # Ray's own
+    pytest.mark.filterwarnings("ignore:Nothing can be played yet"),  # a slow machine takes long to start slots
 ]
 FILE_AGENT = """
 import helper

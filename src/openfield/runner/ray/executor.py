@@ -63,7 +63,7 @@ MAX_STREAMED = 8
 MAX_LOST = 10
 """How many slots may be lost under a cell before that counts as a failure of the cell, or in a row before they play."""
 CLEAN_SECONDS = 5.0
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 30.0
 """After this time without a job a slot is given back, and without a slot the run says what it waits for."""
 LOST_SECONDS = 15.0
 """How long the head of a cluster may not answer before the run ends. After a minute Ray would end this process."""
