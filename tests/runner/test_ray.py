@@ -44,7 +44,6 @@ from support.stories import attempts, rows, story, wait_until
 from support.worlds import tiny_trials
 
 os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}  # loopback, no statistics
-pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 pytestmark = [
     pytest.mark.ray,
@@ -266,6 +265,7 @@ def test_players_wait_for_a_slow_disk(one_machine: Any, tmp_path: Path, monkeypa
         assert [(cell.outcome, cell.steps) for cell in run.cells()] == [("done", turns + 7)]
 
 
+@pytest.mark.smoke
 def test_smoke_records_equal_those_of_one_worker(
     cluster: Any, tmp_path: Path, agent: str, maze: of.Domain[Any]
 ) -> None:

@@ -20,8 +20,6 @@ from support.players import Learner, copycat
 from support.ray_cluster import FakeRay
 from support.worlds import tiny_trials
 
-pytest.importorskip("ray", reason="the extra `ray` is not installed")
-
 
 class Driver:
     """An executor on machines of a test, with the jobs that it is to play."""
