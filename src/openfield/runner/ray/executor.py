@@ -128,7 +128,7 @@ class RayExecutor:
         self._slots: list[_Slot] = []
         self._waiting: dict[str, deque[Job]] = {kind: deque() for kind in self._needs}
         self._left_out: set[str] = set()  # machines that cannot play
-        self._lost: Counter[str] = Counter()  # slots lost under a cell, and machines that were said to be lost
+        self._lost: Counter[str] = Counter()  # slots lost under a cell
         self._failed, self._failed_at = 0, 0.0  # how often slots ended before they were ready since one was
         self._unwritten: deque[tuple[Receipt[None], int]] = deque()  # what waits for the disk, with its bytes
         self._stopping = self._is_stop_sent = False
@@ -136,7 +136,7 @@ class RayExecutor:
         self._until = time.monotonic() + (math.inf if plan.budget is None else plan.budget)
         self._looked = self._knocked = self._ready_at = 0.0
         self._silent_since: float | None = None  # when the head of the cluster was first found not to answer
-        self._said: set[str] = set()
+        self._said: set[str] = set()  # and machines that were said to be lost
 
     @property
     def free(self) -> int:
@@ -394,10 +394,9 @@ class RayExecutor:
     def _say_lost(self, slot: _Slot) -> None:
         """Say once of a machine that it is lost. One that answers has lost a process only."""
         nodes = [node for node in self._list_nodes() if node["NodeID"] == slot.node]
-        if not self._lost[slot.node] and not any(listens(_locate(node)) for node in nodes):
-            self._lost[slot.node] = 1
-            text = f"Machine {slot.machine} is lost. Its cells go on elsewhere, where their record ends."
-            warnings.warn(text, ClusterWarning, stacklevel=6)
+        if slot.node not in self._said and not any(listens(_locate(node)) for node in nodes):
+            self._said.add(slot.node)
+            self._say(f"Machine {slot.machine} is lost. Its cells go on elsewhere, where their record ends.")
 
     def _fail(self, address: str, why: str) -> None:
         """Take note of a slot that ended before it was ready. Where that was is known if its Python said so."""
