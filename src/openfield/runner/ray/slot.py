@@ -8,7 +8,6 @@ file with the trials that domains prepare for and the recorded past of jobs that
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import socket
@@ -228,6 +227,8 @@ class MachineFolder:
 
     def __init__(self, name: str) -> None:
         """Enter the folder, and make it if it is not there."""
+        import fcntl  # not on Windows: a driver may be there, a slot is not
+
         self.path = Path(tempfile.gettempdir()) / name
         while True:
             self.path.mkdir(mode=0o700, exist_ok=True)
@@ -240,6 +241,8 @@ class MachineFolder:
 
     def fill(self, fill: Callable[[], str]) -> str:
         """Call a function unless another slot has, and return what it returned: why the machine cannot play."""
+        import fcntl
+
         known = self.path / "problem"
         with (self.path / "filling").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -249,6 +252,8 @@ class MachineFolder:
 
     def leave(self) -> None:
         """Leave the folder, and remove it if no other slot is in it."""
+        import fcntl
+
         fcntl.flock(self._users, fcntl.LOCK_UN)
         with suppress(BlockingIOError):
             fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
