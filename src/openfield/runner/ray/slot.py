@@ -42,7 +42,7 @@ BATCH_BYTES = 1 << 20
 CHECK_SECONDS = 300.0
 """How long agents and domains may take to be imported."""
 PAST = {
-    "chunks": ("cell", "attempt", "first", "count", "crc", "data"),
+    "chunks": ("cell", "attempt", "first", "count", "crc", "data", "chain"),
     "states": ("cell", "attempt", "step", "data"),
 }
 """The columns of the record that a job which goes on is read from."""
