@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from openfield.serving.listen import is_own_host
 from openfield.view import ViewServer
-from openfield.view.access import is_own_name
 
 
 @pytest.fixture
@@ -85,5 +85,5 @@ def test_every_answer_has_a_strict_policy(viewer: ViewServer, client: httpx.Clie
 
 def test_own_names_are_known_names_and_addresses() -> None:
     names = {"localhost"}
-    assert all(is_own_name(host, names) for host in ("localhost:80", "127.0.0.1", "[::1]:80", "LOCALHOST"))
-    assert not any(is_own_name(host, names) for host in ("", "evil.example", "localhost.evil.example", "[evil]"))
+    assert all(is_own_host(host, names) for host in ("localhost:80", "127.0.0.1", "[::1]:80", "LOCALHOST"))
+    assert not any(is_own_host(host, names) for host in ("", "evil.example", "localhost.evil.example", "[evil]"))

@@ -41,6 +41,8 @@ HIDDEN_NANOSECONDS = 200_000_000
 """How long the end of an episode may wait if the agent is not told of it: some episodes last ten turns only."""
 LARGE_BYTES = 128 * 1024
 """Chunks from this size on hold single large replies and are stored as they are: compressing 450 kB takes 3 ms."""
+MAX_BLOCK = 0xFFFF
+"""Bytes of a block of a zlib stream that is stored as it is."""
 SMALL_BYTES = 512
 """Chunks below this size are stored as they are: for zlib Python lets other threads go first, and agents wait."""
 
@@ -267,14 +269,13 @@ def _pack(
 
 
 def _compress(steps: bytes, full: bool) -> bytes:
-    if len(steps) < SMALL_BYTES:
-        return (
-            _STORED
-            + struct.pack("<HH", len(steps), len(steps) ^ 0xFFFF)
-            + steps
-            + zlib.adler32(steps).to_bytes(4, "big")
-        )
-    return zlib.compress(steps, 1 if full or len(steps) < LARGE_BYTES else 0)
+    if SMALL_BYTES <= len(steps) < LARGE_BYTES or (full and len(steps) >= SMALL_BYTES):
+        return zlib.compress(steps, 1)
+    parts = [_STREAM]  # stored as they are, in a fifth of the time that zlib takes for it
+    for at in range(0, len(steps), MAX_BLOCK):
+        size = min(len(steps) - at, MAX_BLOCK)
+        parts += (_BLOCK.pack(at + size == len(steps), size, size ^ 0xFFFF), steps[at : at + size])
+    return b"".join([*parts, zlib.adler32(steps).to_bytes(4, "big")])
 
 
 def inflate(data: bytes) -> bytes:
@@ -305,7 +306,8 @@ def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[A
 
 
 _ARRAY32 = b"\xdd"
-_STORED = b"\x78\x01\x01"  # how a zlib stream begins whose only block is not compressed
+_STREAM = b"\x78\x01"  # how a zlib stream begins
+_BLOCK = struct.Struct("<BHH")  # before each block that is not compressed: whether it is the last, and its size
 _STEPS = msgspec.msgpack.Decoder(list[Step])
 _RAW_STEPS = msgspec.msgpack.Decoder(list[RawStep])
 _ENCODED_STEPS = msgspec.msgpack.Decoder(list[msgspec.Raw])

@@ -1,12 +1,16 @@
-"""Listen on a port: check host and port, choose the event loop, and explain why an address cannot be used."""
+"""Listen on a port: check host and port, choose the event loop, and explain why an address cannot be used.
+
+Also checks whom a request was meant for, so that pages of foreign sites cannot use a server.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -47,6 +51,23 @@ def check_exposure(host: str, has_token: bool) -> None:
     """Refuse to open a server to other machines without a token."""
     if host not in ("127.0.0.1", "localhost", "::1") and not has_token:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
+
+
+def is_own_host(host: str, names: Container[str]) -> bool:
+    """Return whether a `Host` is ours: a known name, or an address, which no foreign site can be called by."""
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if name.lower() in names:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_own_origin(origin: str | None, host: str) -> bool:
+    """Return whether a request with this `Origin` is from a page of this server, or from no page at all."""
+    return origin is None or origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
 
 
 class MemoryBudget:

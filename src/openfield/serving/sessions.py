@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice, repeat
@@ -65,6 +65,7 @@ class SessionDispatcher(RecordingDispatcher):
     def __init__(self, journal: Journal, domain: Domain[Any], token: str | None = None) -> None:
         super().__init__(journal, token)
         self.groups: dict[str, Session] = {}
+        self._repeats: Counter[str] = Counter()
         self._domain = domain
         self._trials: dict[str, Trial] = {}
         self._remotes: dict[tuple[str, str], RemoteRollout] = {}
@@ -76,7 +77,8 @@ class SessionDispatcher(RecordingDispatcher):
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:
         """Enter a session, and return when it is safely on disk."""
         check_agent_name(agent)
-        repeat = sum(group.agent == agent for group in self.groups.values())
+        repeat = self._repeats[agent]
+        self._repeats[agent] += 1
         ids = {known: trial.id for known, trial in trials.items()}
         group = Session(name, agent, repeat, ids, dict(facts))
         self.groups[name] = group
@@ -188,6 +190,7 @@ class SessionDispatcher(RecordingDispatcher):
                 self.groups[name] = msgspec.json.decode(value, type=Session)
             elif name in self.groups:
                 self.groups[name].facts[rest[0]] = msgspec.json.decode(value)
+        self._repeats = Counter(group.agent for group in self.groups.values())
 
     def _start_over(self) -> None:
         """Read sessions and trials again."""

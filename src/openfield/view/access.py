@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Iterable
@@ -21,6 +20,8 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from openfield.serving.listen import is_own_host, is_own_origin
 
 SESSION_SECONDS = 24 * 3600
 READING = ("GET", "HEAD")
@@ -123,9 +124,9 @@ class AccessGuard:
         """Return the answer to a request that goes no further; None if it does."""
         headers, path = Headers(scope=scope), scope["path"]
         host, origin = headers.get("host", ""), headers.get("origin")
-        if len(headers.getlist("host")) != 1 or not is_own_name(host, self._access.names):
+        if len(headers.getlist("host")) != 1 or not is_own_host(host, self._access.names):
             return refuse("This server has another name", "Use the address that openfield printed.", 421)
-        if not _is_own_origin(origin, host, needed=scope["type"] == "websocket"):
+        if not is_own_origin(origin, host) or (origin is None and scope["type"] == "websocket"):
             return refuse("Refused", "Pages of other sites may not use this server.", 403)
         if scope.get("method", "GET") not in READING and not path.startswith(WRITABLE):
             return refuse("Refused", "Nothing can be changed here.", 405)
@@ -159,27 +160,9 @@ def name_cookie(scope: Scope) -> str:
     return f"openfield-{server[1] if server else 0}"
 
 
-def is_own_name(host: str, names: Iterable[str]) -> bool:
-    """Return whether a `Host` is ours: a known name, or an address, which no foreign site can be called by."""
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    if name.lower() in names:
-        return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 def refuse(title: str, reason: str, status: int) -> Response:
     """Return a refusal as a small page."""
     return HTMLResponse(REFUSAL.format(escape(title), escape(reason)), status)
-
-
-def _is_own_origin(origin: str | None, host: str, needed: bool) -> bool:
-    if origin is None:
-        return not needed
-    return origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
 
 
 def _read_cookie(text: str, name: str) -> str:

@@ -11,14 +11,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.app import MAX_BODIES, RequestBody, make_refusal
-from openfield.domains.ond.server.http import OndHttpProtocol
+from openfield.domains.ond.server.app import MAX_BODIES, make_refusal
+from openfield.domains.ond.server.http import Connection
+from openfield.domains.ond.server.parameters import RequestBody, has_body
 from openfield.serving.listen import MemoryBudget
 from support.ond.protocol import Wires, connect
 
 GET = b"GET /a?b=%20c HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
-Talk = Callable[[OndHttpProtocol, Wires], Awaitable[None]]
+Talk = Callable[[Connection, Wires], Awaitable[None]]
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -43,9 +44,9 @@ def make_echo(asked: list[Asked], answer: Answer = echo) -> ASGIApp:
     """An application that notes what it is asked."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        request = Request(scope, RequestBody(scope, receive, MemoryBudget(MAX_BODIES)).receive)
         try:
-            body = await RequestBody(request, MemoryBudget(MAX_BODIES)).read()
+            body = await request.body() if has_body(request.headers) else b""
             found = Asked(request.method, scope["path"], dict(request.query_params), dict(request.headers), body)
             asked.append(found)
             response = await answer(found)
@@ -75,9 +76,10 @@ def say(*pieces: bytes) -> tuple[bytes, bool, list[Asked]]:
     """What is answered to these pieces, whether the connection is closed then, and what was asked."""
     found: list[tuple[bytes, bool]] = []
 
-    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
+    async def script(connection: Connection, wires: Wires) -> None:
         for piece in pieces:
-            connection.data_received(piece)
+            if piece and not wires.closed:  # a socket gives no empty ones
+                connection.data_received(piece)
             await settled()
         found.append((wires.written, wires.closed))
 

@@ -206,7 +206,7 @@ def test_oversized_bodies_are_refused(client: Requests, monkeypatch: pytest.Monk
     if isinstance(client, Caller):  # the size is only announced, or sent until the server has had enough
         refused_over_a_socket(client, chunked)
         return
-    monkeypatch.setattr("openfield.domains.ond.server.app.MAX_BODY", 1000)
+    monkeypatch.setattr("openfield.domains.ond.server.parameters.MAX_BODY", 1000)
     session = client.open(detection_threshold=0.5)
     refused(client.post(session, 0, detection="x" * 2000), 400, "BadRequest")
 

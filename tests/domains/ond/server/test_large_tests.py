@@ -59,11 +59,11 @@ def test_a_body_in_many_pieces_is_copied_once() -> None:
 
     async def send() -> None:
         connection, _ = connect(make_echo(found, lambda _: asyncio.sleep(0, Response())))
-        connection.data_received(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (256 * len(piece)))
+        connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (256 * len(piece)))
         for _ in range(256):
             connection.data_received(bytes(bytearray(piece)))  # a piece of its own, as from a socket
             await asyncio.sleep(0)
-        await asyncio.gather(*connection.tasks)
+        await asyncio.gather(*connection.http.tasks)
         connection.connection_lost(None)
 
     assert peak(lambda: asyncio.run(send())) < 2.2 * 256 * len(piece)  # the pieces, and what they make

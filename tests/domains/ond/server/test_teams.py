@@ -18,7 +18,7 @@ from openfield.cli import run_command
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.options import OndServeOptions
 from openfield.domains.ond.server import app
-from openfield.domains.ond.server.app import RequestBody
+from openfield.domains.ond.server.parameters import RequestBody
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.result import Result
@@ -205,15 +205,15 @@ def test_all_bodies_together_have_a_limit() -> None:
 
     async def read() -> None:
         scope = {"type": "http", "method": "POST", "headers": [(b"content-length", b"2000")]}
-        first, second = (RequestBody(Request(scope, receive), memory) for _ in range(2))
-        assert len(await first.read()) == 2_000
+        first, second = (RequestBody(scope, receive, memory) for _ in range(2))
+        assert len(await Request(scope, first.receive).body()) == 2_000
         with pytest.raises(Refusal) as refusal:
-            await second.read()
+            await Request(scope, second.receive).body()
         assert (refusal.value.reason, refusal.value.status) == ("ServerBusy", 500)
         second.free()
         first.free()
-        second = RequestBody(Request(scope, receive), memory)
-        assert len(await second.read()) == 2_000
+        second = RequestBody(scope, receive, memory)
+        assert len(await Request(scope, second.receive).body()) == 2_000
         second.free()
 
     asyncio.run(read())

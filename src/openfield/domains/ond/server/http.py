@@ -1,37 +1,33 @@
-"""HTTP by uvicorn, with the limits and error objects that clients of OND need.
+"""HTTP by uvicorn, and bounds on what clients may hold: bytes before a request begins, and time without a byte.
 
-Between `wire.py` and the application in `app.py`. Existing clients put all ids of a feedback request into the address,
-and stop when an error is not JSON: so addresses may be long, and every refusal is an error object.
+Between `wire.py` and the application in `app.py`. uvicorn reads and answers with h11, because existing clients may put
+all ids of a feedback request into the address, and h11 takes addresses of any length. It bounds neither the heads of
+all connections together nor how long a client may be silent before and within a request: `Connection` does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import httptools
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from openfield.domains.ond.errors import Refusal
 from openfield.serving.listen import MemoryBudget
 
-MAX_ADDRESS = 8 << 20
-"""Bytes of an address with its query."""
-MAX_PATH = 8 << 10
-"""Bytes of an address before its query."""
-MAX_ADDRESSES = 128 << 20
-"""Bytes of the addresses of all requests that are being read and answered, apart from the first kilobytes of each."""
-MAX_HEADERS = 64 << 10
-"""Bytes of all headers of a request."""
-NO_HTTP = "Invalid HTTP request received."
+MAX_HEAD = 1 << 20
+"""Bytes of the address and the headers of a request."""
+MAX_HEADS = 128 << 20
+"""Bytes that all connections together may have sent before their requests begin."""
 GRACE = 3
 """Seconds in which requests under way must be answered when the server is told to end; a large zip takes longer."""
 IDLE = 300
-"""Seconds after which an idle connection is closed."""
+"""Seconds without a byte after which a connection is closed."""
 
 
 async def serve_http(app: ASGIApp, host: str, port: int, ready: Callable[[int], None]) -> None:
@@ -47,9 +43,8 @@ async def serve_http(app: ASGIApp, host: str, port: int, ready: Callable[[int], 
     except asyncio.CancelledError:
         server.should_exit = server.force_exit = True
         await task
-        for connection in server.server_state.connections:
-            if isinstance(connection, OndHttpProtocol) and connection.flow.write_paused:
-                connection.transport.abort()  # or a client that reads nothing would be waited for
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()  # or a client that reads nothing would be waited for
         raise
     finally:
         listener.close()  # a server told to end while it starts leaves it open
@@ -57,9 +52,16 @@ async def serve_http(app: ASGIApp, host: str, port: int, ready: Callable[[int], 
 
 def make_config(app: ASGIApp) -> uvicorn.Config:
     """Return uvicorn's settings for an application."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        connection: Connection = scope["state"]["connection"]
+        with connection.answering(scope, receive) as receive_in_time:
+            await app(scope, receive_in_time, send)
+
     return uvicorn.Config(
-        app,
-        http=OndHttpProtocol,
+        answer,
+        http=Connection,
+        h11_max_incomplete_event_size=MAX_HEAD,
         interface="asgi3",
         log_level="error",
         access_log=False,
@@ -71,132 +73,107 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
-class OndHttpProtocol(HttpToolsProtocol):
-    """A connection of a client, as uvicorn's server keeps it."""
+class Connection(asyncio.Protocol):
+    """A connection of a client: hands what comes to uvicorn, within bounds of bytes and time."""
 
-    addresses = MemoryBudget(MAX_ADDRESSES)
-    _broken = _in_body = False
-    _address_bytes = 0
-    _head_bytes = _unread = 0  # `_unread`: bytes that the parser keeps because an element is not complete
+    heads = MemoryBudget(MAX_HEADS)
 
-    def connection_made(self, transport: Any) -> None:
-        """Start the timer that closes an idle connection; uvicorn starts it only after a response."""
-        super().connection_made(transport)
-        self._start_timer()
+    def __init__(self, **settings: Any) -> None:
+        """Take what uvicorn gives the protocol of a connection."""
+        settings["app_state"] = {**settings["app_state"], "connection": self}
+        self.http = H11Protocol(**settings)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard = self._loop.time()
+        self._head_bytes = 0
+        self._answering = self._ended = False
+        self._receiving = False  # while a request is answered: whether its body is waited for
+        self._passing = False  # whether the rest of a body comes that nobody reads
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self.http.connection_made(self._transport)
+        self.close_if_silent(self._heard)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Free the connection; uvicorn's timer would keep one that broke for another five minutes."""
-        super().connection_lost(exc)
-        self._unset_keepalive_if_required()
-        self._free_address()
-        self.pipeline.clear()
-
-    def eof_received(self) -> Any:  # uvicorn says None
-        """Answer the last request of a client that sends nothing more."""
-        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
-            return None
-        self.cycle.keep_alive = False
-        return True
+        """Free the connection."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._free_head()
+        self.http.connection_lost(None)  # told of an error, uvicorn keeps the timer of its own for five minutes
 
     def data_received(self, data: bytes) -> None:
-        """Read a piece of a request."""
-        self._unset_keepalive_if_required()
-        self._unread += len(data)
+        """Read a piece of a request; refuse a head that is too long, alone or together with the others."""
+        self._heard = self._loop.time()
+        if not (self._answering or self._passing):
+            self._head_bytes += len(data)
+            fits = self.heads.take(len(data))
+            if self._head_bytes > MAX_HEAD:
+                self._refuse(f"The address and the headers are longer than {MAX_HEAD >> 20} MB.")
+                return
+            if not fits:
+                self._refuse("The server is reading too many requests now; ask again in a moment.")
+                return
+        self.http.data_received(data)
+
+    def eof_received(self) -> bool:
+        """Keep the connection open: what a client asked before it ended is answered."""
+        self._ended = True
+        self._loop.call_soon(self._end)
+        return True
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read."""
+        self.http.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Go on with a client that reads again."""
+        self.http.resume_writing()
+
+    @contextmanager
+    def answering(self, scope: Scope, receive: Receive) -> Iterator[Receive]:
+        """Answer a request; yield how to receive its body, within the time that clients have."""
+        unread = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+        async def receive_in_time() -> Message:
+            nonlocal unread
+            self._receiving = True
+            message = await receive()
+            self._receiving = False
+            unread = bool(message.get("more_body"))
+            return message
+
+        self._free_head()
+        self._answering = True
         try:
-            self.parser.feed_data(data)
-            if self._unread > MAX_HEADERS:
-                raise httptools.HttpParserError("an element has no end")
-        except httptools.HttpParserUpgrade as error:
-            self._read_without_upgrade(data[error.args[0] :])
-        except httptools.HttpParserError:
-            self._stop_reading()
+            yield receive_in_time
+        finally:
+            self._answering, self._receiving, self._passing = False, False, unread
+            self._heard = self._loop.time()
+            if self._ended:
+                self._loop.call_soon(self._end)  # unless another request came before the end
+
+    def close_if_silent(self, now: float) -> None:
+        """Close the connection if it is the client's turn and nothing came for long; else look again later."""
+        waiting = not self._answering or self._receiving
+        if waiting and now >= self._heard + IDLE:
+            self._transport.close()
         else:
-            if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
-                self._start_timer()
+            again = self._heard + IDLE if waiting else now + IDLE
+            self._timer = self._loop.call_at(again, self.close_if_silent, again)
 
-    def on_url(self, url: bytes) -> None:
-        """Take a piece of the address."""
-        self._unread = 0
-        super().on_url(url)
-        if len(self.url) > MAX_PATH:
-            self._address_bytes += len(url)
-            fits = self.addresses.take(len(url))
-            if len(self.url) > MAX_ADDRESS or not fits:
-                raise httptools.HttpParserInvalidURLError("the address is too long")
+    def _free_head(self) -> None:
+        self.heads.free(self._head_bytes)
+        self._head_bytes = 0
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; one that comes after the body is ignored."""
-        self._unread = 0
-        self._head_bytes += len(name) + len(value)
-        if self._head_bytes > MAX_HEADERS:
-            raise httptools.HttpParserError("the headers are too long")
-        if not self._in_body:
-            super().on_header(name, value)
+    def _end(self) -> None:
+        """Close the connection of a client that has ended, unless it is being answered."""
+        if not self._answering or self._receiving:
+            self._transport.close()
 
-    def on_headers_complete(self) -> None:
-        """Start to answer; the query is cut off first, because httptools reads at most 64 kB of an address."""
-        self._in_body = True
-        if self.parser.should_upgrade():
-            return
-        path, _, query = self.url.partition(b"#")[0].partition(b"?")
-        if len(path) > MAX_PATH:
-            raise httptools.HttpParserInvalidURLError("the path is too long")
-        self.url = path
-        super().on_headers_complete()
-        self.scope["query_string"] = query
-
-    def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
-        self._unread = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """End a request; one that asks for another protocol is read again without that wish."""
-        self._unread = self._head_bytes = 0
-        self._in_body = False
-        if not self.parser.should_upgrade():
-            super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        """Go on with the next request, or refuse what came after the last one and is no HTTP."""
-        last = not self.pipeline
-        self._free_address()
-        super().on_response_complete()
-        if self._broken and last and not self.transport.is_closing():
-            self.send_400_response(NO_HTTP)
-
-    def send_400_response(self, msg: str) -> None:
-        """Send the protocol's error object and close the connection."""
-        body = Refusal("BadRequest", msg).encode()
-        headers = [*self.server_state.default_headers, (b"content-type", b"application/json")]
-        headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-        lines = [b"%b: %b\r\n" % header for header in headers]
-        self.transport.write(b"".join([STATUS_LINE[400], *lines, b"\r\n", body]))
-        self.transport.close()
-
-    def _free_address(self) -> None:
-        self.addresses.free(self._address_bytes)
-        self._address_bytes = 0
-
-    def _start_timer(self) -> None:
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
-
-    def _stop_reading(self) -> None:
-        """Refuse what is no HTTP, after the requests that came before it have been answered."""
-        self._broken = True
-        self.transport.pause_reading()
-        if self.pipeline and self.cycle.more_body:
-            self.pipeline.popleft()  # the broken request itself
-        elif self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
-            self.send_400_response(NO_HTTP)
-
-    def _read_without_upgrade(self, rest: bytes) -> None:
-        """Read a request that asks for another protocol as one that does not; the parser leaves its body unread."""
-        method = self.parser.get_method()
-        if method == b"CONNECT":  # which asks for nothing else
-            self._stop_reading()
-            return
-        lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] not in (b"connection", b"upgrade")]
-        self.parser = httptools.HttpRequestParser(self)
-        head = [b"%b %b HTTP/1.1\r\n" % (method, self.url), *lines, b"connection: close\r\n\r\n"]
-        self.data_received(b"".join([*head, rest]))
+    def _refuse(self, message: str) -> None:
+        body = Refusal("BadRequest", message).encode()
+        head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        self._transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        self._transport.close()

@@ -108,8 +108,8 @@ class Api:
         self._service = service
 
     async def answer(self, method: str, path: str, given: Mapping[str, Any]) -> ApiResponse:
-        """Answer a request; refuse one that does not exist, has bad parameters, or is not allowed now."""
-        operation = find_operation(method, path)
+        """Answer a request of `OPERATIONS`; refuse one that has bad parameters, or is not allowed now."""
+        operation = OPERATIONS[path]["GET" if method == "HEAD" else method]
         await self._service.dispatcher.recover()
         response: ApiResponse = await operation.handler(self, **operation.bind(given))
         return response
@@ -277,18 +277,6 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "/session/zip": {"GET": Operation(Api.read_zip)},
 }
 """Address -> method -> request."""
-
-
-def find_operation(method: str, path: str) -> Operation:
-    """Return the request of a method and an address."""
-    offered = OPERATIONS.get(path.rstrip("/") or "/")
-    if offered is None:
-        raise Refusal("NotFound", "There is nothing at this address.", 404)
-    operation = offered.get("GET" if method == "HEAD" else method)
-    if operation is None:
-        allowed = ", ".join(offered)
-        raise Refusal("MethodNotAllowed", f"This address answers {allowed}.", 405, {"allow": allowed})
-    return operation
 
 
 def _read_identification(asked: dict[str, Any]) -> dict[str, Any]:
