@@ -6,11 +6,11 @@ Plugins provide `Metric` values through the entry points `openfield.metrics`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -150,4 +150,13 @@ def worst_numbers(metric: Metric, cell: CellRecord) -> dict[str, float | None]:
 @cache
 def _read_descriptions() -> dict[str, _Description]:
     content = resources.files("openfield.metrics").joinpath("metrics.json").read_bytes()
-    return msgspec.json.decode(content, type=dict[str, _Description])
+    found = msgspec.json.decode(content, type=dict[str, dict[str, Any]])
+    return {name: _Description(one["note"], tuple(_expand(one["numbers"]))) for name, one in found.items()}
+
+
+def _expand(numbers: Iterable[dict[str, Any]]) -> Iterator[Number]:
+    """Yield numbers; one with a `count` stands for several, which have 1, 2 and so on in place of its `#`."""
+    for one in numbers:
+        for at in range(1, one.pop("count", 1) + 1):
+            texts = {key: value.replace("#", str(at)) for key, value in one.items() if isinstance(value, str)}
+            yield msgspec.convert(one | texts, Number)

@@ -1,19 +1,134 @@
 """The measures of the SAIL-ON programme: M1 and M2 of one agent, M3 to M6 against a baseline on the same trials.
 
-One cell -> numbers of its trial, for the metrics `programme` and `baseline`. The baseline is the agent that was asked
-for, or else the domain's own.
+`TestFacts` has them for one test. The metrics `programme` and `baseline` take them from the episodes of a cell,
+`program_measures` from the samples of many tests. The baseline is the agent that was asked for, or else the domain's.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Measure, built_in, undefined
+from openfield.metrics.openset.compat import Floats, first_of, mean_hits
 from openfield.metrics.performance import count_left, last_third, mean, performances, pick_after, ratio, split_periods
+from openfield.metrics.stats import FROM_ZERO, Estimate, estimate_count, estimate_mean, estimate_rate
 from openfield.registry import known_domain
+
+LAST_SAMPLES = 100
+"""The number of samples at the end of a test that its asymptotic performance is measured on."""
+
+
+class TestFacts(msgspec.Struct, frozen=True):
+    """The facts of one test that the programme's measures need, and the measures; None where one is not defined."""
+
+    __test__ = False
+    onset: int | None
+    """The first novel sample or episode, counted from 0."""
+    detection: int | None
+    """The first at which a change was declared, counted from 0."""
+    last: float | None = None
+    """The agent's performance at the end of the test, from the onset on, of what it answered."""
+    after: float | None = None
+    """The same over all from the onset on."""
+    baseline_before: float | None = None
+    baseline_last: float | None = None
+    baseline_after: float | None = None
+
+    @property
+    def missed(self) -> int | None:
+        """M1: what passed from the onset until the change was declared; None where it never was, or too early."""
+        if self.onset is None or self.detection is None or self.detection < self.onset:
+            return None
+        return self.detection - self.onset
+
+    @property
+    def correct(self) -> bool:
+        """M2: whether the change was declared, and not too early."""
+        return self.missed is not None
+
+    @property
+    def early(self) -> bool:
+        """M2.1: whether a change was declared before the onset."""
+        return self.detection is not None and not self.correct
+
+    @property
+    def relative(self) -> float | None:
+        """M3, or M4 if detection was given: performance at the end over the baseline's before the onset."""
+        return ratio(self.last, self.baseline_before)
+
+    @property
+    def overall(self) -> float | None:
+        """M5: the agent's share of agent and baseline after the onset."""
+        if self.after is None or self.baseline_after is None:
+            return None
+        return ratio(self.after, self.after + self.baseline_after)
+
+    @property
+    def asymptotic(self) -> float | None:
+        """M6: performance at the end over the baseline's there."""
+        return ratio(self.last, self.baseline_last)
+
+
+def make_facts(
+    novel: NDArray[np.bool_], declared: NDArray[np.bool_], hits: Floats | None, baseline: Floats | None = None
+) -> TestFacts:
+    """Make the facts of a test from the truth and the answers for each sample.
+
+    M3 to M6 are not defined without `hits` and `baseline`.
+
+    Args:
+        novel: Which samples are novel.
+        declared: At which samples the agent said that the world had changed.
+        hits: Which samples the agent got right; NaN for those it did not answer.
+        baseline: Which samples the baseline got right.
+    """
+    onset = first_of(novel)
+    after, last = _answered_after(hits, onset)
+    base_after, base_last = _answered_after(baseline, onset)
+    return TestFacts(
+        onset=onset,
+        detection=first_of(declared),
+        last=mean_hits(last),
+        after=mean_hits(after),
+        baseline_before=mean_hits(_answered(baseline[:onset])) if baseline is not None and onset else None,
+        baseline_last=mean_hits(base_last),
+        baseline_after=mean_hits(base_after),
+    )
+
+
+def _answered_after(hits: Floats | None, onset: int | None) -> tuple[Floats, Floats]:
+    """Return the answered hits from the onset on, and those among the last samples of the test."""
+    after = hits[onset:] if hits is not None and onset is not None else np.zeros(0)
+    return _answered(after), _answered(after[-LAST_SAMPLES:])
+
+
+def _answered(hits: Floats) -> Floats:
+    return hits[~np.isnan(hits)]
+
+
+def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[str, Estimate]:
+    """Estimate M1 to M6 over tests; M3 is called M4 if detection was given."""
+    novel = [test for test in tests if test.onset is not None]
+    quotient = functools.partial(estimate_mean, bounds=FROM_ZERO)
+    return {
+        "M1": estimate_count(_present(test.missed for test in novel)),
+        "M2": estimate_rate([float(test.correct) for test in novel]),
+        "M2.1": estimate_rate([float(test.early) for test in novel]),
+        "M4" if given else "M3": quotient(_present(test.relative for test in novel)),
+        "M5": estimate_mean(_present(test.overall for test in novel)),
+        "M6": quotient(_present(test.asymptotic for test in novel)),
+    }
+
+
+def _present(values: Iterable[float | None]) -> list[float]:
+    return [float(value) for value in values if value is not None]
 
 
 def measure_programme(cell: CellRecord) -> dict[str, float | None]:
@@ -23,12 +138,12 @@ def measure_programme(cell: CellRecord) -> dict[str, float | None]:
         return undefined(PROGRAMME)
     test = [*parts.before, *parts.after]
     first = next((number for number, episode in enumerate(test) if episode.detected), None)
-    correct = first is not None and first >= len(parts.before)
+    facts = TestFacts(onset=len(parts.before), detection=first)
     return {
         "first_detection": float((len(test) if first is None else first) + 1),
-        "cdt": float(correct),
-        "false_positive_trial": float(first is not None and not correct),
-        "m1": float(first - len(parts.before)) if correct and first is not None else _missed(cell),
+        "cdt": float(facts.correct),
+        "false_positive_trial": float(facts.early),
+        "m1": _missed(cell) if facts.missed is None else float(facts.missed),
     }
 
 
@@ -63,14 +178,22 @@ def _own_baseline(domain: str) -> str | None:
 
 
 def _compare(cell: CellRecord, base: CellRecord) -> dict[str, float | None]:
+    parts = split_periods(base)
     own, other = (performances(pick_after(one)) for one in (cell, base))
-    relative = ratio(mean(last_third(own)), mean(performances(split_periods(base).before)))
-    after, theirs = mean(own), mean(other)
+    facts = TestFacts(
+        onset=len(parts.before),
+        detection=None,
+        last=mean(last_third(own)),
+        after=mean(own),
+        baseline_before=mean(performances(parts.before)),
+        baseline_last=mean(last_third(other)),
+        baseline_after=mean(other),
+    )
     return {
-        "nrp": None if cell.trial.red_light else relative,
-        "nrp_given": relative if cell.trial.red_light else None,
-        "opti": None if after is None or theirs is None else ratio(after, after + theirs),
-        "apti": ratio(mean(last_third(own)), mean(last_third(other))),
+        "nrp": None if cell.trial.red_light else facts.relative,
+        "nrp_given": facts.relative if cell.trial.red_light else None,
+        "opti": facts.overall,
+        "apti": facts.asymptotic,
     }
 
 

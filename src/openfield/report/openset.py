@@ -16,7 +16,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.cells import Answers, read_answers
 from openfield.metrics.openset.compat import first_of
-from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
+from openfield.metrics.programme import TestFacts, make_facts, program_measures
 from openfield.report.chart import MAX_POINTS, Frame, draw_grid, draw_line, wrap_svg
 from openfield.report.tables import Link, draw_table, keep_plain
 

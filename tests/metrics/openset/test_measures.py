@@ -15,7 +15,7 @@ from sklearn import metrics as oracle
 from openfield.errors import InvalidInput
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import assignment_total, score_clusters
-from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
+from openfield.metrics.programme import TestFacts, make_facts, program_measures
 
 
 def draw(seed: int, n: int = 80):
@@ -108,9 +108,9 @@ def test_clusters_equal_scikit_learn(seed: int, classes: int, clusters: int) -> 
 
 
 def test_programme_measures_over_many_tests() -> None:
-    right = TestFacts(100, 50, 60, 0.6, 1.0, 0.8, 0.3, 0.5)
-    early, missed = TestFacts(100, 50, 10), TestFacts(100, 50, None)
-    found = program_measures([right] * 5 + [early, missed, TestFacts(100, None, None)])
+    right = TestFacts(50, 60, 0.6, 1.0, 0.8, 0.3, 0.5)
+    early, missed = TestFacts(50, 10), TestFacts(50, None)
+    found = program_measures([right] * 5 + [early, missed, TestFacts(None, None)])
     assert found["M1"].mean == 10
     assert found["M2"].mean == pytest.approx(5 / 7)
     assert found["M2.1"].mean == pytest.approx(1 / 7)

@@ -15,7 +15,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import built_in, undefined, worst_numbers
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import score_clusters
-from openfield.metrics.openset.fixed import mean_hits
+from openfield.metrics.openset.compat import mean_hits
 from openfield.metrics.performance import planned_size, split_periods
 
 FIELDS = ("novel", "label", "named", "guess", "confidence", "world", "rank")

@@ -1,6 +1,6 @@
 """The metrics of the open-world programme with their published values and keys, odd edges included.
 
-Arrays of one test -> named numbers; `fixed.py` has the variants without the oddities. Arguments are plain arrays:
+Arrays of one test -> named numbers; `metrics/programme.py` has M1 to M6 over many tests. Arguments are plain arrays:
 `p_novel` (N), `gt_novel` (N of 0 and 1), `p_class` (N x C), `gt_class` (N, columns of `p_class`).
 """
 
@@ -172,6 +172,11 @@ def first_of(flags: NDArray[Any]) -> int | None:
     """Return the index of the first true flag, or None."""
     found = np.flatnonzero(flags)
     return int(found[0]) if len(found) else None
+
+
+def mean_hits(hits: NDArray[Any]) -> float | None:
+    """Return the share of hits, or None if there are no samples."""
+    return float(hits.mean()) if len(hits) else None
 
 
 def count_windows(hits: NDArray[np.bool_], width: int) -> Ints:

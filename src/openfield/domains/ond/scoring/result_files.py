@@ -22,7 +22,7 @@ from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_res
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.openset.compat import Floats
-from openfield.metrics.openset.fixed import make_facts, program_measures
+from openfield.metrics.programme import make_facts, program_measures
 
 ENDINGS = {kind: f"_{kind}.csv" for kind in (*NUMERIC, "labels")}
 PART = 8 << 20

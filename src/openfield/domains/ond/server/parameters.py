@@ -83,7 +83,9 @@ class RequestBody:
             raise Refusal("ServerBusy", text, 500, {"connection": "close"})
         if self._size > MAX_BODY:
             raise self._refuse()
-        return message | {"body": self._skip_preamble(piece)} if first else message
+        if first:
+            message["body"] = self._skip_preamble(piece)
+        return message
 
     def free(self) -> None:
         """Give back the memory."""
