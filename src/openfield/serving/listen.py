@@ -1,6 +1,6 @@
 """Listen on a port: check host and port, choose the event loop, and explain why an address cannot be used.
 
-Also checks whom a request was meant for, so that pages of foreign sites cannot use a server.
+Also checks which server a request was meant for, so that pages of foreign sites cannot use a server.
 """
 
 from __future__ import annotations

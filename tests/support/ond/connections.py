@@ -12,14 +12,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.app import MAX_BODIES, make_refusal
-from openfield.domains.ond.server.http import Connection
+from openfield.domains.ond.server.http import HttpConnection
 from openfield.domains.ond.server.parameters import RequestBody, has_body
 from openfield.serving.listen import MemoryBudget
 from support.ond.protocol import Wires, connect
 
 GET = b"GET /a?b=%20c HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
-Talk = Callable[[Connection, Wires], Awaitable[None]]
+Talk = Callable[[HttpConnection, Wires], Awaitable[None]]
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ def say(*pieces: bytes) -> tuple[bytes, bool, list[Asked]]:
     """What is answered to these pieces, whether the connection is closed then, and what was asked."""
     found: list[tuple[bytes, bool]] = []
 
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         for piece in pieces:
             if piece and not wires.closed:  # a socket gives no empty ones
                 connection.data_received(piece)

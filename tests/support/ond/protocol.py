@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.server.app import make_app
-from openfield.domains.ond.server.http import Connection, make_config
+from openfield.domains.ond.server.http import HttpConnection, make_config
 from openfield.domains.ond.server.session_service import HINT_LIMITS, ServiceRules, SessionService
 from openfield.domains.ond.server.wire import TeamApis
 from openfield.domains.ond.testset.data_directory import METADATA_SUFFIX, TABLE_SUFFIX, DataDirectory
@@ -123,10 +123,10 @@ class Wires(asyncio.Transport):
         self.reads = True
 
 
-def connect(app: ASGIApp) -> tuple[Connection, Wires]:
+def connect(app: ASGIApp) -> tuple[HttpConnection, Wires]:
     """A connection as a server has it, without a socket; to be made where an event loop runs."""
     server = SimpleNamespace(connections=set(), tasks=set(), default_headers=[(b"date", b"today")], total_requests=0)
-    connection, wires = Connection(config=make_config(app), server_state=server, app_state={}), Wires()
+    connection, wires = HttpConnection(config=make_config(app), server_state=server, app_state={}), Wires()
     connection.connection_made(wires)
     return connection, wires
 

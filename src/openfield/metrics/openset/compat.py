@@ -164,7 +164,7 @@ def rank_labels(p_class: ArrayLike, gt_class: ArrayLike) -> Ints:
     safe = np.where(within, labels, 0)
     own = scores[np.arange(len(scores)), safe][:, None]
     before = np.arange(scores.shape[1]) < safe[:, None]
-    ranks = (scores > own).sum(axis=1) + ((scores == own) & before).sum(axis=1)
+    ranks = ((scores > own) | ((scores == own) & before)).sum(axis=1)
     return np.where(within, ranks, NEVER)
 
 

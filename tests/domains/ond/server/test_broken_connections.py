@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
-from openfield.domains.ond.server.http import Connection, serve_http
+from openfield.domains.ond.server.http import HttpConnection, serve_http
 from support.connections import break_off, count_live
 from support.ond.connections import GET, POST, Asked, make_echo
 
-KINDS = (Connection, RequestResponseCycle, asyncio.Task, asyncio.TimerHandle, asyncio.Transport, Asked)
+KINDS = (HttpConnection, RequestResponseCycle, asyncio.Task, asyncio.TimerHandle, asyncio.Transport, Asked)
 SENT = (b"", GET[:9], GET, POST[:-2], POST, POST + GET[:9], b"junk\r\n\r\n", GET + GET)
 """What a client has sent when its connection breaks."""
 
@@ -40,7 +40,7 @@ def test_broken_connections_leave_no_objects_behind() -> None:
             assert b"200 OK" in await ask(port)
             asked.clear()
             for _ in range(100):  # the last ones may still be being closed
-                if not count_live(*KINDS)["Connection"]:
+                if not count_live(*KINDS)["HttpConnection"]:
                     break
                 await ask(port)
             asked.clear()
@@ -54,5 +54,5 @@ def test_broken_connections_leave_no_objects_behind() -> None:
         await asyncio.gather(serving, return_exceptions=True)
 
     asyncio.run(serve())
-    assert counts[0]["Connection"] == 0
+    assert counts[0]["HttpConnection"] == 0
     assert counts[0] == counts[1] == counts[2]

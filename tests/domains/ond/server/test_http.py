@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse, Response
 
 from openfield.domains.ond.server import http, parameters
-from openfield.domains.ond.server.http import Connection
+from openfield.domains.ond.server.http import HttpConnection
 from openfield.serving.listen import MemoryBudget
 from support.ond.connections import GET, POST, Asked, make_echo, say, settled, talk
 from support.ond.protocol import Wires, connect, read_answer
@@ -47,7 +47,7 @@ def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:
         at_once.pop()
         return PlainTextResponse(request.body)
 
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(b"".join(POST.replace(b"hello", b"%05d" % number) for number in range(5)))
         assert not wires.reads  # more than these is not read before they are answered
         await settled()
@@ -61,7 +61,7 @@ def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:
 
 
 def test_a_client_that_does_not_read_is_answered_no_further() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.pause_writing()
         connection.data_received(POST)
         await settled()
@@ -89,7 +89,7 @@ def test_a_connection_is_closed_when_the_client_wants_it(request_: bytes, closed
 
 
 def test_a_client_that_says_it_is_done_is_still_answered() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(GET)
         assert connection.eof_received()
         await settled()
@@ -98,7 +98,7 @@ def test_a_client_that_says_it_is_done_is_still_answered() -> None:
 
     talk(script)
 
-    async def cut_off(connection: Connection, wires: Wires) -> None:
+    async def cut_off(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(POST[:-1])
         connection.eof_received()
         await settled()
@@ -112,7 +112,7 @@ def test_a_head_request_gets_no_body_and_nothing_has_no_length() -> None:
     answer = read_answer(say(GET.replace(b"GET", b"HEAD"))[0])
     assert (answer.headers["content-length"], answer.content) == ("2", b"")
 
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(GET)
         await settled()
         assert b"204 No Content" in wires.written
@@ -176,9 +176,9 @@ def test_a_head_that_is_too_long_gets_an_error_object(monkeypatch: pytest.Monkey
 
 
 def test_the_heads_of_all_clients_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Connection, "heads", MemoryBudget(50_000))
+    monkeypatch.setattr(HttpConnection, "heads", MemoryBudget(50_000))
 
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(b"GET /?a=" + b"x" * 30_000)
         other, refused = connect(make_echo([]))
         other.data_received(b"GET /?a=" + b"x" * 30_000)
@@ -187,7 +187,7 @@ def test_the_heads_of_all_clients_have_a_limit_together(monkeypatch: pytest.Monk
         connection.data_received(b" HTTP/1.1\r\nHost: x\r\n\r\n")
         await settled()
         assert read_answer(wires.written).text == "/"
-        assert Connection.heads.take(50_000)  # all was freed when the request began
+        assert HttpConnection.heads.take(50_000)  # all was freed when the request began
 
     assert len(talk(script)) == 1
 
@@ -199,7 +199,7 @@ def test_long_addresses_are_read() -> None:
 
 @pytest.mark.parametrize("sent", [b"", GET[:9], POST[:-1], GET])
 def test_an_idle_connection_is_closed(sent: bytes) -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         if sent:
             connection.data_received(sent)
             await settled()
@@ -213,7 +213,7 @@ def test_an_idle_connection_is_closed(sent: bytes) -> None:
 
 
 def test_a_connection_that_broke_keeps_no_timer() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(GET)
         await settled()
         timers = connection._timer, connection.http.timeout_keep_alive_task
@@ -224,11 +224,11 @@ def test_a_connection_that_broke_keeps_no_timer() -> None:
 
 
 def test_a_server_that_ends_closes_what_is_idle_and_answers_what_is_not() -> None:
-    async def idle(connection: Connection, wires: Wires) -> None:
+    async def idle(connection: HttpConnection, wires: Wires) -> None:
         connection.http.shutdown()
         assert wires.closed
 
-    async def busy(connection: Connection, wires: Wires) -> None:
+    async def busy(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(GET)
         connection.http.shutdown()
         assert not wires.closed
@@ -241,7 +241,7 @@ def test_a_server_that_ends_closes_what_is_idle_and_answers_what_is_not() -> Non
 
 
 def test_a_client_that_is_gone_is_answered_nothing() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.data_received(POST + GET)
         await asyncio.sleep(0)
         wires.closed = True

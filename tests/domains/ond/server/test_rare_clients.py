@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import PlainTextResponse, Response
 
 from openfield.domains.ond.server import parameters
-from openfield.domains.ond.server.http import Connection
+from openfield.domains.ond.server.http import HttpConnection
 from support.ond.connections import GET, POST, Asked, say, settled, talk
 from support.ond.protocol import Wires, read_answer
 
@@ -65,7 +65,7 @@ def test_headers_after_a_body_change_nothing() -> None:
 
 
 def test_a_client_that_asks_on_without_reading_is_not_read() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         connection.pause_writing()
         connection.data_received(POST)
         await settled()
@@ -94,7 +94,7 @@ def test_what_is_no_http_is_refused_after_the_requests_before_it(broken: bytes, 
 
 
 def test_a_client_that_sends_slowly_is_not_idle() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: HttpConnection, wires: Wires) -> None:
         begun = asyncio.get_running_loop().time()
         connection.data_received(POST[:-1])
         await settled()

@@ -2,7 +2,7 @@
 
 Between `wire.py` and the application in `app.py`. uvicorn reads and answers with h11, because existing clients may put
 all ids of a feedback request into the address, and h11 takes addresses of any length. It bounds neither the heads of
-all connections together nor how long a client may be silent before and within a request: `Connection` does.
+all connections together nor how long a client may be silent before and within a request: `HttpConnection` does.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
     """Return uvicorn's settings for an application."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        connection: Connection = scope["state"]["connection"]
+        connection: HttpConnection = scope["state"]["connection"]
         with connection.answering(scope, receive) as receive_in_time:
             await app(scope, receive_in_time, send)
 
     return uvicorn.Config(
         answer,
-        http=Connection,
+        http=HttpConnection,
         h11_max_incomplete_event_size=MAX_HEAD,
         interface="asgi3",
         log_level="error",
@@ -73,7 +73,7 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """A connection of a client: hands what comes to uvicorn, within bounds of bytes and time."""
 
     heads = MemoryBudget(MAX_HEADS)

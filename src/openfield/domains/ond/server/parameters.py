@@ -31,7 +31,6 @@ MAX_FIELD = 8 << 20
 """Bytes of a form field that is no file."""
 MAX_PARTS = 1_000
 """Parts of a form."""
-FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")
 CHARSETS = (b"utf-8", b"utf8", b"ascii", b"us-ascii", b"latin-1", b"iso-8859-1")
 """How a form may say its fields are encoded. Others may take very long to decode."""
 logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # its client is told what is wrong with a form
@@ -109,13 +108,9 @@ async def read_parameters(request: Request) -> dict[str, Any]:
     if not has_body(request.headers):
         return query
     kind, options = parse_options_header(request.headers.get("content-type"))
-    if kind == b"application/json":
-        body = await request.body()
-        return read_object(body, "The body") | query if body else query
-    if kind not in FORMS:
-        async for _ in request.stream():
-            pass  # it is refused all the same if it is too large
-        return query
+    body = await request.body()  # of other kinds too, which may be too large; a form is read faster in one piece
+    if kind == b"application/json" and body:
+        return read_object(body, "The body") | query
     if options.get(b"charset", b"utf-8").lower() not in CHARSETS:
         raise Refusal("BadRequest", "The form must be encoded in UTF-8.")
     try:
