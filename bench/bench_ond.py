@@ -58,7 +58,7 @@ def measure(server: Server) -> str:
     session = server.open(["small", "large", "wide", "kept"])
     asked = f"session_id={session}&test_id="
     metadata = [partial(server.get, f"/test/metadata?{asked}wide")] * 2_000
-    report("metadata", server.cost(metadata), 0.3, "lower", "CPU ms")
+    report("metadata", server.cost(metadata), 0.45, "lower", "CPU ms")
     data = [partial(server.get, f"/session/dataset?{asked}wide&round_id={n}") for n in range(1, 1_000)]
     report("data of 100,000 samples", server.cost(data), 0.6, "lower", "CPU ms")
     posts = [partial(server.post, session, "wide", n, {"detection": detection("wide", n)}) for n in range(1_000)]
