@@ -18,17 +18,17 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import load_table
-from openfield.objectives.pickle import memo
-from openfield.objectives.pickle.reader import read_pickle
-from openfield.objectives.pickle.template_reader import TemplateReader
+from openfield.objectives.formats import load
+from openfield.objectives.pickle.child import read_in_child
+from openfield.objectives.pickle.reader import read_pickle, read_published
+from openfield.objectives.pickle.source import OddPickle
 from openfield.objectives.tables.rows import Codes
 from support.objectives.oracle import spelling
 from support.places import SUPPORT
 
-READERS = (lambda *arguments: None, TemplateReader.read)
-"""Without templates and with them."""
 MUTATIONS = int(os.environ.get("OPENFIELD_MUTATIONS", "3000"))
+IN_A_CHILD = 20
+"""One of so many damaged files is also read in the child process, which takes longer to start than to read it."""
 ORACLE = SUPPORT / "objectives" / "oracle.py"
 
 
@@ -58,12 +58,14 @@ def oracle():
     process.close()
 
 
-def ours(path):
+def ours(path, read=read_pickle):
     """The same spelling of what we read, or None if it is refused."""
     try:
-        assert load_table(path).counts.total > 0
-        pieces = list(read_pickle(path))
-    except InvalidInput:
+        pieces = list(read(path))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(load, "read_pickle", lambda path: pieces)
+            assert load.load_table(path).counts.total > 0
+    except (InvalidInput, OddPickle):
         return None
     rows = [piece for piece in pieces if not isinstance(piece, Codes)]
     books = [piece for piece in pieces if isinstance(piece, Codes)]
@@ -220,24 +222,21 @@ def _change_argument(raw, draw):
         raw[at + 1] = ord(draw.choice("0123456789")) if op.name in ("PUT", "GET") else draw.randrange(40)
 
 
-def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle, monkeypatch):
+def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle):
     draw = random.Random(4)
     files, path, taken = list(valid_files()), tmp_path / "t.pkl", 0
     for number in range(MUTATIONS):
-        monkeypatch.setattr(TemplateReader, "read", READERS[number % 2])
-        monkeypatch.setattr(memo, "MAX_HELD", (1 << 16, 5)[number // 2 % 2])
-        monkeypatch.setattr(memo, "BLOCK", (1 << 10, 3)[number // 2 % 2])
         raw = mutate(draw.choice(files), draw)
         path.write_bytes(raw)
         try:
-            mine = ours(path)
+            mine = ours(path, read_pickle if number % IN_A_CHILD == 0 else read_published)
         except AssertionError as error:
             raise AssertionError(f"{error}: {raw!r}") from None
         if mine is not None:
             taken += 1
             theirs = oracle.ask(raw)
             assert same(mine, theirs), f"{raw!r}:\n{mine}\n{theirs}"
-    assert MUTATIONS // 20 < taken < MUTATIONS
+    assert MUTATIONS // 40 < taken < MUTATIONS
 
 
 def test_valid_files_are_taken(tmp_path, oracle):
@@ -249,7 +248,7 @@ def test_valid_files_are_taken(tmp_path, oracle):
 def test_what_would_run_is_refused_wherever_it_stands(tmp_path):
     mark, path, draw = tmp_path / "ran", tmp_path / "t.pkl", random.Random(5)
     command = f"touch {mark}".encode()
-    for raw in valid_files():
+    for raw in list(valid_files())[::5]:  # each starts a process
         at = draw.choice(opcode_borders(raw)[:-1])
         call = b"cos\nsystem\n(X" + struct.pack("<I", len(command)) + command + b"tR0"
         path.write_bytes(raw[:at] + call + raw[at:])
@@ -299,7 +298,7 @@ CRAFTED = {
     + NUMBER
     + b"K\x01K\x02\x87K\x03u.",
     "a default that is two": b"\x80\x02ccollections\ndefaultdict\ncbuiltins\nint\ncbuiltins\nint\n\x86R(" + REST,
-    "a name of Python 2 in protocol 3": b"\x80\x03ccollections\ndefaultdict\nc__builtin__\nint\n\x85R(" + REST,
+    "a truth value equal to an input": b"\x80\x03}(" + REST[:-2] + b"\x88K\x05K\x02\x87K\x05u.",
     "one mapping in a tuple": b"\x80\x02}(" + REST[:-1] + b"\x85.",
     "a mark that a tuple used up": b"}q\x00(t(K\x00K\x00K\x00tq\x01K\x01(K\x01K\x01M,\x01tq\x02K\x02u.",
     "a second protocol": b"\x80\x02\x80\x03}(" + REST,
@@ -321,14 +320,13 @@ CRAFTED = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", CRAFTED)
-def test_what_two_readers_could_see_differently_is_refused(tmp_path, monkeypatch, name, reader):
-    monkeypatch.setattr(TemplateReader, "read", reader)
+def test_what_two_readers_could_see_differently_is_refused_or_read_as_pickle_reads_it(tmp_path, oracle, name):
     path = tmp_path / "t.pkl"
     path.write_bytes(CRAFTED[name])
-    with pytest.raises(InvalidInput, match=r"t\.pkl: "):
-        assert load_table(path).counts
+    for read in (read_published, read_pickle, read_in_child):
+        mine = ours(path, read)
+        assert mine is None or same(mine, oracle.ask(CRAFTED[name]))
 
 
 def test_frames_may_end_within_entries(tmp_path, oracle):
@@ -344,10 +342,3 @@ def test_the_example_of_numpy_numbers_is_taken(tmp_path, oracle):
     raw = FIRST + LATER + b"\x0cK\x01K\x03\x87K\x03h\x09K\x01h\x0c\x87K\x03" + REST
     (tmp_path / "t.pkl").write_bytes(raw)
     assert same(ours(tmp_path / "t.pkl"), oracle.ask(raw))
-
-
-@pytest.mark.parametrize("protocol", [0, 1, 2])
-def test_numpy_numbers_of_old_protocols_come_with_advice(tmp_path, protocol):
-    (tmp_path / "t.pkl").write_bytes(pickle.dumps({(1, np.int64(2), 3): 4}, protocol))
-    with pytest.raises(InvalidInput, match=r"protocols 3 to 5: write the table again with pickle\.dump"):
-        load_table(tmp_path / "t.pkl")

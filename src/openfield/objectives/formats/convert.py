@@ -18,7 +18,8 @@ from openfield.files.atomic import replacing
 from openfield.objectives.formats.load import check_form, is_parquet, load_table
 from openfield.objectives.formats.parquet import Header, HugeIds, book_path, codes_in, open_rows, opened, read_header
 from openfield.objectives.formats.table_builder import TableBuilder, write_table
-from openfield.objectives.pickle.reader import read_pickle
+from openfield.objectives.pickle.reader import read_published
+from openfield.objectives.pickle.source import OddPickle
 from openfield.objectives.tables.checks import check_counts, check_rows
 from openfield.objectives.tables.codes import make_book
 from openfield.objectives.tables.rows import Array, Codes, Rows, as_column
@@ -64,14 +65,14 @@ def check_target(target: Path) -> None:
 
 
 def _to_parquet(source: Path, target: Path) -> Conversion:
-    """Convert through the disk, unless ids are too large for columns: such tables are small enough for memory."""
+    """Convert through the disk. Tables with ids too large for columns, and odd pickles, go through memory."""
     check_form(source)
     try:
         with TableBuilder(target, source) as builder:
             found = _add_parquet(builder, source) if is_parquet(source) else _add_pickle(builder, source)
             written = builder.write(found, single=not is_parquet(source))
             return Conversion(builder.rows, written.notes)
-    except HugeIds:
+    except (HugeIds, OddPickle):
         return _through_memory(source, target)
 
 
@@ -85,7 +86,7 @@ def _add_parquet(builder: TableBuilder, source: Path) -> Header:
 def _add_pickle(builder: TableBuilder, source: Path) -> Header:
     """Add a pickled table, and return its description."""
     notes = dict[str, None]()
-    for piece in read_pickle(source):
+    for piece in read_published(source):
         if isinstance(piece, Codes):
             builder.add_codes(make_book(piece.codes, piece.indices, str(source)))
         elif any(column.dtype == object for column in piece):

@@ -7,12 +7,9 @@ from pathlib import Path
 
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.parquet import book_path, read_table
-from openfield.objectives.pickle.reader import read_checked
+from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.tables.rows import Codes, Rows
 from openfield.objectives.tables.table import Table, make_table, meta_of_name
-
-UNCHECKED = 6_000_000
-"""Bytes of rows that are kept in memory before the whole file is known to be a table."""
 
 
 def load_table(path: str | Path) -> Table:
@@ -71,7 +68,7 @@ def _what_else(start: bytes, path: Path) -> str:
 def _load_pickle(path: Path) -> Table:
     rows: list[Rows] = []
     codes: list[Codes] = []
-    for piece in read_checked(path, UNCHECKED):
+    for piece in read_pickle(path):
         codes.append(piece) if isinstance(piece, Codes) else rows.append(piece)
     return make_table(rows, codes, name=str(path), meta=meta_of_name(path.name))
 

@@ -1,6 +1,6 @@
-"""A reader for published pickles that runs nothing in them: it accepts transition tables and refuses the rest.
+"""A reader for pickled transition tables that runs nothing in them and refuses everything else.
 
-Start at `reader.read_pickle`. `opcodes` steps through any pickle of a table, and `template_reader` reads the long
-uniform stretches of one much faster. `reader.read_checked` keeps the rows of a large file back until
-all of it was checked.
+Start at `reader.read_pickle`. It reads the published form by itself: `source` gives the bytes, and `template_reader`
+reads long stretches of entries by `templates`. Pickles of any other form are read by Python's own `Unpickler` with an
+allow-list of names: `child` starts `unpickle` in a process that may take little memory and time.
 """

@@ -10,20 +10,20 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from openfield.objectives.pickle.numpy_scalars import Refused
-
 BLOCK = 1 << 19
 """Half of the second-level cache, large enough that NumPy's call overhead does not show."""
-STRIDE = 1 << 14
-"""Bytes that are stepped through before the size of the stack is checked again."""
-MAX_STEP = 1 << 11
-"""More bytes than any allowed opcode takes."""
+SPARE = 1 << 9
+"""Zeros after the end of the file, so that the last entries can be compared with templates as others are."""
 FRAME = 0x95
 HEADER = 9
 MIN_FRAME = 4
 """Writers leave out the mark of a shorter one."""
 FULL_FRAME = 1 << 16
 """Writers close a frame when it has so many bytes, or at the end."""
+
+
+class OddPickle(Exception):
+    """A pickle that is not in the published form. It may be a table all the same."""
 
 
 class Source:
@@ -33,11 +33,8 @@ class Source:
         self.file = file
         self.data = b""
         self.view: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
-        self.safe = 0
-        """Before this position every opcode can be read without a further look at the file."""
         self.borders: list[int] = []
         """Where frame marks were taken out, ahead of the reader; an opcode begins at each of them."""
-        self._start = 0
         self._ended = False
         start = file.read(3)
         file.seek(0)
@@ -49,42 +46,20 @@ class Source:
     def refill(self, at: int) -> int:
         """Return the same place in a window that has half a block after it or ends with the file.
 
-        An opcode begins at the place.
-
         Raises:
-            Refused: Frames are not what writers make of them, or one began in the middle of an opcode.
+            OddPickle: Frames are not what writers make of them.
         """
-        while self.borders and self.borders[0] <= at:
-            if self.borders[0] < at:
-                raise Refused("a frame begins in the middle of an opcode")
-            self.pass_border()
         if not self._ended and len(self.data) - at <= BLOCK // 2:
             self.borders = [border - at for border in self.borders]
             self.data = self._read(self.data[at:])
-            self._start += at
-            self.view = np.frombuffer(self.data, np.uint8)
+            self.view = np.frombuffer(self.data + bytes(SPARE) if self._ended else self.data, np.uint8)
             at = 0
-        end = len(self.data) if self._ended else len(self.data) - MAX_STEP
-        self.safe = min([end, at + STRIDE, *self.borders[:1]])
         return at
 
-    def pass_border(self) -> None:
-        """Note that an opcode begins at the next border."""
-        del self.borders[0]
-        self._start += HEADER
-
     def pass_borders(self, at: int) -> None:
-        """Note that an opcode begins at each border before this place."""
-        while self.borders and self.borders[0] < at:
-            self.pass_border()
-
-    def offset(self, at: int) -> int:
-        """Return how many bytes of the file come before this place."""
-        return self._start + at
-
-    def beyond_end(self, at: int) -> bool:
-        """Return True if an opcode at this place may have run out of bytes."""
-        return self._ended and at + MAX_STEP > len(self.data)
+        """Forget the borders up to this place, once it is known that opcodes begin there."""
+        while self.borders and self.borders[0] <= at:
+            del self.borders[0]
 
     def _read(self, kept: bytes) -> bytes:
         """Return what is kept and about a block of further bytes, with frame marks taken out."""
@@ -98,7 +73,7 @@ class Source:
             parts.append(raw)
             size += len(raw)
         if self._ended and self._framed and self._left > 0:
-            raise Refused("the pickle ends in the middle of a frame")
+            raise OddPickle
         return b"".join(parts)
 
     def _begin_frame(self, place: int) -> None:
@@ -109,9 +84,9 @@ class Source:
             self._framed = False
             return
         if len(raw) < HEADER or raw[0] != FRAME or not self._full:
-            raise Refused("its frames do not follow each other as writers make them")
+            raise OddPickle
         self._left = struct.unpack_from("<Q", raw, 1)[0]
         if self._left < MIN_FRAME:
-            raise Refused("a frame that is too short to be one")
+            raise OddPickle
         self._full = self._left >= FULL_FRAME
         self.borders.append(place)

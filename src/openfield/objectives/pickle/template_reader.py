@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.pickle.memo import FRACTION, WHOLE, Ints, Memo
 from openfield.objectives.pickle.templates import (
     MARK,
     MAX_TEMPLATE,
@@ -22,6 +21,7 @@ from openfield.objectives.pickle.templates import (
     Bytes,
     EntryTemplate,
     Flags,
+    Memo,
     NumberField,
     Records,
     hits_border,
@@ -30,10 +30,11 @@ from openfield.objectives.pickle.templates import (
 )
 from openfield.objectives.tables.rows import Rows, narrow
 
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 MAX_TEMPLATES = 16
-"""Templates of each part of an entry; what fits none of them is read opcode by opcode."""
+"""Templates of each part of an entry; what fits none of them is read alone."""
 MAX_GUESSES = 3
-"""How often wrong guesses are left out before the rest is read opcode by opcode."""
+"""How often wrong guesses are left out before the next entry is read alone."""
 INPUT, REST, TAIL = PARTS = range(3)
 """The parts of an entry: input; action and next input; put and count. Fewer would have more templates each."""
 MIN_ENTRY = 9
@@ -79,7 +80,7 @@ class TemplateReader:
         Args:
             view: The bytes at hand.
             at: Where an entry begins.
-            memo: The memo, which gets the NumPy numbers that are read.
+            memo: The memo, which counts what is put into it.
             borders: Where frame marks were taken out.
         """
         end = len(view) - self._spare - MAX_TEMPLATE
@@ -181,7 +182,7 @@ def _learn_entry(data: bytes, memo: Memo) -> tuple[EntryTemplate, EntryTemplate,
 
 def _plausible(tails: TemplateRecords, top: int, most: int) -> Flags | bool:
     """Guess which keys are put under memo numbers that a writer may have reached here."""
-    if not all(template.puts and template.puts[0].key for template in tails.templates):
+    if not all(template.puts and template.puts[0] for template in tails.templates):
         return True
     further = tails.put_numbers(0) - (top + 1)
     return further.view(np.uint64) < most
@@ -210,14 +211,13 @@ def _after(template: EntryTemplate) -> NumberField:
 
 
 def _follow_puts(entries: _Entries, memo: Memo) -> int:
-    """Count the entries whose memo numbers rise, and keep the NumPy numbers they put."""
+    """Count the entries whose memo numbers rise, and add their puts to the memo."""
     size, each = len(entries.ends), sum(len(part.usual.puts) for part in entries.parts)
     if not size or not each:
         return size
     numbers = number_puts(entries.parts, memo.puts)
     size = _rising(numbers.reshape(-1), memo.top) // each
     if size:
-        keep_numbers(entries.before(size).parts, numbers[:size], memo)
         memo.puts, memo.top = memo.puts + size * each, int(numbers[size - 1, -1])
     return size
 
@@ -319,7 +319,7 @@ class TemplateRecords(NamedTuple):
         """Count the records before one with other puts than most, or with a number of more than 63 bits."""
         size = len(self.records)
         for template, at, _ in self.others:
-            size = size if template.habit == self.usual.habit else min(size, int(at[0]))
+            size = size if template.implicit == self.usual.implicit else min(size, int(at[0]))
         for number in range(len(self.usual.numbers)):
             if any(template.numbers[number].unsigned for template in self.templates):
                 large = self.values(number) < 0
@@ -336,7 +336,7 @@ class TemplateRecords(NamedTuple):
 
 
 def _put_key(put: int) -> Callable[[EntryTemplate], NumberField | None]:
-    return lambda template: template.puts[put].key
+    return lambda template: template.puts[put]
 
 
 def sort_out(records: Records, templates: list[EntryTemplate]) -> tuple[TemplateRecords, Flags]:
@@ -366,23 +366,8 @@ def number_puts(parts: list[TemplateRecords], puts: int) -> Ints:
     numbers = np.arange(puts, puts + size * each).reshape(size, each)
     place = 0
     for part in parts:
-        for put, (implicit, _, _) in enumerate(part.usual.habit):
+        for put, implicit in enumerate(part.usual.implicit):
             if not implicit:
                 part.fill(numbers[:, place], _put_key(put))
             place += 1
     return numbers
-
-
-def keep_numbers(parts: list[TemplateRecords], numbers: Ints, memo: Memo) -> None:
-    """Add the NumPy numbers of the entries to the memo, under their memo numbers."""
-    places, values, forms, place = [], [], [], 0
-    for part in parts:
-        for _, kept, fraction in part.usual.habit:
-            if kept is not None:
-                places.append(place)
-                values.append(part.values(kept, np.dtype(np.float64 if fraction else np.int64)).view(np.int64))
-                forms.append(FRACTION if fraction else WHOLE)
-            place += 1
-    if places:
-        kinds = np.tile(np.array(forms, np.uint8), len(numbers)) if any(forms) else WHOLE
-        memo.extend(numbers[:, places].reshape(-1), np.stack(values, axis=1).reshape(-1), kinds)

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.pickle.memo import Memo
+from openfield.objectives.pickle.source import OddPickle
 
 TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
 INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1, FLOAT = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43, 0x47
-PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
+PUT1, PUT4, PUT_NEXT, SETITEM = 0x71, 0x72, 0x94, 0x73
 MAX_TEMPLATE = 80
 """Bytes that are enough for a template: 37 for each of two NumPy numbers."""
 NEAR = 6_000
 """A border further than this from the entry it lies in is in none."""
-STARTS_NEXT = np.isin(np.arange(256), (INT1, INT2, INT4, LONG1, GET1, GET4, 0x49, 0x4C, SETITEMS))
-"""For every byte: may the next entry, or the end of a batch, begin with it. The two numbers are integers in digits."""
+STARTS_NEXT = np.isin(np.arange(256), (INT1, INT2, INT4, LONG1, GET1, GET4, SETITEMS))
+"""For every byte: may the next entry, or the end of a batch, begin with it."""
 _LENGTHS = {
     **{TUPLE3: 1, TUPLE2: 1, REDUCE: 1, SETITEMS: 1, MARK: 1, PUT_NEXT: 1},
     **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5, FLOAT: 9},
@@ -68,13 +68,30 @@ class NumberField(NamedTuple):
         return self.kind.kind == "u" and self.kind.itemsize == WORD
 
 
-class Put(NamedTuple):
-    """Something that is put into the memo."""
+class Memo:
+    """The memo of a pickle, as far as entries refer to it: to the names and types of NumPy numbers."""
 
-    key: NumberField | None
-    """Under which number; None if it is the next one."""
-    kept: int | None
-    """Which of the template's numbers it is; None for parts of a number and for keys, which are never asked for."""
+    def __init__(self) -> None:
+        self.puts = 0
+        """How many memo entries there are."""
+        self.top = -1
+        """The memo number put last. Writers count upwards, so no entry can replace another."""
+        self.labels: dict[int, str] = {}
+        """The names and texts that were spelled out."""
+        self.kinds: dict[int, np.dtype[Any]] = {}
+        """The types of NumPy numbers."""
+
+    def add(self, put: bytes) -> int:
+        """Note the opcode of a put, and return its memo number.
+
+        Raises:
+            OddPickle: The number is not higher than those before it.
+        """
+        key = self.puts if put[0] == PUT_NEXT else int.from_bytes(put[1:], "little")
+        if key <= self.top:
+            raise OddPickle
+        self.puts, self.top = self.puts + 1, key
+        return key
 
 
 class EntryTemplate(NamedTuple):
@@ -84,14 +101,18 @@ class EntryTemplate(NamedTuple):
     words: tuple[tuple[int, np.uint64, np.uint64], ...]
     """The words with fixed bytes: their number in the record, the mask, and the value under the mask."""
     numbers: tuple[NumberField, ...]
-    puts: tuple[Put, ...]
-    habit: tuple[tuple[bool, int | None, bool], ...]
-    """For each put: is it under the next number, what is kept, is that a fraction."""
+    puts: tuple[NumberField | None, ...]
+    """For each put the memo number; None if it is the next one."""
 
     @property
     def room(self) -> int:
         """Bytes that are looked at: two more, which may end a batch, and all of a word that begins here."""
         return max(self.length + 2, *(field.offset + WORD for field in self.numbers if field.unused), 0)
+
+    @property
+    def implicit(self) -> tuple[bool, ...]:
+        """A flag for each put: it is under the next number."""
+        return tuple(put is None for put in self.puts)
 
     @property
     def first(self) -> int:
@@ -129,7 +150,7 @@ class _Walk:
         self._data, self._memo, self._at = data[:MAX_TEMPLATE].ljust(2 * MAX_TEMPLATE, b"\0"), memo, 0
         self._mask = bytearray(len(self._data))
         self._numbers: list[NumberField] = []
-        self._puts: list[Put] = []
+        self._puts: list[NumberField | None] = []
 
     @property
     def _code(self) -> int:
@@ -154,12 +175,12 @@ class _Walk:
             return True
         return code in _GETS and self._spelled()
 
-    def put(self, kept: int | None = None) -> None:
+    def put(self) -> None:
         """Pass over a put, if there is one."""
         if self._code in _PUTS:
             kind = _PUTS[self._code]
             self._fix(1)
-            self._puts.append(Put(None if kind is None else NumberField(self._at, kind), kept))
+            self._puts.append(None if kind is None else NumberField(self._at, kind))
             self._at += 0 if kind is None else kind.itemsize
 
     def template(self) -> EntryTemplate:
@@ -167,17 +188,13 @@ class _Walk:
         mask = np.frombuffer(self._mask, "<u8")
         words = np.frombuffer(self._data, "<u8") & mask
         fixed = tuple((number, mask[number], words[number]) for number in np.flatnonzero(mask).tolist())
-        habit = tuple((put.key is None, put.kept, self._is_fraction(put.kept)) for put in self._puts)
-        return EntryTemplate(self._at, fixed, tuple(self._numbers), tuple(self._puts), habit)
-
-    def _is_fraction(self, number: int | None) -> bool:
-        return number is not None and self._numbers[number].column == _FRACTION
+        return EntryTemplate(self._at, fixed, tuple(self._numbers), tuple(self._puts))
 
     def _spelled(self) -> bool:
         """Pass over a NumPy number: get function, get dtype, bytes, pair, call. Single bytes go through the memo."""
-        if self._get() != self._memo.function:
+        if self._memo.labels.get(self._get()) != "scalar":
             return False
-        kind = self._memo.kind_of(self._get())
+        kind = self._memo.kinds.get(self._get())
         if kind is None or kind.itemsize == 1 or self._data[self._at : self._at + 2] != bytes((BYTES1, kind.itemsize)):
             return False
         self._fix(2)
@@ -187,13 +204,14 @@ class _Walk:
             if self._code != code:
                 return False
             self._fix(1)
-        self.put(len(self._numbers) - 1)
+        self.put()
         return True
 
-    def _get(self) -> int | None:
+    def _get(self) -> int:
+        """Pass over a reference to the memo and return its number; -1 if there is none."""
         size = _GETS.get(self._code)
         if size is None:
-            return None
+            return -1
         self._fix(1 + size)
         return int.from_bytes(self._data[self._at - size : self._at], "little")
 
