@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.objectives.tables import counts as module
-from openfield.objectives.tables.compiled import sort_keys
 from openfield.objectives.tables.counts import (
     Columns,
     Counts,
@@ -51,11 +50,6 @@ rows_of_tables = st.lists(
 )
 
 
-@pytest.fixture
-def no_compiler(monkeypatch):
-    monkeypatch.setattr(module, "use_compiled", lambda rows: False)
-
-
 @given(rows_of_tables)
 @settings(deadline=None)
 def test_histograms_are_those_of_the_definition(rows):
@@ -64,20 +58,12 @@ def test_histograms_are_those_of_the_definition(rows):
 
 @given(rows_of_tables)
 @settings(deadline=None)
-def test_compiled_code_gives_the_same_bits(rows):
+def test_blocks_change_nothing(rows):
     columns = columns_of(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "use_compiled", lambda rows: True)
-        patch.setattr(module, "LARGE_BLOCK", 7)
+        patch.setattr(module, "BLOCK", 7)
         assert plain(count_columns(columns)) == expected(rows)
         assert plain(count_columns(in_order(columns), ordered=True)) == expected(rows)
-
-
-@given(st.lists(st.integers(0, 2**64 - 1), max_size=50), st.integers(1, 64))
-@settings(deadline=None)
-def test_compiled_code_sorts_numbers_of_any_width(numbers, bits):
-    keys = np.array([number % 2**bits for number in numbers], np.uint64)
-    assert sort_keys(keys.copy(), bits).tolist() == sorted(keys.tolist())
 
 
 @given(rows_of_tables, st.sampled_from([np.int64, np.int32, np.uint64]))
@@ -125,38 +111,27 @@ def random_columns(size, actions=18, low=0):
 
 
 @pytest.mark.parametrize(("actions", "low"), [(1, 0), (18, 0), (18, -(2**61)), (100, 0), (5000, 7)])
-def test_large_tables_by_every_path(monkeypatch, actions, low):
+def test_large_tables_by_every_path(actions, low):
     columns = random_columns(150_000, actions, low)
-    found = []
-    for compiled in (False, True):
-        monkeypatch.setattr(module, "use_compiled", lambda rows, compiled=compiled: compiled)
-        found += [plain(count_columns(columns)), plain(count_columns(in_order(columns), ordered=True))]
+    found = [plain(count_columns(columns)), plain(count_columns(in_order(columns), ordered=True))]
     found.append(plain(merge_counts(count_columns(shard) for shard in cut(columns, 7))))
     assert all(other == found[0] for other in found)
     assert sum(value * times for value, times in found[0][0].items()) == int(columns.counts.sum())
 
 
-def test_one_input_with_everything(monkeypatch):
+def test_one_input_with_everything():
     """A single input that spans many blocks, with counts that are all too large to tally by position."""
     size = 200_000
     columns = Columns(np.zeros(size, int), np.arange(size), np.arange(size) % 3, np.full(size, 10_000))
-    for compiled in (False, True):
-        monkeypatch.setattr(module, "use_compiled", lambda rows, compiled=compiled: compiled)
-        for ordered in (False, True):
-            found = count_columns(columns, ordered=ordered)
-            assert plain(found)[3] == {10_000: size}
-            assert found.inputs.values.tolist() == [size * 10_000]
-            assert found.branches.times.sum() == 3
+    for ordered in (False, True):
+        found = count_columns(columns, ordered=ordered)
+        assert plain(found)[3] == {10_000: size}
+        assert found.inputs.values.tolist() == [size * 10_000]
+        assert found.branches.times.sum() == 3
 
 
-def test_ids_too_wide_to_pack(no_compiler):
+def test_ids_too_wide_to_pack():
     columns = random_columns(2_000)
     wide = columns._replace(obs=columns.obs * (2**50), next_obs=columns.next_obs * (2**50))
     assert pack(wide) is None
     assert plain(count_columns(wide)) == plain(count_columns(columns))
-
-
-def test_few_rows_do_not_wait_for_a_compiler(monkeypatch):
-    monkeypatch.setattr(module.sys, "modules", {})
-    assert not module.use_compiled(1_000_000)
-    assert module.use_compiled(100_000_000)

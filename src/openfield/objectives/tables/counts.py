@@ -1,11 +1,10 @@
 """The five histograms of a table, counted in one pass over rows in the order (input, next input, action).
 
-Whole numbers are added up, so the order of rows, chunks and threads change no bit.
+Whole numbers are added up, so the order of rows and chunks changes no bit.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -16,19 +15,15 @@ from openfield.objectives.tables.histograms import Array, Histogram, merge, tall
 from openfield.objectives.tables.rows import Columns
 
 BLOCK = 1 << 16
-"""Rows handled at once by NumPy: their columns and scratch fit the second-level cache."""
+"""Rows handled at once: their columns and scratch fit the second-level cache."""
 PACKED_AT_ONCE = 1 << 15
 """Rows packed at once: what is made on the way stays in the second-level cache."""
 MIN_COUNT_BITS = 4
 """With less room than this most counts would go to the list of large ones."""
-LARGE_BLOCK = 1 << 20
-"""Rows handled at once by compiled code."""
 PLAIN_ACTIONS = 1 << 10
 """Actions from 0 up to this are counted under their own number; others are ranked first."""
 DENSE_ACTIONS = 64
 """Up to this many actions, the scratch of one slot per input and action is cheaper than sorting."""
-WORTH_COMPILING = 4_000_000
-"""Rows from which compiled code gains more than the 0.6 s it takes to import and load it."""
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -59,32 +54,19 @@ def count_columns(columns: Columns, *, ordered: bool = False) -> Counts:
         ordered: Whether rows are known to come in the order (obs, next_obs, action).
     """
     columns = columns._replace(action=small_actions(columns.action))
-    compiled = use_compiled(len(columns.obs)) and columns.counts.dtype.kind != "f"
-    size = LARGE_BLOCK if compiled else BLOCK
     packed = None if ordered else pack(columns)
     if packed is not None:
-        return count_stream(map(Columns._make, _sorted(packed, compiled).blocks(size)), compiled=compiled)
+        packed.keys.sort()
+        return count_stream(map(Columns._make, packed.blocks(BLOCK)))
     if not ordered:
         order = np.lexsort((columns.action, columns.next_obs, columns.obs))
         columns = Columns(*(column[order] for column in columns))
-    return count_stream((columns.part(at, at + size) for at in range(0, len(columns.obs), size)), compiled=compiled)
+    return count_stream(columns.part(at, at + BLOCK) for at in range(0, len(columns.obs), BLOCK))
 
 
-def _sorted(packed: Packed, compiled: bool) -> Packed:
-    if not compiled:
-        packed.keys.sort()
-        return packed
-    from openfield.objectives.tables.compiled import sort_keys
-
-    return msgspec.structs.replace(packed, keys=sort_keys(packed.keys, sum(packed.layout[:4])))
-
-
-def count_stream(parts: Iterable[Columns], *, compiled: bool = False) -> Counts:
+def count_stream(parts: Iterable[Columns]) -> Counts:
     """Count the histograms of rows that arrive in order, a part at a time."""
-    sums = sum_block
-    if compiled:
-        from openfield.objectives.tables.compiled import sum_rows_of_inputs as sums
-    return merge_counts(Counts(*map(tally, sums(block))) for block in whole_inputs(parts))
+    return merge_counts(Counts(*map(tally, sum_block(block))) for block in whole_inputs(parts))
 
 
 def merge_counts(parts: Iterable[Counts]) -> Counts:
@@ -129,17 +111,6 @@ def small_actions(action: Array) -> Array:
     if len(action) and (int(action.min()) < 0 or int(action.max()) >= PLAIN_ACTIONS):
         return np.unique(action, return_inverse=True)[1]
     return action
-
-
-def use_compiled(rows: int) -> bool:
-    """Return True if compiled code is installed and pays for itself."""
-    if "numba" in sys.modules and rows >= BLOCK:
-        return True
-    if rows < WORTH_COMPILING:
-        return False
-    from importlib.util import find_spec
-
-    return find_spec("numba") is not None
 
 
 def _joined(parts: list[Columns]) -> Columns:
