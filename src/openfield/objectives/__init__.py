@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from openfield.objectives.tables.table import Meta, Table
     from openfield.objectives.tables.transitions import transitions
     from openfield.objectives.tracking.callback import ObjectivesCallback
-    from openfield.objectives.tracking.events import EventFile
     from openfield.objectives.tracking.measured import LifeMeasures
     from openfield.objectives.tracking.tracker import Tracker, VectorTracker
 
@@ -55,7 +54,6 @@ __all__ = [
     "Conditionals",
     "EmpowermentEstimate",
     "Evaluation",
-    "EventFile",
     "LifeMeasures",
     "Meta",
     "ObjectivesCallback",

@@ -7,13 +7,11 @@ imported here.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from openfield.objectives.frames.scaler import CHANNELS
-from openfield.objectives.tracking.events import EventFile
 from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.measured import LifeMeasures, measure_life
@@ -23,7 +21,7 @@ from openfield.objectives.tracking.scalar_log import ScalarLog
 class ObjectivesCallback:
     """A callback for `model.learn` that counts what the agent does and logs its objectives.
 
-    The values go to the logger of the model, under `objectives/`, and into `folder` for TensorBoard if it is given.
+    The values go to the logger of the model, under `objectives/`, and to `log` if it is given.
     """
 
     def __init__(
@@ -33,7 +31,7 @@ class ObjectivesCallback:
         every: int = 10_000,
         window: int = 10_000,
         draws: int = 20,
-        folder: str | Path | None = None,
+        log: Any = None,
         max_bytes: int = 1 << 28,
     ) -> None:
         """Prepare to count.
@@ -45,13 +43,12 @@ class ObjectivesCallback:
             every: Transitions between two logs.
             window: How many of the last transitions are measured alone; 0 measures the whole life only.
             draws: How many times actions are shuffled for the null of empowerment.
-            folder: A folder for TensorBoard.
+            log: A writer with `add_scalar`, or a function of name, value and step.
             max_bytes: The cap of memory.
         """
         inputs = _ModelPictures() if codes is None else FunctionInputs(codes)
         self.life = Life(inputs, window=window, max_bytes=max_bytes)
-        self._scalars, self._draws = ScalarLog(self.life, every, draws), draws
-        self._events = None if folder is None else EventFile(folder)
+        self._scalars, self._draws = ScalarLog(self.life, every, draws, log), draws
 
     def __call__(self, found: Mapping[str, Any], _: Mapping[str, Any]) -> bool:
         """Count one step of all environments. Return True, so that training goes on."""
@@ -63,20 +60,13 @@ class ObjectivesCallback:
             seen = infos[slot].get("terminal_observation", after) if over else after
             life.step(action, seen, bool(over), slot)
         if life.transitions >= self._scalars.due:
-            self._log(model.logger)
+            for name, value in self._scalars.write().items():
+                model.logger.record(name, value)
         return True
 
     def measure(self, last: int | None = None) -> LifeMeasures:
         """Compute the objectives of the life so far, or of the last so many transitions."""
         return measure_life(self.life, last, draws=self._draws)
-
-    def _log(self, logger: Any) -> None:
-        for name, value in self._scalars.scalars().items():
-            logger.record(name, value)
-            if self._events is not None:
-                self._events.add(name, value, self.life.transitions)
-        if self._events is not None:
-            self._events.flush()
 
 
 class _ModelPictures(PictureInputs):

@@ -19,7 +19,6 @@ from openfield.objectives.formats.table_builder import write_table
 from openfield.objectives.measures.permutations import DRAWS
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.table import Meta, Table
-from openfield.objectives.tracking.events import EventFile
 from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs, is_picture
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.measured import LifeMeasures, measure_life
@@ -46,7 +45,7 @@ class TrackerSettings(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: Any = None
     window: int = 10_000
     max_bytes: int = 1 << 28
-    log: Path | str | None = None
+    log: Any = None
     every: int = 10_000
     draws: int = 20
 
@@ -57,7 +56,6 @@ class _Tracked:
     life: Life
     _settings: TrackerSettings
     _scalars: ScalarLog
-    _events: EventFile | None = None
     _due: int
 
     def _open(self, space: Any, options: dict[str, Any]) -> None:
@@ -69,9 +67,8 @@ class _Tracked:
             raise InvalidInput(f"Tracker has no setting '{wrong}'. It has {known}.") from None
         inputs = _inputs_for(space, self._settings)
         self.life = Life(inputs, window=self._settings.window, max_bytes=self._settings.max_bytes)
-        self._scalars = ScalarLog(self.life, self._settings.every, self._settings.draws)
-        self._events = None if self._settings.log is None else EventFile(self._settings.log)
-        self._due = NEVER if self._events is None else self._scalars.due
+        self._scalars = ScalarLog(self.life, self._settings.every, self._settings.draws, self._settings.log)
+        self._due = NEVER if self._settings.log is None else self._scalars.due
 
     def measure(self, last: int | None = None, *, num_obs: int | None = None, draws: int = DRAWS) -> LifeMeasures:
         """Compute the objectives of the life so far, or of the last so many transitions.
@@ -111,16 +108,8 @@ class _Tracked:
 
     def _log(self) -> None:
         """Write the scalars that are due."""
-        if self._events is None:
-            return
-        for name, value in self._scalars.scalars().items():
-            self._events.add(name, value, self.life.transitions)
-        self._events.flush()
+        self._scalars.write()
         self._due = self._scalars.due
-
-    def _close_log(self) -> None:
-        if self._events is not None:
-            self._events.close()
 
 
 class Tracker(_Tracked, gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -143,9 +132,9 @@ class Tracker(_Tracked, gymnasium.Wrapper[Any, Any, Any, Any]):
             **settings: `codes` is a function from an observation to a number, text, bytes or tuple; without it
                 pictures are downscaled to `size` (8) and cut into `levels` (4) by `thresholds` (an array, or a table
                 that has them; by default those of all pictures seen so far). `window` is how many of the last
-                transitions are held (10,000), `max_bytes` the cap of memory (256 MB). `log` names a folder for
-                TensorBoard, to which scalars are written `every` (10,000) transitions, with nulls of `draws` (20)
-                shuffles.
+                transitions are held (10,000), `max_bytes` the cap of memory (256 MB). `log` is a writer with
+                `add_scalar`, such as SummaryWriter of torch or tensorboardX, or a function of name, value and step.
+                It gets scalars `every` (10,000) transitions, with nulls of `draws` (20) shuffles.
 
         Raises:
             InvalidInput: A setting cannot be used, or observations are no pictures and there is no function.
@@ -175,11 +164,6 @@ class Tracker(_Tracked, gymnasium.Wrapper[Any, Any, Any, Any]):
         else:
             life.begin(found[0])
         return found
-
-    def close(self) -> None:
-        """Close the environment and the log."""
-        self._close_log()
-        super().close()
 
 
 class VectorTracker(_Tracked, VectorWrapper):
@@ -225,11 +209,6 @@ class VectorTracker(_Tracked, VectorWrapper):
         if life.transitions >= self._due:
             self._log()
         return found
-
-    def close(self, **options: Any) -> None:
-        """Close the environments and the log."""
-        self._close_log()
-        super().close(**options)
 
 
 def _inputs_for(space: Any, settings: TrackerSettings) -> Inputs:

@@ -1,6 +1,5 @@
-"""Event files are read back byte for byte: lengths, checksums, tags, values and steps."""
+"""Scalars go to the writer that the user hands over: tags, values and steps."""
 
-import struct
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -8,83 +7,55 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import EventFile, ObjectivesCallback, Tracker, evaluate, transitions
-from openfield.objectives.tracking.events import crc32c
+from openfield.objectives import ObjectivesCallback, Tracker, evaluate, transitions
 from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.scalar_log import ScalarLog
 from support.gym_worlds import LineEnv
 
 
-def read_events(path):
-    """Yield (tag, value, step) of an event file, by a reader of its own."""
-    raw, at = path.read_bytes(), 0
-    while at < len(raw):
-        (size,) = struct.unpack_from("<Q", raw, at)
-        body = raw[at + 12 : at + 12 + size]
-        for part, place in ((raw[at : at + 8], at + 8), (body, at + 12 + size)):
-            crc = crc32c(part)
-            assert struct.unpack_from("<I", raw, place)[0] == ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2**32
-        at += 16 + size
-        event = dict(fields(body))
-        if 5 in event:
-            value = dict(fields(dict(fields(event[5]))[1]))
-            yield value[1].decode(), struct.unpack("<f", value[2])[0], event.get(2, 0)
-        else:
-            assert event[3] == b"brain.Event:2"
+class Writer:
+    """What torch and tensorboardX call a SummaryWriter."""
+
+    def __init__(self):
+        self.found = []
+
+    def add_scalar(self, tag, scalar_value, global_step=None):
+        self.found.append((tag, scalar_value, global_step))
 
 
-def fields(message):
-    """The fields of a message of protocol buffers."""
-    at = 0
-    while at < len(message):
-        number, kind = message[at] >> 3, message[at] & 7
-        at += 1
-        if kind == 0:
-            value = shift = 0
-            while True:
-                byte = message[at]
-                value |= (byte & 127) << shift
-                shift, at = shift + 7, at + 1
-                if byte < 128:
-                    break
-        else:
-            size = {1: 8, 5: 4}.get(kind)
-            if size is None:
-                size, at = message[at], at + 1
-            value, at = message[at : at + size], at + size
-        yield number, value
+@pytest.mark.parametrize("log", ["runs/folder", 3])
+def test_a_log_that_cannot_be_written_to_is_one_line(log):
+    with pytest.raises(InvalidInput, match=r"setting log is .* add_scalar, such as SummaryWriter\(FOLDER\)"):
+        Tracker(LineEnv(size=4), log=log)
 
 
-def test_the_checksum_is_that_of_the_standard():
-    """The values of RFC 3720, appendix B.4."""
-    assert crc32c(b"123456789") == 0xE3069283
-    assert crc32c(bytes(32)) == 0x8A9136AA
-    assert crc32c(b"\xff" * 32) == 0x62A8AB43
+def test_a_log_may_be_a_function():
+    found = []
+    log = ScalarLog(make_life(), every=5, draws=0, log=lambda *scalar: found.append(scalar))
+    assert {name: value for name, value, _ in found} == {}
+    assert log.write() == {name: value for name, value, _ in found}
+    assert {step for _, _, step in found} == {20}
 
 
-def test_scalars_are_written_as_the_format_says(tmp_path):
-    with EventFile(tmp_path / "new" / "folder") as events:
-        events.add("a/b", 0.5, 0)
-        events.add("c", -2.25, 123456789)
-    assert list(read_events(events.path)) == [("a/b", 0.5, 0), ("c", -2.25, 123456789)]
+def make_life():
+    life = Life(FunctionInputs(int), window=10)
+    life.begin(0)
+    for step in range(20):
+        life.step(step % 2, step % 3, over=False)
+    return life
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="cannot be written"):
-        EventFile(tmp_path / "file")
-
-
-def test_a_tracker_logs_its_life_and_its_window(tmp_path):
-    tracker = Tracker(LineEnv(size=4), log=tmp_path, every=100, window=50)
+def test_a_tracker_logs_its_life_and_its_window():
+    writer = Writer()
+    tracker = Tracker(LineEnv(size=4), log=writer, every=100, window=50)
     random = np.random.default_rng(0)
     tracker.reset(seed=0)
     for _ in range(250):
         if tracker.step(int(random.integers(2)))[2]:
             tracker.reset()
     tracker.close()
-    found = list(read_events(next(tmp_path.iterdir())))
+    found = writer.found
     assert {step for _, _, step in found} == {100, 200}
     entropies = [value for tag, value, _ in found if tag == "objectives/life/input_entropy"]
     assert len(entropies) == 2
@@ -107,15 +78,15 @@ def test_a_long_life_is_measured_as_a_whole_less_often():
     assert all(later >= 1.1 * earlier for earlier, later in pairwise(whole))
 
 
-def test_the_callback_counts_what_a_model_does(tmp_path):
+def test_the_callback_counts_what_a_model_does():
     """A stand-in for stable-baselines3: the local variables of its loops, with two environments that reset at once."""
     random = np.random.default_rng(0)
     frames, actions = random.integers(0, 5, (201, 2)), random.integers(0, 3, (200, 2))
     dones = random.random((200, 2)) < 0.1
     last = random.integers(5, 7, (200, 2))  # what the last step of an episode showed, before the reset
-    logged = {}
+    logged, writer = {}, Writer()
     model = SimpleNamespace(_last_obs=frames[0], logger=SimpleNamespace(record=logged.__setitem__))
-    callback = ObjectivesCallback(int, every=100, window=60, folder=tmp_path)
+    callback = ObjectivesCallback(int, every=100, window=60, log=writer)
     for step in range(200):
         infos = [{"terminal_observation": last[step, slot]} if dones[step, slot] else {} for slot in (0, 1)]
         found = {"self": model, "actions": actions[step], "new_obs": frames[step + 1], "dones": dones[step]}
@@ -134,7 +105,7 @@ def test_the_callback_counts_what_a_model_does(tmp_path):
     expected = evaluate(transitions(np.array(inputs), np.array(taken), np.array(ends)), num_obs=7).values
     assert callback.measure().values == expected
     assert logged["objectives/life/input_entropy"] == expected["input_entropy"]
-    assert {tag for tag, _, _ in read_events(next(tmp_path.iterdir()))} == logged.keys()
+    assert {tag for tag, _, _ in writer.found} == logged.keys()
 
 
 def test_the_callback_takes_named_parts_and_pictures_with_colours_first():
