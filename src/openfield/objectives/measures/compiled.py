@@ -5,28 +5,36 @@ Imported only where it pays (extra `fast`). The NumPy path of `permutations` shu
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 
-from openfield.objectives.measures.visits import FIRST, SECOND, STEP, Visits
 from openfield.objectives.tables.histograms import Array
 
-_STEP, _FIRST, _SECOND = (np.uint64(constant) for constant in (STEP, FIRST, SECOND))
+if TYPE_CHECKING:
+    from openfield.objectives.measures.permutations import Visits
 
 
-def sum_shuffled(visits: Visits, draws: int, seed: int) -> Array:
-    """Compute the sum of n(o, a, p) ln n(o, a, p) for each of many shuffles."""
-    sums = np.zeros(draws)
-    _shuffle_all(visits.starts, visits.move, visits.action, visits.width, visits.terms, np.uint64(seed), sums)
+def sum_shuffled(visits: Visits, draws: int, seed: int, constants: tuple[int, int, int]) -> Array:
+    """Compute the sum of n(o, a, p) ln n(o, a, p) for each of many shuffles.
+
+    Args:
+        visits: The visits to some inputs.
+        draws: How many times their actions are shuffled.
+        seed: The seed of the shuffles.
+        constants: Those of SplitMix64, which makes a random number of any place.
+    """
+    sums, numbers = np.zeros(draws), tuple(map(np.uint64, (seed, *constants)))
+    _shuffle_all(visits.starts, visits.move, visits.action, visits.width, visits.terms, numbers, sums)
     return sums
 
 
 @njit(cache=True)
-def _shuffle_all(starts: Any, move: Any, action: Any, width: int, terms: Any, seed: Any, sums: Any) -> None:
+def _shuffle_all(starts: Any, move: Any, action: Any, width: int, terms: Any, numbers: Any, sums: Any) -> None:
     """Shuffle the actions of every input once per draw, and add up the terms of the cells."""
     size = len(move)
+    seed, step, first, second = numbers
     taken = np.empty_like(action)
     counts = np.zeros(width, np.int64)
     for draw in range(len(sums)):
@@ -35,9 +43,9 @@ def _shuffle_all(starts: Any, move: Any, action: Any, width: int, terms: Any, se
         for group in range(len(starts) - 1):
             start = starts[group]
             for here in range(start + 1, starts[group + 1]):
-                bits = seed + (np.uint64(here) + offset) * _STEP
-                bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
-                bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+                bits = seed + (np.uint64(here) + offset) * step
+                bits = (bits ^ (bits >> np.uint64(30))) * first
+                bits = (bits ^ (bits >> np.uint64(27))) * second
                 bits = bits ^ (bits >> np.uint64(31))
                 steps = np.uint64(here - start + 1)
                 there = start + np.int64(((bits >> np.uint64(32)) * steps) >> np.uint64(32))

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.measures.visits import Visits, random_numbers
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Columns
 
@@ -29,6 +28,8 @@ AT_ONCE = 1 << 22
 """Visits times draws that NumPy shuffles at once."""
 WORTH_COMPILING = 100_000
 """Visits from which compiled code gains more than the time to load it."""
+STEP, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+"""The constants of SplitMix64, which makes a random number of any place."""
 
 
 def permute_actions(columns: Columns, draws: int = DRAWS, seed: int = 0) -> Array:
@@ -56,10 +57,19 @@ def permute_actions(columns: Columns, draws: int = DRAWS, seed: int = 0) -> Arra
     return values
 
 
-def count_shuffled(columns: Columns) -> int:
-    """Count the visits that a shuffle can change: those to inputs with several actions and several next inputs."""
-    cells = _count_cells(columns)
-    return int(cells.visits[cells.free].sum())
+class Visits(NamedTuple):
+    """Visits to some inputs, one after the other, those to one input together and ordered by next input."""
+
+    starts: Array
+    """Where the visits of each input begin; one more for the end."""
+    move: Array
+    """The number of the move, an input and its next input, of each visit."""
+    action: Array
+    """The action of each visit before any shuffle, numbered from 0 within its input."""
+    width: int
+    """One more than the largest action."""
+    terms: Array
+    """v ln v for every v that a cell may have."""
 
 
 class _Cells(NamedTuple):
@@ -130,7 +140,7 @@ def _shuffle(cells: _Cells, chosen: Array, draws: int, seed: int) -> Array:
     if _use_compiled(len(visits.move)):
         from openfield.objectives.measures.compiled import sum_shuffled
 
-        return sum_shuffled(visits, draws, seed)
+        return sum_shuffled(visits, draws, seed, (STEP, FIRST, SECOND))
     size = max(1, AT_ONCE // len(visits.move))
     parts = [_shuffle_at_once(visits, range(at, min(at + size, draws)), seed) for at in range(0, draws, size)]
     return np.concatenate(parts)
@@ -166,12 +176,21 @@ def _shuffle_at_once(visits: Visits, draws: range, seed: int) -> Array:
     offsets = (np.array(draws, np.uint64) * np.uint64(len(visits.move))) + np.uint64(1)
     for step in range(1, int(sizes.max())):
         here = starts[: np.searchsorted(falling, -step)] + step
-        numbers = random_numbers(here.astype(np.uint64)[:, None] + offsets, seed)
+        numbers = _random_numbers(here.astype(np.uint64)[:, None] + offsets, seed)
         there = here[:, None] - step + ((numbers >> np.uint64(32)) * np.uint64(step + 1) >> np.uint64(32)).astype(int)
         moved = action[there, column]
         action[there, column] = action[here]
         action[here] = moved
     return np.array([_sum_cells(visits, action[:, at]) for at in column])
+
+
+def _random_numbers(places: Array, seed: int) -> Array:
+    """Return a random number of 64 bits for each place (SplitMix64)."""
+    found: Array = np.uint64(seed) + places * np.uint64(STEP)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(FIRST)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(SECOND)
+    found ^= found >> np.uint64(31)
+    return found
 
 
 def _sum_cells(visits: Visits, action: Array) -> float:

@@ -14,7 +14,7 @@ from openfield.objectives.pickle.source import OddPickle
 
 TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
 INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1, FLOAT = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43, 0x47
-PUT1, PUT4, PUT_NEXT, SETITEM = 0x71, 0x72, 0x94, 0x73
+PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
 MAX_TEMPLATE = 80
 """Bytes that are enough for a template: 37 for each of two NumPy numbers."""
 NEAR = 6_000

@@ -30,7 +30,7 @@ STATE = (3, None, None, None, -1, -1, 0)
 """What NumPy writes about a type of numbers, without its byte order."""
 
 
-class Refused(Exception):
+class NotATable(Exception):
     """A pickle that holds anything but a transition table."""
 
 
@@ -47,7 +47,7 @@ class StandIn:
         return self._make(*arguments)
 
     def __setstate__(self, state: Any) -> None:
-        raise Refused("a state for something that has none")
+        raise NotATable("a state for something that has none")
 
 
 class Kind:
@@ -57,57 +57,57 @@ class Kind:
 
     def __init__(self, name: Any, *flags: Any) -> None:
         if not isinstance(name, str) or name not in STRUCTS or flags != (0, 1):
-            raise Refused(f"NumPy numbers of kind {shown(name)} are not read, only {', '.join(STRUCTS)}")
+            raise NotATable(f"NumPy numbers of kind {shown(name)} are not read, only {', '.join(STRUCTS)}")
         self.name = name
 
     def __setstate__(self, state: Any) -> None:
         _, order, *_ = state
         if (state[0], *state[2:]) != STATE or order not in (("|",) if self.name[1] == "1" else ("<", ">")):
-            raise Refused(f"a state that is not that of a NumPy number: {shown(state)}")
+            raise NotATable(f"a state that is not that of a NumPy number: {shown(state)}")
         self.unpack = struct.Struct(order.replace("|", "<") + STRUCTS[self.name]).unpack
 
 
-class Counted(dict[Any, Any]):
+class FixedMapping(dict[Any, Any]):
     """A `Counter`, which has all its entries when it is made."""
 
     __slots__ = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise Refused("entries for a mapping of which a Counter was made before")
+        raise NotATable("entries for a mapping of which a Counter was made before")
 
 
 def make_number(kind: Kind, raw: bytes) -> int | float:
     """Return the plain number behind a NumPy number."""
     value: int | float = kind.unpack(raw)[0]
     if kind.name == "b1" and value > 1:
-        raise Refused("a NumPy truth value that is neither 0 nor 1")
+        raise NotATable("a NumPy truth value that is neither 0 nor 1")
     return value
 
 
 def make_bytes(text: str, encoding: str) -> bytes:
     """Return bytes as protocols 0 to 2 write them."""
     if encoding != "latin1":
-        raise Refused(f"bytes in the encoding {shown(encoding)}")
+        raise NotATable(f"bytes in the encoding {shown(encoding)}")
     return text.encode("latin1")
 
 
 def make_mapping(*arguments: Any) -> dict[Any, Any]:
     """Return a `defaultdict` or an `OrderedDict` without entries, which follow."""
     if arguments not in ((), (_INT,)):
-        raise Refused("a mapping that is made of something")
+        raise NotATable("a mapping that is made of something")
     return {}
 
 
-def make_counter(entries: Any) -> Counted:
+def make_counter(entries: Any) -> FixedMapping:
     """Return a `Counter`."""
     if type(entries) is not dict:
-        raise Refused("a Counter of something that is not a mapping")
-    return Counted(entries)
+        raise NotATable("a Counter of something that is not a mapping")
+    return FixedMapping(entries)
 
 
 def make_nothing(*_: Any) -> Any:
     """Refuse to call a name that is only passed on."""
-    raise Refused("a call of int")
+    raise NotATable("a call of int")
 
 
 _NUMBER, _INT = StandIn(make_number), StandIn(make_nothing)
@@ -128,11 +128,11 @@ def find_stand_in(module: str, name: str) -> StandIn:
     """Return the stand-in for a name.
 
     Raises:
-        Refused: It is not in the allow-list. Dotted names are not either.
+        NotATable: It is not in the allow-list. Dotted names are not either.
     """
     found = NAMES.get((module, name))
     if found is None:
-        raise Refused(f"it names {shown(f'{module}.{name}')}, which no transition table needs; nothing was run")
+        raise NotATable(f"it names {shown(f'{module}.{name}')}, which no transition table needs; nothing was run")
     return found
 
 
@@ -172,11 +172,11 @@ def read(path: Path, *, limited: bool) -> tuple[dict[Any, Any], dict[Any, Any] |
     with path.open("rb") as file:
         found = (Unpickler if limited else SlowUnpickler)(file).load()
         if file.read(1):
-            raise Refused("there are bytes after the end of the pickle")
+            raise NotATable("there are bytes after the end of the pickle")
     pair = type(found) is tuple and len(found) == 2
     table, book = found if pair else (found, None)
     if not isinstance(table, dict) or (pair and not isinstance(book, dict)):
-        raise Refused("neither a mapping nor a pair of mappings")
+        raise NotATable("neither a mapping nor a pair of mappings")
     return table, book
 
 
@@ -191,22 +191,22 @@ def columns_of(table: dict[Any, Any], book: dict[Any, Any] | None) -> dict[str, 
     counts = list(table.values())
     if set(map(type, counts)) - {int, float}:
         key, count = next(pair for pair in table.items() if type(pair[1]) not in (int, float))
-        raise Refused(f"the count of key {shown(key)} is {shown(count)}, not a number")
+        raise NotATable(f"the count of key {shown(key)} is {shown(count)}, not a number")
     columns = dict(zip(("obs", "action", "next_obs", "counts"), (*parts, counts), strict=True))
     if book is None:
         return columns
     for code, index in book.items():
         if type(code) is not int or type(index) is not int:
-            raise Refused(f"code {shown(code)} with index {shown(index)}; both must be integers")
+            raise NotATable(f"code {shown(code)} with index {shown(index)}; both must be integers")
     return columns | {"codes": list(book), "indices": list(book.values())}
 
 
-def wrong_key(keys: Iterable[Any]) -> Refused:
+def wrong_key(keys: Iterable[Any]) -> NotATable:
     """Return the error for the first key that is not three integers."""
     for key in keys:
         if type(key) is not tuple or len(key) != 3 or any(type(part) is not int for part in key):
-            return Refused(f"key {shown(key)} is not a tuple of three integers")
-    return Refused("keys that are not tuples of three integers")
+            return NotATable(f"key {shown(key)} is not a tuple of three integers")
+    return NotATable("keys that are not tuples of three integers")
 
 
 def pack(column: list[Any]) -> dict[str, list[Any]]:
@@ -218,7 +218,7 @@ def pack(column: list[Any]) -> dict[str, list[Any]]:
     except OverflowError:
         sizes = [number.bit_length() // 8 + 1 for number in column]
     if max(sizes) > MAX_NUMBER:
-        raise Refused(f"an integer of {max(sizes)} bytes")
+        raise NotATable(f"an integer of {max(sizes)} bytes")
     numbers = (number.to_bytes(size, "little", signed=True) for number, size in zip(column, sizes, strict=True))
     return {"integers": [bytes(sizes), b"".join(numbers)]}
 
@@ -249,7 +249,7 @@ def main(path: str, memory: str, seconds: str, output: str) -> int:
         sys.stdout.buffer.flush()
     except MemoryError:
         return NO_MEMORY
-    except Refused as error:
+    except NotATable as error:
         reason = str(error)
     except Exception as error:  # whatever a damaged file leads to
         reason = f"the pickle is cut short or damaged ({type(error).__name__}: {str(error)[:80]})"
