@@ -28,8 +28,8 @@ import httpx
 
 import openfield as of
 from openfield.installation import find_program
+from openfield.report.addresses import name_run, run_address
 from openfield.view import Library, ViewServer
-from openfield.view.addresses import name_run, run_address
 
 ROUNDS = 3
 EPISODE_TURNS = 100

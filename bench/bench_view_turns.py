@@ -22,8 +22,8 @@ import httpx
 
 import openfield as of
 from openfield.journal.reader import CellRecord, Run
+from openfield.report.addresses import episode_address, name_run, trial_address, turn_address
 from openfield.view import Library, ViewServer
-from openfield.view.addresses import episode_address, name_run, trial_address, turn_address
 
 EPISODE_TURNS = 100
 ROUNDS = 25

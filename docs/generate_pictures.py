@@ -12,8 +12,8 @@ from playwright.sync_api import Page, sync_playwright
 
 from openfield.cli import run_command
 from openfield.journal.reader import Run
+from openfield.report.addresses import compare_address, name_run, run_address, trials_address, turn_address
 from openfield.view import Library, ViewServer
-from openfield.view.addresses import compare_address, name_run, run_address, trials_address, turn_address
 
 PLACE = Path(__file__).parent.resolve() / "images"
 SIZE = {"width": 1400, "height": 900}

@@ -53,6 +53,6 @@ def test_a_notebook_shows_a_table_for_each_scenario(path: Path, maze: of.Domain[
     result = of.run(["compass", "random"], maze.trials(2), path)
     shown = result._repr_html_()
     assert shown.count("<table>") == shown.count("</table>") == 1
-    assert "<th scope=col>compass</th>" in shown
+    assert '<th scope="col">compass</th>' in shown
     assert str(result.summary().groups[0].estimates["after"]) in shown
     assert not any(word in shown for word in ("<script", "<style", "src=", "href="))

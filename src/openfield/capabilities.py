@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from openfield.journal.reader import CellRecord, Episode
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
+    from openfield.report.figures import Plot
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 __all__ = [
@@ -240,8 +241,8 @@ def make_film(domain: Domain[Any], trial: Trial) -> Film:
 class HasFigures(Protocol):
     """Adds figures of its own to the report page."""
 
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
-        """Return HTML about the scored cells of each agent, with every value escaped."""
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> Sequence[Plot]:
+        """Return what to plot of the scored cells of each agent, as data."""
         ...
 
 

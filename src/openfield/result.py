@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
     from openfield.report.export.frames import RowKind
-    from openfield.report.overview import DomainFilm
+    from openfield.report.film import DomainFilm
 
 
 HIDDEN_FACTS = ("domain ", "rules ", "session ", PERSON, FACT, SIGNATURE)
@@ -129,8 +128,10 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the tables that a notebook shows."""
         from openfield.report.export.paper import draw_tables
+        from openfield.report.render import render
 
-        return f"<p>{escape(self._title)}</p>\n" + "\n".join(draw_tables(self._usual, self.domains, "html"))
+        tables = draw_tables(self._usual, self.domains, "html")
+        return render("notebook.html", {"title": self._title, "tables": tables})
 
     @property
     def _title(self) -> str:
@@ -269,8 +270,9 @@ class Result:
         metrics: Sequence[str] | None = None,
         intervals: Intervals = "usual",
         failures: Policy = "count",
-        objectives: Mapping[str, Any] | None = None,
+        objectives: dict[str, Any] | None = None,
         films: Sequence[DomainFilm] = (),
+        links: Mapping[str, str] | None = None,
     ) -> Path:
         """Write the report, one self-contained HTML file, and return its path.
 
@@ -281,11 +283,9 @@ class Result:
             failures: As for `summary`.
             objectives: What `objectives` returned, for a section about it.
             films: What `films` returned.
+            links: Title -> address of what else is on a site that the page is part of.
         """
-        from openfield.report.overview import draw_films
-        from openfield.report.page import render_page, write_page
-        from openfield.report.stages import draw_objectives
-        from openfield.report.tables import draw_provenance
+        from openfield.report.page import ReportOptions, render_page, write_page
 
         title = " + ".join(path.stem for path in self.paths)
         hidden = HIDDEN_FACTS if self._is_over else (*HIDDEN_FACTS, SEED_FACT)
@@ -293,8 +293,16 @@ class Result:
         for record in self.records:
             facts |= record.describe(f" of {Path(record.run).stem}" if len(self.records) > 1 else "")
         summary, cells = self.summary(metrics, intervals, failures), self.counted(failures)
-        below = (draw_films(films), draw_objectives(objectives), draw_provenance(self.provenance))
-        page = render_page(title, cells, self.domains, facts, summary, self.baseline, below)
+        options = ReportOptions(
+            facts=facts,
+            cautions=self.cautions,
+            baseline=self.baseline,
+            objectives=objectives,
+            films=films,
+            provenance=self.provenance,
+            links=links or {},
+        )
+        page = render_page(title, cells, self.domains, summary, options)
         write_page(Path(path), page)
         return Path(path)
 
@@ -304,8 +312,7 @@ class Result:
         Args:
             trust: Run a domain that a run file names even if this user did not sign it.
         """
-        from openfield.report.film import make_small_film
-        from openfield.report.overview import DomainFilm
+        from openfield.report.film import DomainFilm, make_small_film
 
         films: dict[str, DomainFilm] = {}
         for path in self.paths:

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics import BUILT_IN, summarise
-from openfield.report.page import MAX_BYTES, render_page, write_page
+from openfield.report.figures import Plot
+from openfield.report.page import MAX_BYTES, ReportOptions, render_page, write_page
 from openfield.report.words import Domains
+from openfield.runner.provenance import Provenance
 from support.browsers import CHROMIUM
 from support.records import make_cell, make_run, make_trial
 
@@ -26,15 +28,20 @@ class Maze:
             raise UnknownName("novelty", "+".join(names), ["swap"])
         return "left and right change places"
 
-    def draw_figures(self, played: object, baseline: str | None) -> str:
-        return ""
+    def draw_figures(self, played: object, baseline: str | None) -> list[Plot]:
+        return []
 
 
 MAZE = cast(Domains, {"maze": Maze()})
 
 
 def render(cells: list[Any], domains: Domains = MAZE) -> str:
-    return render_page("A test", cells, domains, {"run": "x.sqlite"}, summarise(cells, BUILT_IN))
+    return render_page("A test", cells, domains, summarise(cells, BUILT_IN), ReportOptions(facts={"run": "x.sqlite"}))
+
+
+def scenarios(page: str) -> list[str]:
+    """Return the sections of the scenarios of a page."""
+    return page.split('<section class="scenario"')[1:]
 
 
 class TestContent:
@@ -44,8 +51,8 @@ class TestContent:
         assert "Left and right change places." in page
 
     def test_says_where_detection_can_be_had_by_counting(self) -> None:
-        said = '<p class="terms">The onset is fixed or published, so agents can detect the change by counting.</p>'
-        assert said in render(make_run())
+        said = "Agents are not told. The onset is fixed or published, so agents can detect the change by counting."
+        assert f'<p class="soft">{said} </p>' in render(make_run())
         assert "by counting" not in render(make_run(window=(1, 3)))
 
     def test_names_what_no_domain_can_describe(self) -> None:
@@ -54,57 +61,63 @@ class TestContent:
 
     def test_shows_estimates_with_intervals(self) -> None:
         page = render([make_cell([], [0.9], [a], trial=make_trial(s)) for s, a in enumerate([0.1, 0.2, 0.3, 0.4, 0.6])])
-        assert re.search(r"<b>0\.32</b><span class=\"ci\"> \[0\.\d\d, 0\.\d\d\]</span>", page)
+        assert re.search(r"<b>0\.32</b><span class=\"ci\">0\.\d\d – 0\.\d\d</span><svg class=\"estimate p\"", page)
 
     def test_few_trials_have_values_without_intervals(self) -> None:
         page = render(make_run(trials=3))
-        assert re.search(r"<b>0\.\d\d</b><span class=\"ci\">, 3 trials</span>", page)
-        assert 'class="iv' not in page
-        glance = page[page.index('id="overview"') : page.index('id="scenario-0"')]
-        assert (glance.count('class="bar'), glance.count("<small>3 trials</small>")) == (4, 4)
+        figures = re.findall(r'<b>[^<]*</b><span class="ci">([^<]*)</span>', page)
+        assert figures
+        assert set(figures) <= {"2 trials", "3 trials"}
+        assert not re.search(
+            r'<svg class="estimate[^>]*><path[^>]*/><path d="[^"]*7h(?!0")', page
+        )  # no bar of an interval
 
     def test_controls_stand_below_everything_else(self) -> None:
         controls = [replace(cell, agent=f"control {cell.agent}", control=True) for cell in make_run()]
-        above, below = render([*make_run(), *controls]).split("<h3>Controls</h3>")
-        assert "control ada" not in above
+        (section,) = scenarios(render([*make_run(), *controls]))
+        above, below = section.split("<h3>Controls</h3>")
         assert "Agents compared" in above
+        for part in (above[: above.index("Controls, which must fail")], above[above.index("All numbers and") :]):
+            assert "control ada" not in part
+        assert "Controls are agents that must fail" in below
         assert "control ada" in below
         assert "<h3>Controls</h3>" not in render(make_run())
 
     def test_an_overview_links_to_every_scenario(self) -> None:
         page = render([*make_run(["ada", "bob"]), *make_run(["ada"], novelty=("fog",))])
-        contents, glance = page[page.index("<nav") : page.index("</nav>")], page[page.index('id="overview"') :]
-        for number, name in enumerate(("maze: fog", "maze: swap")):
-            assert f'<a href="#scenario-{number}">{name}</a>' in contents
-            assert f'<section id="scenario-{number}">' in page
-        row = glance[glance.index("#scenario-0") : glance.index("#scenario-1")]
-        assert (row.count('class="bar at"'), row.count('class="bar by"'), row.count("–")) == (
-            1,
-            1,
-            1,
-        )  # bob did not play
+        contents, glance = page[page.index("<nav") : page.index("</nav>")], page[page.index('id="matrix"') :]
+        rows = glance[glance.index("<tbody>") : glance.index("</tbody>")].split("<tr>")[1:]
+        assert len(rows) == 2
+        for row, name, words in zip(rows, ("fog", "swap"), ("fog", "left and right change places"), strict=True):
+            (section,) = re.findall(r'<a href="#(\w+)">A small maze</a>', row)
+            assert f'<a href="#{section}"><b>maze</b> {words}</a>' in contents
+            assert f'<section class="scenario" id="{section}"' in page
+            assert f"<small>{name}</small>" in row
+        kinds = [
+            (row.count('class="estimate p"'), row.count('class="estimate b"'), row.count("–</span>")) for row in rows
+        ]
+        assert [kind[:2] for kind in kinds] == [(1, 1), (2, 2)]  # bob did not play in fog
+        assert '<span class="none">–</span>' in rows[0]
 
     def test_agents_are_drawn_together(self) -> None:
-        page = render(make_run(["ada", "bob", "a name that is too long"]))
-        for title in ("Performance", "Belief that the world has changed"):
-            assert f"<b>{title}</b> <small>mean over trials of 3 agents</small>" in page
-        assert ">a name that …</text>" in page
-        assert 'class="together"' not in render(make_run(["ada"]))
-        assert "; 1 more have panels of their own" in render(make_run([f"agent {number}" for number in range(9)]))
+        (section,) = scenarios(render(make_run(["ada", "bob", "cyd"])))
+        assert 'aria-label="Performance and belief of ada, bob, cyd, episode by episode"' in section
+        assert section.count('class="agent" data-agent=') == 6
+        assert 'class="overlaid"' not in render(make_run(["ada"]))
 
     def test_failures_come_first(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])
-        assert "1 of 21 cells were not played to their end" in page
-        assert page.index("not played to their end") < page.index("Episode by episode") < page.index("Results")
-        assert "it broke" in page
+        assert "1 cell not played to the end" in page
+        assert page.index("not played to the end") < page.index('class="leaders"') < page.index("All numbers")
+        assert "<code>bad</code>, agent_error: it broke" in page
 
     def test_without_failures_there_is_no_alarm(self) -> None:
         assert 'class="alert"' not in render(make_run())
 
     def test_marks_the_onset_and_the_belief(self) -> None:
         page = render(make_run())
-        assert page.count(">onset</text>") == 4  # a panel of each agent, and two with all of them
-        assert page.count(">belief</text>") == 2
+        assert page.count(">onset</text>") == 3  # a panel of each agent, and one with all of them
+        assert page.count(">belief</text>") == 1
         assert "first detection after the onset" in page
 
     def test_without_novelty_there_is_no_onset_in_the_curves(self) -> None:
@@ -131,8 +144,9 @@ class TestContent:
         beliefs = {"one": [0.9, 0.1, 0.9], "two": [0.9, 0.9, 0.1]}
         cells = [make_cell([], [0.5, 0.5], [0.25], said, agent=agent, id=agent) for agent, said in beliefs.items()]
         page = render(cells)
-        assert "detected after 0, 1 false alarm, performance 0.25" in page
-        assert "not detected, 2 false alarms, performance 0.25" in page
+        for agent, noticed, alarms in (("one", "0", "1"), ("two", "–", "2")):
+            row = page[page.index(f'id="trial-{agent}"') :].partition("</tr>")[0]
+            assert re.findall(r'<td class="num">([^<]*)</td>', row)[:5] == ["0.50", "0.25", "2", noticed, alarms]
 
     def test_says_whether_all_single_trials_are_shown(self) -> None:
         assert "from the worst to the best: all 24<" in render(make_run(["ada"], trials=24))
@@ -152,7 +166,9 @@ class TestContent:
             for trial in (make_trial(), make_trial(novelty=(evil,), settings={evil: evil}, domain=evil))
             for outcome in ("done", "agent_error", evil)
         ]
-        page = render_page(evil, cells, {}, {evil: evil}, summarise(cells, BUILT_IN))
+        told = Provenance(command=evil, started=evil, note=evil, tags=[evil], machine=evil)
+        options = ReportOptions(facts={evil: evil}, cautions=[evil], provenance=[told], links={evil: evil})
+        page = render_page(evil, cells, {}, summarise(cells, BUILT_IN), options)
         assert "<script" not in page
         assert page.count("&lt;script&gt;") > 10
 
@@ -161,13 +177,14 @@ class TestForm:
     def test_is_well_formed(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="a & b", id="bad")])
         body = page[page.index("<body>") : page.index("</html>")]
-        body = re.sub(r"scope=(\w+)", r'scope="\1"', body)
+        body = body.replace("<details open>", '<details open="">').replace("&nbsp;", " ")
+        body = body.replace('class="told" open>', 'class="told" open="">')
         assert ElementTree.fromstring(body).tag == "body"
 
     def test_needs_no_network_and_no_script(self) -> None:
         page = render(make_run())
         assert "default-src 'none'" in page
-        assert not re.search(r"https?:|//|<script|<link|<img|@import|url\(|src=", page)
+        assert not re.search(r"https?:|//|<script|<link|<img|@import|url\(|src=| style=", page)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
@@ -182,7 +199,7 @@ class TestForm:
         page = render(cells)
         assert len(page.encode()) < MAX_BYTES
         if trials == 1000:
-            assert "mean of 1000 trials, 40 of them drawn" in page
+            assert "1,000 trials, 24 of them drawn" in page
             assert "24 of 1000, evenly picked" in page
         if novelties == 40:
             assert "Left out to keep this page small: the curves" in page
@@ -191,7 +208,7 @@ class TestForm:
 class TestFile:
     def test_appears_whole(self, tmp_path: Path) -> None:
         path = tmp_path / "new" / "page.html"
-        write_page(path, render_page("A test", make_run(), MAZE, {}, summarise(make_run(), BUILT_IN)))
+        write_page(path, render(make_run()))
         assert path.read_text(encoding="utf-8").endswith("</html>\n")
         assert [file.name for file in path.parent.iterdir()] == ["page.html"]
 
@@ -203,7 +220,7 @@ class TestFile:
 
 @pytest.mark.browser
 def test_a_browser_renders_it_without_a_network(tmp_path: Path) -> None:
-    write_page(tmp_path / "page.html", render_page("A test", make_run(), MAZE, {}, summarise(make_run(), BUILT_IN)))
+    write_page(tmp_path / "page.html", render(make_run()))
     offline = ["--proxy-server=127.0.0.1:9", "--disable-background-networking", "--disable-component-update"]
     quiet = [
         "--disable-sync",
@@ -216,6 +233,6 @@ def test_a_browser_renders_it_without_a_network(tmp_path: Path) -> None:
     command = [str(CHROMIUM), "--headless", *offline, *quiet, *logging, "--dump-dom", (tmp_path / "page.html").as_uri()]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "Left and right change places." in result.stdout
-    assert result.stdout.count("<figure>") == 22
+    assert result.stdout.count("<figure>") == 2
     assert "Content Security Policy" not in result.stderr
     assert "CONSOLE" not in result.stderr

@@ -77,7 +77,7 @@ def test_nothing_can_be_changed(viewer: ViewServer, client: httpx.Client) -> Non
 
 def test_every_answer_has_a_strict_policy(viewer: ViewServer, client: httpx.Client) -> None:
     client.get(viewer.address())
-    for path in ("/", "/nowhere", "/static/view.css", "/static/../access.py"):
+    for path in ("/", "/nowhere", "/static/page.css", "/static/../access.py"):
         policy = client.get(path).headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from openfield.cell import cell_id
+from openfield.report.addresses import agent_address, compare_address, name_run, run_address
 from openfield.view import ViewServer
-from openfield.view.addresses import agent_address, compare_address, name_run, run_address
 from support.browsers import open_viewer
 from view.conftest import Visits
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from openfield.errors import UnknownName
+from openfield.report.addresses import name_run
 from openfield.report.run_list import list_runs
 from openfield.view import library as module
-from openfield.view.addresses import name_run
 from openfield.view.library import Library
 
 

@@ -12,8 +12,7 @@ import pytest
 
 import openfield as of
 from openfield.journal.reader import Run
-from openfield.result import Result
-from openfield.view.addresses import (
+from openfield.report.addresses import (
     agent_address,
     compare_address,
     episode_address,
@@ -26,7 +25,8 @@ from openfield.view.addresses import (
     trials_address,
     turn_address,
 )
-from openfield.view.pages.figures import draw_all_figures
+from openfield.result import Result
+from openfield.view.pages.figures import trace_all_figures
 from support.browsers import open_viewer
 from support.places import MAZE
 
@@ -38,13 +38,14 @@ SHOWS_NUMBERS = ("td", "dd", "figcaption", "p.finding", "circle")
 EXPLAINS = ("dl.pairs", "table.differing", "text.t", "code", "head", "script")
 DRAWN = """
 import importlib.util
+from openfield.report.figures import Plot, PlotLine
 spec = importlib.util.spec_from_file_location("maze_of_examples", {!r})
 maze = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(maze)
 
 class Drawn(type(maze.MAZE)):
     def draw_figures(self, played, baseline=None):
-        return "<p>0.5</p>"
+        return [Plot(title="<own>", lines=[PlotLine("p", [(0, 0.5), (1, 0.7)])])]
 
 DRAWN = Drawn()
 """
@@ -154,10 +155,10 @@ def test_numbers_of_samples_lead_to_their_agent_and_their_trial(asked: httpx.Cli
     text = asked.get(figures_address(key)).text
     (scenario,) = asked.get(f"{figures_address(key)}.json").json()["scenarios"]
     own = trials_address(key, agent="knn", scenario=scenario["id"])
-    assert scenario["sources"]["knn"] == own
+    assert scenario["samples"]["agents"][0]["address"] == own
     shown = text.split("<h4>knn</h4>")[1].split("<h4>")[0].replace("&amp;", "&")
     assert set(re.findall(r'href="([^"]*)"', shown)) == {own}
-    assert shown.count('<a class="plot"') == shown.count("<svg") > 3
+    assert shown.count('class="plot"') == shown.count("<svg") > 3
     tests = text.split("<b>knn</b>, test by test")[1].split("</details>")[0]
     with Run(path) as run:
         cells = [cell for cell in run.cells() if cell.agent == "knn"]
@@ -167,7 +168,7 @@ def test_numbers_of_samples_lead_to_their_agent_and_their_trial(asked: httpx.Cli
         assert len(set(re.findall(r'href="([^"]*)"', row))) == 1
     programme = text.split("measures</h4>")[1].split("<details>")[0].replace("&amp;", "&")
     for agent in ("knn", "openmax"):  # also those of M3 to M6, which are told against the other
-        row = programme.split(f"<th>{agent}</th>")[1].split("</tr>")[0]
+        row = programme.split(f'<th scope="row">{agent}</th>')[1].split("</tr>")[0]
         assert set(re.findall(r'href="([^"]*)"', row)) == {trials_address(key, agent=agent, scenario=scenario["id"])}
     assert asked.get(f"{own.replace('/trials?', '/trials.json?')}").json()["found"] == len(cells)
 
@@ -178,8 +179,9 @@ def test_numbers_of_tasks_lead_to_the_trials_of_the_curriculum_or_of_single_task
     path = many / "tasks.sqlite"
     key = name_run(path)
     (scenario,) = asked.get(f"{figures_address(key)}.json").json()["scenarios"]
-    table = scenario["drawing"].split("<h3>Tasks: mapper</h3>")[1].split("</table>")[0].replace("&amp;", "&")
-    row = re.findall(r"<tr>(<th scope=row>micro2.*?)</tr>", table)[0]
+    text = asked.get(figures_address(key)).text
+    table = text.split("<h3>Tasks: mapper</h3>")[1].split("</table>")[0].replace("&amp;", "&")
+    row = re.findall(r'<tr>(<th scope="row">micro2.*?)</tr>', table)[0]
     solved, steps, alone, transfer = (re.findall(r'href="([^"]*)"', each)[0] for each in row.split("</td>")[:4])
     own = trials_address(key, agent="mapper", scenario=scenario["id"])
     assert (solved, steps, transfer) == (own, own, trials_address(key, agent="mapper"))
@@ -196,17 +198,17 @@ def test_numbers_of_tasks_lead_to_the_trials_of_the_curriculum_or_of_single_task
 def test_the_line_of_each_trial_in_a_curriculum_leads_to_it(asked: httpx.Client, many: Path) -> None:
     path = many / "tasks.sqlite"
     key = name_run(path)
-    (scenario,) = asked.get(f"{figures_address(key)}.json").json()["scenarios"]
-    pictures = scenario["drawing"].split("<h3>Learning curves</h3>")[0]
+    text = asked.get(figures_address(key)).text
+    pictures, curves = text.split("<h3>Learning curves</h3>")
     with Run(path) as run:
         cells = [cell for cell in run.cells() if cell.trial.reference_for is None]
     for agent in ("mapper", "echo"):
-        picture = pictures.split(f"<figcaption><b>{agent}</b>")[1].split("</figure>")[0]
-        lines = re.findall(r'<a class="trial" href="([^"]*)" tabindex="-1" aria-label="trial \w+"><path', picture)
+        picture = pictures.split(f"<figcaption>{agent} <small>")[1].split("</figure>")[0]
+        lines = re.findall(r'<a href="([^"]*)" class="trial" tabindex="-1" aria-label="trial \w+"><path', picture)
         assert sorted(lines) == sorted(trial_address(key, cell.id) for cell in cells if cell.agent == agent)
         assert "2 trials</a>" in picture
-    curves = scenario["drawing"].split("<h3>Learning curves</h3>")[1].split("<h3>")[0]
-    assert curves.count('<a class="plot"') == curves.count("<figure>") == 4
+    curves = curves.split("<h3>")[0]
+    assert curves.count('class="plot"') == curves.count("<figure>") == 4
 
 
 def test_objectives_lead_to_the_trials_of_their_agent(asked: httpx.Client, many: Path) -> None:
@@ -230,7 +232,13 @@ def test_figures_of_a_domain_name_the_trials_they_were_made_of(tmp_path: Path) -
     source.write_text(DRAWN.format(MAZE), encoding="utf-8")
     path = tmp_path / "drawn.sqlite"
     of.run(agents=["compass", "random"], trials=of.trials(str(source), 3, unchanged=0), journal=path)
-    (scenario,) = draw_all_figures("x", Result([path]))
+    (scenario,) = trace_all_figures("x", Result([path]))
     address = trials_address("x", scenario=scenario.id)
-    assert scenario.address == address
-    assert scenario.drawing == f'<p>0.5</p><p>Made of <a href="{address}">these 6 trials</a>.</p>'
+    assert (scenario.address, scenario.trials) == (address, 6)
+    with open_viewer(path) as server, httpx.Client(base_url=server.origin, timeout=60) as client:
+        client.get(server.address())
+        place = figures_address(name_run(path))
+        assert client.get(f"{place}.json").status_code == 200
+        text = client.get(place).text
+    assert "<small>&lt;own&gt;</small>" in text
+    assert re.search(r'Made of <a href="[^"]*">these 6 trials</a>\.', text)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import openfield as of
 from openfield.agents import RandomAgent
 from openfield.journal.reader import Run
+from openfield.report.addresses import name_run, trial_address
 from openfield.view import ViewServer
-from openfield.view.addresses import name_run, trial_address
 from support.browsers import open_viewer
 from support.places import MAZE
 from view.conftest import Visits
@@ -57,7 +57,7 @@ def test_a_run_is_watched_to_its_end(visit: Visits, tmp_path: Path) -> None:
         permits.release(5)
         page.get_by_text("1 of 2 cells").wait_for()
         watch_turns(visitor.context.new_page(), server, path)
-        page.get_by_text("Finished").wait_for()
+        page.get_by_text("Finished", exact=True).wait_for()
         playing.join()
         page.locator(".curves").first.wait_for()
         page.get_by_role("row", name="slow").first.wait_for()

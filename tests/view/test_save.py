@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openfield.journal.reader import Run
-from openfield.view.addresses import name_run, run_address, trials_address, turn_address
+from openfield.report.addresses import name_run, run_address, trials_address, turn_address
 from view.conftest import Visits
 
 if TYPE_CHECKING:

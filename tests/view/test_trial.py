@@ -15,8 +15,8 @@ from axe_core_python.sync_playwright import Axe
 
 import openfield as of
 from openfield.journal.reader import CellRecord, Run
+from openfield.report.addresses import name_run
 from openfield.view import ViewServer
-from openfield.view.addresses import name_run
 from support.browsers import NARROW, WIDE, open_viewer
 from support.places import SUPPORT
 from view.conftest import Visits

@@ -1,7 +1,8 @@
 """What people see of a run: tables on a terminal, a page, an export, a film.
 
-Start with `page.py`, which writes the HTML report; `terminal.py` prints the same numbers. `tables.py`, `chart.py` and
-`openset.py` draw the parts of the page, `words.py` has the sentences both share.
+Start with `page.py`, which writes the report page; `terminal.py` prints the same numbers. `analysis.py` and `figures/`
+return what pages show as data, `drawing.py` turns it into SVG, and `render.py` with `templates/` into HTML. The viewer
+renders the same templates. `words.py` has the sentences that pages and the terminal share.
 """
 
 from typing import TYPE_CHECKING

@@ -47,6 +47,16 @@ MAX_LOOKS = 20
 Progress = Callable[[int], None]
 
 
+class DomainFilm(NamedTuple):
+    """A film of one domain."""
+
+    domain: str
+    caption: str
+    """Which agent, trial and episode it shows."""
+    data: bytes
+    """A WebP file."""
+
+
 class Picture(NamedTuple):
     """A picture of a replayed episode."""
 

@@ -44,6 +44,17 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Why it cannot be read; empty if it can."""
 
 
+class RunEntry(msgspec.Struct, frozen=True):
+    """A run that a page is about."""
+
+    key: str
+    """Its key in the addresses of a viewer; empty where the page stands alone."""
+    path: Path
+    summary: RunSummary
+    name: str
+    """What people call it: the name of the file."""
+
+
 def list_runs(places: Iterable[str | Path]) -> list[RunSummary]:
     """Return what is in run files and in folders of them, each once, those being played first, then the latest.
 

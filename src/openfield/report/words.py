@@ -92,6 +92,16 @@ def describe_novelty(scenario: Scenario, domains: Domains) -> str:
     return " + ".join(scenario.novelty) or "no novelty"
 
 
+def say_number(value: float | None, digits: int = 2) -> str:
+    """Return a number with its decimals and a proper minus sign; a dash if there is none."""
+    return "–" if value is None else f"{value:z,.{digits}f}".replace("-", "−")
+
+
+def say_sentence(text: str) -> str:
+    """Return a text as a sentence: with a capital and a full stop."""
+    return text and text[0].upper() + text[1:].rstrip(".") + "."
+
+
 def describe_terms(scenario: Scenario) -> str:
     """Describe the other terms of a scenario: the red light, and settings that are not the defaults."""
     light = (
@@ -171,6 +181,14 @@ def rank_agents(groups: Sequence[AgentResults], comparisons: Sequence[Comparison
     """Return the agents of a scenario, the one that wins most often first."""
     pairs = [one for one in comparisons if one.scenario == groups[0].scenario]
     return sorted(groups, key=lambda group: -_sum_wins(group.agent, pairs))
+
+
+def group_scenarios(summary: Summary) -> list[tuple[Scenario, list[AgentResults]]]:
+    """Return the scenarios of a summary with the results of their agents, in order."""
+    found: dict[Scenario, list[AgentResults]] = {}
+    for group in summary.groups:
+        found.setdefault(group.scenario, []).append(group)
+    return list(found.items())
 
 
 def shorten_agents(agents: Iterable[str]) -> dict[str, str]:

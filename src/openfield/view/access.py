@@ -13,7 +13,6 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from html import escape
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
@@ -21,6 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from openfield.report.render import render
 from openfield.serving.listen import is_own_host, is_own_origin
 
 SESSION_SECONDS = 24 * 3600
@@ -40,10 +40,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-REFUSAL = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>openfield</title>'
-    '<link rel="stylesheet" href="/static/view.css"><main class="refusal"><h1>{}</h1><p>{}</p></main></html>'
-)
 
 
 class Access:
@@ -162,7 +158,7 @@ def name_cookie(scope: Scope) -> str:
 
 def refuse(title: str, reason: str, status: int) -> Response:
     """Return a refusal as a small page."""
-    return HTMLResponse(REFUSAL.format(escape(title), escape(reason)), status)
+    return HTMLResponse(render("refused.html", {"title": title, "reason": reason}), status)
 
 
 def _read_cookie(text: str, name: str) -> str:

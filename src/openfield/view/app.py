@@ -13,10 +13,11 @@ How to add a page:
    What it returns is a `msgspec.Struct` (or a mapping) that can be written as JSON: that is the page's JSON twin, at
    the same address with `.json`. It runs in a thread and may block. An `OpenfieldError` becomes a page that says what
    is wrong; `UnknownName` is a 404.
-2. Write `templates/NAME.html`, which extends `base.html` and gets what was read as `data`. Everything is escaped. The
-   content security policy allows no inline script and no inline style: scripts are ES modules in `static/`, included in
-   the block `scripts`; positions in drawings are SVG attributes. Addresses come from the functions in `addresses.py`.
-   Colours are the variables of `static/view.css`: `--performance`, `--belief`, `--truth`, `--onset`.
+2. Write `report/templates/NAME.html`, which extends `base.html` and gets what was read as `data`. Everything is
+   escaped. The content security policy allows no inline script and no inline style: scripts are ES modules in
+   `static/`, included in the block `scripts`; positions in drawings are SVG attributes (`report/drawing.py`).
+   Addresses come from the functions in `report/addresses.py`. Colours are the variables of `report/static/page.css`:
+   `--performance`, `--belief`, `--truth`, `--onset`.
 3. Add its routes to `PAGES` here. A folder of routes of its own (`play/`) is mounted the same way.
 
 A page with `<body data-live="/events?run=KEY">` (the block `live`) is brought up to date while the run goes on.
@@ -26,25 +27,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from importlib import resources
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import BaseRoute, Mount
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute
 
 from openfield.errors import describe_error
+from openfield.report.addresses import TWIN
 from openfield.view import live
 from openfield.view.access import Access, AccessGuard
-from openfield.view.addresses import TWIN
 from openfield.view.analysis import Analyses, BackgroundWork
 from openfield.view.frames import FramePool
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
-from openfield.view.page import render
+from openfield.view.page import mount_static, render_answer
 from openfield.view.pages import agent, compare, figures, novelty, objectives, pictures, run, runs, trial, trials, turn
 from openfield.view.trials import TrialReader
 
@@ -76,16 +75,15 @@ def make_app(
         routes: Further routes, before those of the pages.
         open_paths: Prefixes of addresses that need no session, because their routes check tokens of their own.
     """
-    static = StaticFiles(directory=str(resources.files("openfield.view") / "static"))
     app = Starlette(
-        routes=[*routes, *PAGES, Mount("/static", static)],
+        routes=[*routes, *PAGES, mount_static()],
         middleware=[Middleware(AccessGuard, access=access, open_paths=open_paths)],
         exception_handlers={HTTPException: _say_error, Exception: _say_error},
     )
     app.state.is_closing = lambda: False
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
     app.state.objectives = BackgroundWork(library, objectives.measure_objectives)
-    app.state.figures = BackgroundWork(library, figures.draw_all_figures)
+    app.state.figures = BackgroundWork(library, figures.trace_all_figures)
     app.state.trials, app.state.frames = TrialReader(library), FramePool()
     return app
 
@@ -99,4 +97,4 @@ async def _say_error(request: Request, error: Exception) -> Response:
     data = {"error": text, "status": status}
     if request.url.path.endswith(TWIN):
         return JSONResponse(data, status)
-    return HTMLResponse(render("error.html", request, data), status)
+    return HTMLResponse(render_answer("error.html", request, data), status)

@@ -13,32 +13,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from openfield.errors import UnknownName
 from openfield.journal.reader import Run
-from openfield.report.run_list import RunSummary, drop_aliases, find_run_files, sort_runs, summarise_run
+from openfield.report.addresses import name_run
+from openfield.report.run_list import RunEntry, RunSummary, drop_aliases, find_run_files, sort_runs, summarise_run
 from openfield.result import Result
-from openfield.view.addresses import name_run
 
 T = TypeVar("T")
 Signature = tuple[int, ...]
 """Sizes and times of a run file and of its log; it changes when a file is written to."""
 MAX_RESULTS = 8
 """How many runs are kept in memory as they were read."""
-
-
-class RunEntry(msgspec.Struct, frozen=True):
-    """A run file in the library."""
-
-    key: str
-    path: Path
-    summary: RunSummary
-
-    @property
-    def name(self) -> str:
-        """What people call it: the name of the file."""
-        return self.path.stem
 
 
 class Library:
@@ -66,7 +51,7 @@ class Library:
             found = {path: summary for path in paths if (summary := self._summarise(path)) is not None}
         keys = {summary.run: (self._name(path), path) for path, summary in found.items()}
         self._paths.update(dict(keys.values()))
-        return [RunEntry(*keys[summary.run], summary) for summary in sort_runs(found.values())]
+        return [_enter(*keys[summary.run], summary) for summary in sort_runs(found.values())]
 
     def find(self, key: str) -> Path:
         """Return the run file with this key.
@@ -91,7 +76,7 @@ class Library:
             summary = self._summarise(path)
         if summary is None:
             raise UnknownName("run", key, (), label="Here")
-        return RunEntry(key, path, summary)
+        return _enter(key, path, summary)
 
     def open(self, key: str) -> Run:
         """Open a run file to read it; close it with `with`."""
@@ -131,6 +116,10 @@ class Library:
         if known is None or known[0] != signature or (known[1] is not None and known[1].is_live):
             self._summaries[path] = known = (signature, summarise_run(path))
         return known[1]
+
+
+def _enter(key: str, path: Path, summary: RunSummary) -> RunEntry:
+    return RunEntry(key, path, summary, path.stem)
 
 
 def sign_file(path: Path) -> Signature:

@@ -7,36 +7,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
+from importlib import resources
 from typing import Any
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from openfield.errors import InvalidInput, JournalError, OpenfieldError, UnknownName
-from openfield.view import addresses, wording
-from openfield.view.addresses import TWIN
+from openfield.report.addresses import TWIN
+from openfield.report.render import render
 from openfield.view.analysis import Analyses, BackgroundWork
-from openfield.view.drawings import charts, stage_charts
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 
 Read = Callable[[Request], Any]
 """Reads the data of a page: a struct or a mapping that becomes JSON as it is. It runs in a thread and may block."""
-DRAWINGS = (
-    "draw_agent",
-    "draw_differences",
-    "draw_estimate",
-    "draw_figures",
-    "draw_key",
-    "draw_overlay",
-    "draw_spark",
-    "share_range",
-)
 STATUS = {UnknownName: 404, InvalidInput: 400, JournalError: 422}
 """The status of an answer to what cannot be shown."""
 
@@ -58,6 +47,12 @@ def page(path: str, template: str, read: Read, twin: str = "") -> list[Route]:
         return await _answer(request, read, "")
 
     return [Route(twin or path + TWIN, show_json), Route(path, show)]
+
+
+def mount_static() -> Mount:
+    """Return the route of the viewer's scripts, and of the style sheet of all pages."""
+    scripts = str(resources.files("openfield.view") / "static")
+    return Mount("/static", StaticFiles(directory=scripts, packages=[("openfield.report", "static")]))
 
 
 def library_of(request: Request) -> Library:
@@ -100,38 +95,15 @@ def find_status(error: OpenfieldError) -> int:
     return next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
 
 
-def render(template: str, request: Request, data: Any) -> str:
+def render_answer(template: str, request: Request, data: Any) -> str:
     """Return a page as HTML."""
-    twin = twin_address(request)
-    return templates().get_template(template).render(data=data, path=request.url.path, twin=twin)
+    return render(template, data, request.url.path, twin_address(request))
 
 
 def twin_address(request: Request) -> str:
     """Return the address of a page's data as JSON."""
     path = "/runs" if request.url.path == "/" else request.url.path
     return f"{path}{TWIN}{f'?{request.url.query}' if request.url.query else ''}"
-
-
-@cache
-def templates() -> Environment:
-    """Return the templates: everything that they are given is escaped."""
-    made = Environment(
-        loader=PackageLoader("openfield.view"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.globals |= {name: getattr(addresses, name) for name in vars(addresses) if name.endswith("_address")}
-    made.globals |= {name: getattr(charts, name) for name in DRAWINGS} | {"draw_stages": stage_charts.draw_stages}
-    made.filters |= wording.FILTERS
-    return made
-
-
-def load_templates() -> None:
-    """Compile all templates, so that the first page need not wait for it."""
-    for name in templates().list_templates():
-        templates().get_template(name)
 
 
 async def _answer(request: Request, read: Read, template: str) -> Response:
@@ -149,5 +121,5 @@ async def _answer(request: Request, read: Read, template: str) -> Response:
 
 def _write(request: Request, template: str, data: Any, status: int) -> Response:
     if template:
-        return HTMLResponse(render(template, request, data), status)
+        return HTMLResponse(render_answer(template, request, data), status)
     return Response(msgspec.json.encode(data, enc_hook=str), status, media_type="application/json")

@@ -1,13 +1,12 @@
-"""Write a static site about runs: a leaderboard, a page and the data of every run, and films.
+"""Write a static site about runs: a leaderboard, the page and the data of every run, and films.
 
-It is made to be put on any web server, or opened from a disk. The same run files give the same bytes.
+The pages are those of `openfield report`, with links to each other. The site is made to be put on any web server, or
+opened from a disk. The same run files give the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -18,15 +17,14 @@ from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario, scenario_of
-from openfield.metrics.stats import Estimate, two_sided
+from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.report import words
+from openfield.report.addresses import name_scenario
 from openfield.report.film import write_film
-from openfield.report.overview import group_scenarios, name_section
-from openfield.report.page import frame_page, write_page
-from openfield.report.tables import draw_estimate, draw_head, draw_table
+from openfield.report.page import write_page
+from openfield.report.render import render
 from openfield.result import Result
-from openfield.view.wording import say_sentence
 
 HEADLINES = ("after", "before", "effect", "concordance", "correct", "alarmed")
 """The numbers of the leaderboard; where a scenario has none of them, its first ones."""
@@ -72,6 +70,50 @@ class PublishedRun(msgspec.Struct, frozen=True, kw_only=True):
     played: int
 
 
+class ShownBoard(msgspec.Struct, frozen=True):
+    """A leaderboard with the numbers that a page has room for."""
+
+    board: Leaderboard
+    numbers: list[Number]
+
+    @property
+    def id(self) -> str:
+        """Names its scenario on the pages of runs, and itself on the page of the site."""
+        return name_scenario(self.board.scenario)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Agent -> what it is called where there is little room."""
+        return words.shorten_agents(row.agent for row in self.board.rows)
+
+    @property
+    def terms(self) -> str:
+        """The terms of its trials, and what else a reader must know of them."""
+        return "; ".join(filter(None, (words.describe_terms(self.board.scenario), self.board.note)))
+
+    def title(self, number: Number) -> str:
+        """Return the title of a number in the words of the scenario."""
+        return words.name_number(number, self.board.scenario)[0]
+
+
+class SitePage(msgspec.Struct, frozen=True):
+    """What the page of the site shows."""
+
+    boards: list[ShownBoard]
+    runs: list[PublishedRun]
+    reading: str
+
+    @property
+    def agents(self) -> int:
+        """How many agents there are."""
+        return len({row.agent for each in self.boards for row in each.board.rows})
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """Run -> the address of its page."""
+        return {run.name: run.page for run in self.runs}
+
+
 def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool = False) -> list[str]:
     """Write the site, and return what could not be done, in sentences.
 
@@ -88,7 +130,7 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
         raise InvalidInput("There is no run file to publish. Make a run: openfield demo")
     everything, notes = Result(runs), []
     summary = everything.summary()
-    published, homes, places = [], dict[tuple[Scenario, str], list[str]](), dict[tuple[str, Scenario], str]()
+    published, homes = [], dict[tuple[Scenario, str], list[str]]()
     for path, name in _name_runs(runs).items():
         result = everything if len(runs) == 1 else Result([path])
         for key in dict.fromkeys((scenario_of(cell), cell.agent) for cell in result.cells):
@@ -96,12 +138,10 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
         made, said = _film_domains(path, result.cells, folder, name, trust) if films else ({}, [])
         notes += said
         (record,) = result.records
-        own = result.summary()
-        for number, (scenario, _) in enumerate(group_scenarios(own)):
-            places[name, scenario] = f"runs/{quote(name)}.html#{name_section(number)}"
-        _write_json(folder / "runs" / f"{name}.json", own)
-        page = result.page(folder / "runs" / f"{name}.html")
-        write_page(page, _add_links(page.read_text("utf-8"), f"{quote(name)}.json", made))
+        _write_json(folder / "runs" / f"{name}.json", result.summary())
+        links = {"Leaderboard": "../index.html", "JSON": f"{quote(name)}.json"}
+        links |= {f"Film of {domain}": f"../{film}" for domain, film in made.items()}
+        result.page(folder / "runs" / f"{name}.html", links=links)
         published.append(
             PublishedRun(
                 name=name,
@@ -116,7 +156,9 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
     boards = list(_make_boards(everything, summary, homes))
     _remove_earlier(folder, published)
     _write_json(folder / "leaderboard.json", {"boards": boards, "runs": published})
-    write_page(folder / "index.html", _draw_site(boards, published, summary, places))
+    numbers = {number.name: number for number in summary.numbers}
+    shown = [ShownBoard(board, _pick_numbers(board, numbers)) for board in boards]
+    write_page(folder / "index.html", render("site.html", SitePage(shown, published, words.explain_reading(summary))))
     return notes
 
 
@@ -132,7 +174,7 @@ def _name_runs(runs: Sequence[Path]) -> dict[Path, str]:
 def _make_boards(
     result: Result, summary: Summary, homes: dict[tuple[Scenario, str], list[str]]
 ) -> Iterator[Leaderboard]:
-    for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
+    for scenario, members in words.group_scenarios(summary):
         agents, _ = words.split_controls(members)
         if not agents:
             continue
@@ -199,88 +241,12 @@ def _pick_moment(cells: Sequence[CellRecord]) -> tuple[CellRecord, int] | None:
     return next(iter(changed), (played[0], 0) if played else None)
 
 
-def _add_links(page: str, data: str, films: Mapping[str, str]) -> str:
-    """Return the page of a run with links to the rest of the site: the leaderboard, its data and its films.
-
-    Args:
-        page: The report on the run, which stands alone and has none.
-        data: The address of the numbers as JSON, beside the page.
-        films: Domain -> its film.
-    """
-    places = {"Leaderboard": "../index.html", "JSON": data}
-    places |= {f"Film of {domain}": f"../{film}" for domain, film in films.items()}
-    items = "".join(f'<li><a href="{place}">{escape(title)}</a></li>' for title, place in places.items())
-    before, main, after = page.partition("<main>")
-    return f'{before}{main}<nav class="contents" aria-label="This site"><ul>{items}</ul></nav>{after}'
-
-
-Places = Mapping[tuple[str, Scenario], str]
-"""Run and scenario -> where the numbers of the scenario stand on the page of the run."""
-
-
-def _draw_site(boards: Sequence[Leaderboard], runs: Sequence[PublishedRun], summary: Summary, places: Places) -> str:
-    agents = {row.agent for board in boards for row in board.rows}
-    facts = {"runs": str(len(runs)), "agents": str(len(agents)), "scenarios": str(len(boards))}
-    numbers = {number.name: number for number in summary.numbers}
-    body = [_draw_board(at, board, numbers, places) for at, board in enumerate(boards)]
-    return frame_page(
-        "Leaderboard", facts, [_draw_contents(boards), *body, _draw_runs(runs)], words.explain_reading(summary)
-    )
-
-
-def _draw_contents(boards: Sequence[Leaderboard]) -> str:
-    """Draw links to the leaderboards."""
-    titles = [f"{board.scenario.domain}: {' + '.join(board.scenario.novelty) or 'no novelty'}" for board in boards]
-    items = "".join(f'<li><a href="#board-{at}">{escape(title)}</a></li>' for at, title in enumerate(titles))
-    return f'<nav class="contents" aria-label="Contents"><ul>{items}<li><a href="#runs">Runs</a></li></ul></nav>'
-
-
-def _draw_board(at: int, board: Leaderboard, numbers: dict[str, Number], places: Places) -> str:
-    shown = _pick_numbers(board, numbers)
-    names = words.shorten_agents(row.agent for row in board.rows)
-    titles = [words.name_number(number, board.scenario)[0] for number in shown]
-    rows = []
-    for row in board.rows:
-        links = " ".join(f'<a href="{places[run, board.scenario]}">{escape(run)}</a>' for run in row.runs)
-        links += f" version: {escape(row.versions)}" if row.versions else ""
-        head = f'<td class="num">{row.rank}</td><th scope=row>{escape(names[row.agent])}<small>{links}</small></th>'
-        rows.append(head + "".join(_draw_number(row.numbers.get(number.name), number) for number in shown))
-    terms = "; ".join(filter(None, (words.describe_terms(board.scenario), board.note)))
-    return (
-        f'<section id="board-{at}"><h2>{escape(board.title)}</h2>'
-        f'<p class="novelty">{escape(say_sentence(board.novelty))}</p>'
-        + (f'<p class="terms">{escape(say_sentence(terms))}</p>' if terms else "")
-        + draw_table(draw_head(["", "Agent", *titles]), rows)
-        + "</section>"
-    )
-
-
-def _draw_number(estimate: Estimate | None, number: Number) -> str:
-    if estimate is None:
-        return '<td class="soft">–</td>'
-    own = f"<small>in {estimate.n} trials</small>" if number.partial and estimate.low is not None else ""
-    return f"<td>{draw_estimate(estimate, two_sided(number.bounds))}{own}</td>"
-
-
 def _pick_numbers(board: Leaderboard, numbers: dict[str, Number]) -> list[Number]:
     """Return the numbers of a leaderboard, of those that some agent has."""
     valued = {name for row in board.rows for name, found in row.numbers.items() if found.mean is not None}
     first = [name for name in HEADLINES if name in valued]
     rest = [name for name in numbers if name in valued and name not in first]
     return [numbers[name] for name in (*first, *rest)[:MAX_COLUMNS] if name in numbers]
-
-
-def _draw_runs(runs: Sequence[PublishedRun]) -> str:
-    rows = []
-    for run in runs:
-        films = "".join(f' <a href="{film}">film of {escape(domain)}</a>' for domain, film in run.films.items())
-        rows.append(
-            f'<th scope=row><a href="{run.page}">{escape(run.name)}</a></th>'
-            f'<td class="num">{run.played}/{run.planned}</td><td class="text"><code>{run.fingerprint[:16]}</code></td>'
-            f'<td class="text"><a href="{run.data}">JSON</a>{films}</td>'
-        )
-    table = draw_table(draw_head(["Run", "Cells", "Fingerprint", "Files"]), rows)
-    return f'<section id="runs"><h2>Runs</h2>{table}</section>'
 
 
 def _write_json(path: Path, data: object) -> None:

@@ -16,11 +16,11 @@ from starlette.types import ASGIApp
 
 from openfield.errors import InvalidInput
 from openfield.journal.trust import user_key
+from openfield.report.render import load_templates
 from openfield.serving.listen import check_exposure, fastest_loop, refuse_place
 from openfield.view.access import Access
 from openfield.view.app import make_app
 from openfield.view.library import Library
-from openfield.view.page import load_templates
 
 PORT = 7464
 """The port that is taken unless another one is asked for; any free one if it is in use."""

@@ -11,7 +11,7 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.metrics.ood.benchmark import MEASURES
-from openfield.report.score_table import escape_latex
+from openfield.report.export.paper import escape_latex
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_tables_name_what_is_missing(files: list[str], capsys: pytest.CaptureFix
 def test_tables_for_papers(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     one = ["--detector", "msp", "--detector", "knn(k=3)", "--digits", "6", "--resamples", "0", "--measure", "auroc"]
     said = run(capsys, *files, *one, "--format", "markdown")
-    assert "| detector | c_100 | near average | svhn | far average |\n|---|---|---|---|---|\n| MSP | " in said
+    assert "| detector | c_100 | near average | svhn | far average |\n|---|---:|---:|---:|---:|\n| MSP | " in said
     assert "| kNN(k=3) | " in said
     assert "**0." in said
     paper = run(capsys, *files, *one, "--format", "latex")

@@ -16,12 +16,9 @@ from openfield.objectives.measures.correlations import Observation, correlate, f
 from openfield.objectives.study import study as module
 from openfield.objectives.study.manifest import find_entries, published
 from openfield.objectives.study.study import REWARD, SIMILARITY, run_study
+from openfield.report.drawing import draw_bars, draw_heat_map, draw_scatter
+from openfield.report.figures import Bar, Dot
 from openfield.report.study import (
-    Bar,
-    Dot,
-    draw_bars,
-    draw_heat_map,
-    draw_scatter,
     draw_study,
     find,
     render_study,
@@ -299,7 +296,7 @@ def test_the_rule_for_buckets_may_be_the_originals(tmp_path, run):
         rows.append(row["values"]["human_similarity"])
         page = (tmp_path / "out" / "study.html").read_text()
         assert "The published table, quoted beside them, used the original" in page
-        assert ("by the original&#x27;s rule (--compat)" in page) is bool(flags)
+        assert ("by the original&#39;s rule (--compat)" in page) is bool(flags)
     assert rows == [1 / 4, 1 / 3]
     assert "similarity by the original's rule" in run("study", tables, "--workers", 0, "--compat")[1]
 

@@ -12,8 +12,8 @@ import pytest
 import openfield as of
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
+from openfield.report.addresses import name_run
 from openfield.view import Library
-from openfield.view.addresses import name_run
 from openfield.view.trials import PlayedTrial, TrialReader, TurnQuery, draw_timeline, find_turns, read_turns
 from openfield.view.trials.values import CUT, MAX_DEPTH, MAX_TEXT, Shortener, say_value
 from support.places import MAZE

@@ -130,7 +130,7 @@ def _print(
     from openfield.console import escape_controls, print_json, print_table
     from openfield.metrics.ood.benchmark import LOWER_IS_BETTER, MEASURES
     from openfield.metrics.ood.resampling import RESAMPLED
-    from openfield.report import score_table
+    from openfield.report.export import score_table
 
     if style == "json":
         print_json(score_table.as_values(table, comparison))
@@ -150,10 +150,9 @@ def _print(
             print(title)
             print_table(cells[0], cells[1:])
             print()
-        elif style == "latex":
-            blocks.append(f"{score_table.write_latex(cells, title)}\n")
         else:
-            blocks.append(f"{title}\n\n{score_table.write_markdown(cells)}\n")
+            heading = "" if style == "latex" else f"{title}\n\n"
+            blocks.append(f"{heading}{score_table.write_cells(cells, style, title)}\n")
     sign = "% " if style == "latex" else ""
     blocks += [f"{sign}{line}" for line in score_table.list_remarks(table, comparison)]
     print(escape_controls("\n".join(blocks)))

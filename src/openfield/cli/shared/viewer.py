@@ -75,9 +75,9 @@ def wait_for_readers(viewer: BaseProcess) -> None:
 
 
 def _serve_beside(run: Path, ready: Event) -> None:
+    from openfield.report.addresses import name_run, run_address
     from openfield.runner.processes import end_with_parent
     from openfield.view import Library, ViewServer
-    from openfield.view.addresses import name_run, run_address
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends it when it has ended itself
     end_with_parent()

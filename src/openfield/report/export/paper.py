@@ -1,4 +1,4 @@
-"""Write results as tables for a paper or a notebook: Markdown, LaTeX or HTML, one table for each scenario.
+"""Write tables for a paper or a notebook in Markdown, LaTeX or HTML, and results as such tables: one per scenario.
 
 Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the page.
 """
@@ -6,9 +6,7 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from html import escape
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from openfield.files.atomic import replacing
@@ -28,6 +26,17 @@ LATEX = {
 } | {sign: f"\\{sign}" for sign in "&%$#_{}"}
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#])")
 """Signs that Markdown would take for its own."""
+Escape = Callable[[str], str]
+
+
+def escape_markdown(text: str) -> str:
+    """Return text with the signs plain that Markdown would take for its own."""
+    return MARKDOWN.sub(r"\\\1", text)
+
+
+def escape_latex(text: str) -> str:
+    """Return text with the signs that LaTeX obeys as plain signs."""
+    return "".join(LATEX.get(sign, sign) for sign in text)
 
 
 def write_tables(path: Path, summary: Summary, domains: Domains, form: str) -> int:
@@ -60,81 +69,80 @@ class _Table:
         self.title = words.title_domain(scenario, domains)
         self.caption = "; ".join((words.describe_novelty(scenario, domains), *terms))
         self.agents = [named[group.agent] for group in groups]
-        self.rows = [("Trials", [words.say_trials(group) for group in groups])]
+        self.rows = [["Trials", *(words.say_trials(group) for group in groups)]]
         if any(group.versions for group in groups):
-            self.rows.append(("Version", [group.versions or "the same" for group in groups]))
+            self.rows.append(["Version", *(group.versions or "the same" for group in groups)])
         estimates, completed = [group.estimates for group in groups], [group.completed for group in groups]
         for number in summary.numbers:
             title = words.name_number(number, scenario)[0]
             for name, found in ((title, estimates), (f"{title}, completed trials", completed)):
                 if any(number.name in each for each in found):
                     pairs = zip(found, groups, strict=True)
-                    self.rows.append((name, [words.say_estimate(e.get(number.name), number, g) for e, g in pairs]))
+                    self.rows.append([name, *(words.say_estimate(e.get(number.name), number, g) for e, g in pairs)])
 
 
 def _list_tables(summary: Summary, domains: Domains) -> Iterator[_Table]:
-    for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
+    for scenario, members in words.group_scenarios(summary):
         agents, _ = words.split_controls(members)
         if agents:
             yield _Table(scenario, words.rank_agents(agents, summary.comparisons), summary, domains)
 
 
-def _draw_markdown(table: _Table, reading: str) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(map(_escape_markdown, cells))} |"
+def write_markdown(head: Sequence[str], rows: Iterable[Sequence[str]], escape: Escape = escape_markdown) -> str:
+    """Return a table in Markdown; numbers stand at the right.
 
-    lines = [line(["", *table.agents]), f"|---|{'---:|' * len(table.agents)}"]
-    lines += [line([title, *cells]) for title, cells in table.rows]
-    head = f"**{_escape_markdown(table.title)}**: {_escape_markdown(table.caption)}"
-    return "\n".join((head, "", *lines, "", reading, ""))
+    Args:
+        head: The titles of the columns.
+        rows: The cells of each row, as text.
+        escape: Makes the signs of a cell plain that Markdown would take for its own.
+    """
+    lines = [head, *rows]
+    drawn = [f"| {' | '.join(map(escape, line))} |" for line in lines]
+    return "\n".join([drawn[0], f"|---|{'---:|' * (len(head) - 1)}", *drawn[1:]])
 
 
-def _draw_latex(table: _Table, reading: str) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return rf"    {' & '.join(map(_escape_latex, cells))} \\"
+def write_latex(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, escape: Escape = escape_latex) -> str:
+    """Return a table in LaTeX, which needs the package booktabs.
 
+    Args:
+        head: The titles of the columns.
+        rows: The cells of each row, as text.
+        caption: What it shows.
+        escape: Makes the signs of a cell plain that LaTeX obeys.
+    """
+    first, *others = [rf"    {' & '.join(map(escape, line))} \\" for line in (head, *rows)]
     return "\n".join(
         (
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{_escape_latex(f'{table.title}: {table.caption}. {reading}')}}}",
-            rf"  \begin{{tabular}}{{l{'r' * len(table.agents)}}}",
+            rf"  \caption{{{escape_latex(caption)}}}",
+            rf"  \begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
             r"    \toprule",
-            line(["", *table.agents]),
+            first,
             r"    \midrule",
-            *(line([title, *cells]) for title, cells in table.rows),
+            *others,
             r"    \bottomrule",
             r"  \end{tabular}",
             r"\end{table}",
-            "",
         )
     )
+
+
+def _draw_markdown(table: _Table, reading: str) -> str:
+    head = f"**{escape_markdown(table.title)}**: {escape_markdown(table.caption)}"
+    return f"{head}\n\n{write_markdown(['', *table.agents], table.rows)}\n\n{reading}\n"
+
+
+def _draw_latex(table: _Table, reading: str) -> str:
+    caption = f"{table.title}: {table.caption}. {reading}"
+    return write_latex(["", *table.agents], table.rows, caption) + "\n"
 
 
 def _draw_html(table: _Table, reading: str) -> str:
     """Draw a bare table, which a notebook or a site gives its own style."""
-    rows = (
-        f"<tr><th scope=row>{escape(title)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-        for title, cells in table.rows
-    )
-    head = "".join(f"<th scope=col>{escape(agent)}</th>" for agent in table.agents)
-    return "\n".join(
-        (
-            f"<p><b>{escape(table.title)}</b>: {escape(table.caption)}</p>",
-            f"<table><thead><tr><td></td>{head}</tr></thead>",
-            f"<tbody>{''.join(rows)}</tbody></table>",
-            f"<p><small>{escape(reading)}</small></p>",
-            "",
-        )
-    )
+    from openfield.report.render import render
 
-
-def _escape_markdown(text: str) -> str:
-    return MARKDOWN.sub(r"\\\1", text)
-
-
-def _escape_latex(text: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in text)
+    return render("table.html", {"table": table, "reading": reading})
 
 
 _WRITERS = {"markdown": _draw_markdown, "latex": _draw_latex, "html": _draw_html}

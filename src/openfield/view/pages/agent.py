@@ -8,10 +8,10 @@ from starlette.requests import Request
 from openfield.errors import UnknownName
 from openfield.journal.people import read_answers
 from openfield.metrics.metric import Number
-from openfield.report.chart import Curve
-from openfield.view.addresses import read_name
-from openfield.view.analysis import ScenarioAnalysis, TrialScore
-from openfield.view.library import RunEntry
+from openfield.report.addresses import read_name
+from openfield.report.analysis import ScenarioAnalysis, TrialScore
+from openfield.report.figures.curves import Curve
+from openfield.report.run_list import RunEntry
 from openfield.view.page import analyses_of, library_of, page
 from openfield.view.pages.trials import sort_trials, trace_trials
 

@@ -15,12 +15,13 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.scenario import group_cells
 from openfield.metrics.summary import score_trials
+from openfield.report.addresses import agent_address, trial_address
+from openfield.report.analysis import Analysis, ScenarioAnalysis, analyse
+from openfield.report.run_list import RunEntry
 from openfield.report.words import describe_basis, describe_provenance, say_corrected
 from openfield.result import Result
 from openfield.settings import write_settings
-from openfield.view.addresses import agent_address, trial_address
-from openfield.view.analysis import Analysis, ScenarioAnalysis, analyse
-from openfield.view.library import Library, RunEntry, Signature
+from openfield.view.library import Library, Signature
 from openfield.view.page import library_of, page
 
 MAX_RUNS = 12
@@ -179,7 +180,7 @@ def _analyse(results: Mapping[str, Result], agents: Sequence[ComparedAgent]) -> 
             msgspec.structs.replace(cell, agent=labels[cell.agent]) for cell in result.cells if cell.agent in labels
         ]
     homes = {each.label: (each.run, each.agent) for each in agents}
-    analysis = analyse(joined, homes)
+    analysis = analyse(joined.counted(), joined.summary(), joined.domains, homes)
     names = {(each.scenario, group.agent): each.id for each in analysis.scenarios for group in each.groups}
     cells = {
         f"{names[scenario, agent]} {agent}": found

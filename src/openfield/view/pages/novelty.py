@@ -6,9 +6,9 @@ import msgspec
 from starlette.requests import Request
 
 from openfield.errors import UnknownName
-from openfield.view.addresses import read_name
-from openfield.view.analysis import ScenarioAnalysis, TrialScore
-from openfield.view.library import RunEntry
+from openfield.report.addresses import read_name
+from openfield.report.analysis import ScenarioAnalysis, TrialScore
+from openfield.report.run_list import RunEntry
 from openfield.view.page import analyses_of, library_of, page
 
 MAX_TRIALS = 500

@@ -10,17 +10,13 @@ from starlette.requests import Request
 from openfield.journal.reader import Run
 from openfield.journal.rules import known_rules
 from openfield.metrics.scenario import Scenario
-from openfield.report.words import describe_novelty, describe_provenance
+from openfield.report.page import RunPage
+from openfield.report.words import MAX_COMMANDS, describe_novelty, describe_provenance
 from openfield.result import HIDDEN_FACTS
 from openfield.runner.provenance import read_provenance
 from openfield.runner.sealing import SEED_FACT
-from openfield.view.analysis import Analysis
-from openfield.view.library import RunEntry
 from openfield.view.pace import Pace
 from openfield.view.page import analyses_of, is_twin, library_of, pace_of, page
-
-MAX_COMMANDS = 20
-"""How many commands a page tells of, the latest ones."""
 
 
 class ScenarioAsked(msgspec.Struct, frozen=True):
@@ -32,32 +28,14 @@ class ScenarioAsked(msgspec.Struct, frozen=True):
     change: str
 
 
-class RunPage(msgspec.Struct, frozen=True):
-    """What the page of a run shows."""
+class LiveRunPage(RunPage, frozen=True, kw_only=True):
+    """What the viewer's page of a run shows: also how far it is and how fast it goes."""
 
-    run: RunEntry
     asked: list[ScenarioAsked]
     pace: Pace
-    analysis: Analysis | None
-    """None while it is being made."""
-    provenance: list[dict[str, str]]
-    facts: dict[str, str]
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all of its cells are over."""
-        return self.run.summary.played >= self.run.summary.planned
-
-    @property
-    def matrix(self) -> list[str]:
-        """The agents that a matrix of agents and novelties shows: those that are no controls."""
-        if self.analysis is None:
-            return []
-        groups = (group for each in self.analysis.scenarios for group in each.groups)
-        return sorted({group.agent for group in groups})
 
 
-def read_run(request: Request) -> RunPage:
+def read_run(request: Request) -> LiveRunPage:
     """Return what the page of a run shows."""
     library, key = library_of(request), request.path_params["run"]
     entry = library.entry(key)
@@ -69,7 +47,7 @@ def read_run(request: Request) -> RunPage:
     told = [describe_provenance(each) for each in read_provenance(facts, entry.path)[-MAX_COMMANDS:]]
     hidden = (*HIDDEN_FACTS, SEED_FACT) if entry.summary.played < entry.summary.planned else HIDDEN_FACTS
     shown = {name: text for name, text in facts.items() if not name.startswith(hidden)}
-    return RunPage(entry, asked, pace, analysis, told[::-1], shown)
+    return LiveRunPage(run=entry, asked=asked, pace=pace, analysis=analysis, provenance=told[::-1], facts=shown)
 
 
 def list_asked(run: Run) -> list[ScenarioAsked]:

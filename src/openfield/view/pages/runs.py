@@ -12,8 +12,8 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from openfield.errors import OpenfieldError
-from openfield.view.addresses import TWIN
-from openfield.view.library import RunEntry
+from openfield.report.addresses import TWIN
+from openfield.report.run_list import RunEntry
 from openfield.view.pace import Pace
 from openfield.view.page import library_of, pace_of, page
 

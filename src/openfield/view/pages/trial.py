@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Episode
-from openfield.view.addresses import read_name
+from openfield.report.addresses import read_name
 from openfield.view.frames import WarmOrder
 from openfield.view.page import library_of, page
 from openfield.view.trials.search import FoundTurns, TurnQuery, find_turns

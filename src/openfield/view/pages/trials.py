@@ -8,10 +8,10 @@ import msgspec
 from starlette.requests import Request
 
 from openfield.errors import InvalidInput
-from openfield.report.chart import Curve, trace_all
-from openfield.view.addresses import trials_address
-from openfield.view.analysis import Analysis, TrialScore
-from openfield.view.library import RunEntry
+from openfield.report.addresses import trials_address
+from openfield.report.analysis import Analysis, TrialScore
+from openfield.report.figures.curves import Curve, trace_all
+from openfield.report.run_list import RunEntry
 from openfield.view.page import analyses_of, library_of, page
 from openfield.view.pages.trial import read_number
 

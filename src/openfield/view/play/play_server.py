@@ -7,20 +7,19 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import resources
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from openfield.report.render import templates
 from openfield.serving.listen import fastest_loop
 from openfield.view.access import Access, AccessGuard, refuse
-from openfield.view.page import templates
+from openfield.view.page import mount_static
 from openfield.view.play.browser_channel import REFUSED, BrowserChannel, Gone
 from openfield.view.play.messages import MAX_MESSAGE
 from openfield.view.play.people_study import PeopleStudy, Person
@@ -97,13 +96,12 @@ def make_play_app(study: PeopleStudy, names: set[str]) -> Starlette:
         study: Who may play, and what.
         names: What this server is called.
     """
-    static = StaticFiles(directory=str(resources.files("openfield.view") / "static"))
     page: Callable[[Request], Awaitable[Response]] = partial(show_page, study)
     return Starlette(
         routes=[
             Route(f"{PATH}{{secret}}", page),
             WebSocketRoute(f"{PATH}{{secret}}/socket", partial(meet, study)),
-            Mount("/static", static),
+            mount_static(),
         ],
         middleware=[Middleware(AccessGuard, access=Access(names=names), open_paths=(PATH,))],
         exception_handlers={404: _say_nothing, Exception: _say_failure},

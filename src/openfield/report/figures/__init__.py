@@ -1,0 +1,82 @@
+"""What figures show, as data: curves over episodes, samples, tasks of a curriculum, objectives at each stage.
+
+Start with `curves.py`. Nothing here is HTML: `report/drawing.py` turns these values into marks, templates into tables.
+Addresses are those of the viewer; a page that stands alone has none, and its figures lead nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from openfield.journal.reader import CellRecord
+from openfield.metrics.scenario import scenario_of
+from openfield.report.addresses import name_scenario, trial_address, trials_address
+
+Place = tuple[float, float | None]
+"""Where a point lies on the axis, and its value from 0 to 1, if it has one."""
+
+
+class PlotLine(msgspec.Struct, frozen=True):
+    """A line of a plot."""
+
+    kind: str
+    """`p` is drawn as performance, `b` as belief."""
+    points: Sequence[Place]
+
+
+class Plot(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines over one axis, with values from 0 to 1."""
+
+    title: str
+    lines: list[PlotLine]
+    first: float = 0.0
+    last: float = 1.0
+    """The ends of the axis."""
+    ends: tuple[str, str, str] = ("", "", "")
+    """What stands below the axis: at its left end, in the middle, and at its right end."""
+    onset: float | None = None
+    """Where the world changes."""
+    thresholds: list[float] = []
+    address: str = ""
+    """What it was made of."""
+    small: bool = False
+
+
+class Dot(msgspec.Struct, frozen=True):
+    """A point of a scatter plot."""
+
+    x: float
+    y: float
+    label: str
+    group: str
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A value from -1 to 1 with its interval, and what the paper found for it."""
+
+    label: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    reference: float | None = None
+
+
+class TrialLinks:
+    """Finds the addresses of the trials that something was made of."""
+
+    def __init__(self, run: str, cells: Iterable[CellRecord]) -> None:
+        """Take the key of a run, and its cells. Without a key all addresses are empty."""
+        self._run = run
+        self._scenarios = {cell.id: name_scenario(scenario_of(cell)) for cell in cells} if run else {}
+
+    def find(self, cells: Sequence[CellRecord]) -> str:
+        """Return the address of one trial, or of the list of trials, narrowed to what these have in common."""
+        if not self._run:
+            return ""
+        if len(cells) == 1:
+            return trial_address(self._run, cells[0].id)
+        agents, scenarios = {cell.agent for cell in cells}, {self._scenarios[cell.id] for cell in cells}
+        shared = {name: found.pop() for name, found in (("agent", agents), ("scenario", scenarios)) if len(found) == 1}
+        return trials_address(self._run, **shared)

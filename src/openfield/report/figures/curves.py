@@ -1,0 +1,153 @@
+"""Curves of performance and belief, episode by episode, counted from the onset.
+
+Stands in report: cells -> curves -> drawing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from openfield.journal.reader import CellRecord, Episode
+from openfield.metrics.curricula.instances import has_borders
+from openfield.metrics.performance import mean, performances, split_periods
+from openfield.metrics.summary import score_trials
+from openfield.report.addresses import trial_address
+
+T = TypeVar("T")
+
+MAX_POINTS = 60
+"""Longer curves are averaged in bins: more points cannot be told apart at the size drawn."""
+MAX_SINGLES = 24
+"""How many single trials of an agent are drawn."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One episode of a curve, or the mean of several."""
+
+    at: int
+    """Episodes from the onset; without an onset, from the start of the test."""
+    performance: float | None
+    belief: float | None
+    detected: bool = False
+    training: bool = False
+
+
+Curve = tuple[Point, ...]
+
+
+class SingleCurve(msgspec.Struct, frozen=True):
+    """A trial that an agent played, episode by episode."""
+
+    cell: str
+    address: str
+    points: Curve
+
+
+class AgentCurves(msgspec.Struct, frozen=True):
+    """The trials of an agent in a scenario, counted from the onset: their mean, and some of them one by one."""
+
+    agent: str
+    name: str
+    """What it is called in drawings."""
+    control: bool
+    trials: int
+    mean: Curve
+    singles: list[SingleCurve]
+    """From the worst to the best, evenly picked where there are many."""
+    onset: bool
+    """Whether the world changes in them."""
+    early: int = 0
+    """How many trials ended before the onset, and are not among them."""
+    unchanged: int = 0
+    """How many twins in which nothing changes are not among them."""
+
+
+def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) -> AgentCurves | None:
+    """Return the curves of an agent in a scenario; trials that do not change are left out if some do.
+
+    Args:
+        agent: The agent.
+        name: What it is called in drawings.
+        cells: Its cells in the scenario.
+        run: The key of the run that they are in.
+    """
+    played = [cell for cell in cells if cell.episodes]
+    changed = [cell for cell in played if any(episode.novel for episode in cell.episodes)]
+    chosen = changed or played
+    if not chosen:
+        return None
+    curves = trace_all(chosen)
+    scores = [next(iter(score_trials([cell]).values()), -1.0) for cell in chosen]
+    ranked = pick_evenly(sorted(range(len(chosen)), key=lambda index: (scores[index], index)), MAX_SINGLES)
+    unchanged = sum(cell.trial.is_unchanged_twin for cell in played) if changed else 0
+    return AgentCurves(
+        agent=agent,
+        name=name,
+        control=all(cell.control for cell in chosen),
+        trials=len(chosen),
+        mean=average(curves),
+        singles=[SingleCurve(chosen[at].id, trial_address(run, chosen[at].id), curves[at]) for at in ranked],
+        onset=bool(changed),
+        early=len(played) - len(chosen) - unchanged,
+        unchanged=unchanged,
+    )
+
+
+def trace_all(cells: Sequence[CellRecord]) -> list[Curve]:
+    """Return cells as curves, counted from the onset, or from the start of the test if nothing changes."""
+    longest = max((len(cell.episodes) for cell in cells), default=0)
+    step = max(1, math.ceil(longest / MAX_POINTS))
+    return [_trace(cell, step) for cell in cells]
+
+
+def average(curves: Sequence[Curve]) -> Curve:
+    """Return the mean curve, where at least half of the curves have a point."""
+    columns: dict[int, list[Point]] = {}
+    for point in (point for curve in curves for point in curve):
+        columns.setdefault(point.at, []).append(point)
+    return tuple(_merge(at, columns[at]) for at in sorted(columns) if 2 * len(columns[at]) >= len(curves))
+
+
+def pick_evenly(items: Sequence[T], most: int) -> list[T]:
+    """Pick at most `most` items, evenly spread from the first to the last."""
+    if len(items) <= most:
+        return list(items)
+    if most < 2:
+        return [items[len(items) // 2]] * most
+    return [items[round(index * (len(items) - 1) / (most - 1))] for index in range(most)]
+
+
+def find_detections(curve: Curve, onset: bool) -> list[Point]:
+    """Return the first detection after the onset, and every one before it, which is a false alarm."""
+    said = [point for point in curve if point.detected]
+    late = [point for point in said if onset and point.at >= 0]
+    return [point for point in said if not onset or point.at < 0] + late[:1]
+
+
+def _trace(cell: CellRecord, step: int) -> Curve:
+    """Return one curve. Episodes are averaged in bins of `step` that never cross the onset.
+
+    Where only tasks change, a belief is no alarm and has no mark.
+    """
+    parts, marked = split_periods(cell), not has_borders(cell.trial)
+    origin = len(parts.training) + (len(parts.before) if parts.after else 0)
+    bins: dict[int, list[Episode]] = {}
+    for index, episode in enumerate((*parts.training, *parts.before, *parts.after)):
+        bins.setdefault((index - origin) // step * step, []).append(episode)
+    return tuple(_summarise(at, episodes, marked) for at, episodes in bins.items())
+
+
+def _summarise(at: int, episodes: Sequence[Episode], marked: bool) -> Point:
+    beliefs = [episode.belief.highest for episode in episodes if episode.belief is not None]
+    detected = any(episode.detected for episode in episodes if episode.phase == "test") and marked
+    return Point(at, mean(performances(episodes)), mean(beliefs), detected, episodes[-1].phase == "training")
+
+
+def _merge(at: int, points: Sequence[Point]) -> Point:
+    performance = mean([point.performance for point in points if point.performance is not None])
+    belief = mean([point.belief for point in points if point.belief is not None])
+    return Point(at, performance, belief, training=all(point.training for point in points))

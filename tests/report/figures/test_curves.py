@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openfield.report.figures.curves import MAX_POINTS, MAX_SINGLES, average, pick_evenly, trace_agent, trace_all
+from support.records import make_cell, make_run
+
+
+def test_curves_count_from_the_onset() -> None:
+    (curve,) = trace_all([make_cell([0.1, 0.2], [0.3], [0.4, 0.5], [None, 0.9, 0.8, 0.1, 0.7])])
+    assert [(p.at, p.performance, p.belief, p.detected, p.training) for p in curve] == [
+        (-3, 0.1, None, False, True),
+        (-2, 0.2, 0.9, False, True),
+        (-1, 0.3, 0.8, True, False),
+        (0, 0.4, 0.1, False, False),
+        (1, 0.5, 0.7, True, False),
+    ]
+
+
+def test_without_an_onset_they_count_from_the_start_of_the_test() -> None:
+    (curve,) = trace_all([make_cell([0.1, 0.2], [0.3, 0.4], [])])
+    assert [point.at for point in curve] == [-2, -1, 0, 1]
+
+
+def test_long_curves_are_averaged_in_bins_that_keep_the_onset() -> None:
+    (curve,) = trace_all([make_cell([], [1.0] * 101, [0.0] * 200)])
+    assert len(curve) <= MAX_POINTS + 1
+    assert {point.performance for point in curve} == {0.0, 1.0}
+    assert next(point.at for point in curve if point.performance == 0.0) == 0
+
+
+def test_the_mean_curve_needs_half_of_the_trials() -> None:
+    curves = trace_all([make_cell([], [0.0], [0.2, 0.4]), make_cell([], [1.0], [0.4]), make_cell([], [0.5], [0.6])])
+    assert [(point.at, point.performance) for point in average(curves)] == [(-1, 0.5), (0, pytest.approx(0.4))]
+
+
+@given(st.lists(st.integers(), max_size=50), st.integers(0, 20))
+def test_picking_keeps_order_and_ends(items: list[int], most: int) -> None:
+    picked = pick_evenly(list(enumerate(items)), most)
+    assert len(picked) == min(most, len(items))
+    assert picked == sorted(set(picked))
+    if most > 1 and items:
+        assert (picked[0][0], picked[-1][0]) == (0, len(items) - 1)
+
+
+def test_single_trials_go_from_the_worst_to_the_best() -> None:
+    cells = [make_cell([], [0.5], [score / 40], id=str(score)) for score in (30, 10, 20)]
+    found = trace_agent("ada", "ada", cells, "")
+    assert found is not None
+    assert [single.cell for single in found.singles] == ["10", "20", "30"]
+    many = trace_agent("ada", "ada", make_run(["ada"], trials=30), "")
+    assert many is not None
+    assert (many.trials, len(many.singles)) == (30, MAX_SINGLES)
+
+
+def test_trials_that_never_reached_the_onset_are_counted() -> None:
+    early = make_cell([], [0.5, 0.5], [], outcome="truncated", id="early")
+    found = trace_agent("ada", "ada", [*make_run(["ada"], trials=10), early], "")
+    assert found is not None
+    assert (found.trials, found.early, found.unchanged) == (10, 1, 0)

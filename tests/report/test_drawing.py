@@ -1,0 +1,74 @@
+"""Marks that are drawn of data: where they stand, that they are whole, and that names in them are escaped."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from openfield.metrics.stats import Estimate
+from openfield.report.drawing import (
+    RADIUS,
+    draw_agent,
+    draw_estimate,
+    draw_overlay,
+    draw_spark,
+    share_range,
+)
+from openfield.report.figures.curves import AgentCurves, Point, trace_agent, trace_all
+from support.records import make_cell, make_run
+
+
+def trace(agent: str, run: str = "") -> AgentCurves:
+    found = trace_agent(agent, agent, make_run([agent], trials=5), run)
+    assert found is not None
+    return found
+
+
+def test_an_estimate_is_a_bar_and_a_dot_on_the_range_of_its_number() -> None:
+    drawn = ElementTree.fromstring(draw_estimate(Estimate(0.0, -0.5, 0.5, 9), (-1.0, 1.0)))
+    assert [path.get("d") for path in drawn] == ["M54 1v12", "M29 7h50", "M54 7h0"]
+    assert draw_estimate(Estimate(None, None, None, 0), (0, 1)) == ""
+    assert draw_estimate(Estimate(3.0, None, None, 3), None) == ""
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_dots_at_the_ends_of_a_range_are_whole(value: float) -> None:
+    drawn = str(draw_estimate(Estimate(value, None, None, 3), (0, 1)))
+    width = float(re.findall(r'viewBox="0 0 (\d+)', drawn)[0])
+    x = float(re.findall(r'd="M([\d.]+) 7h0"', drawn)[-1])
+    assert RADIUS <= x <= width - RADIUS
+
+
+def test_a_page_that_stands_alone_has_lines_without_links_and_without_values_for_scripts() -> None:
+    for run, linked in (("", 0), ("key", 3)):
+        curves = trace("a <b>", run)
+        panel = str(draw_agent(curves, share_range([curves]), 3, "a <b>"))
+        assert ElementTree.fromstring(panel).get("aria-label") == "a <b>"
+        assert panel.count('class="f"') == 3
+        assert (panel.count("<a "), "data-curves" in panel) == (linked, bool(linked))
+
+
+def test_agents_are_drawn_together_with_their_names() -> None:
+    names = ["ada", "bob", "a name that is longer than all"]
+    drawn = str(draw_overlay([trace(name) for name in names], "all", dict.fromkeys(names, "/trials")))
+    assert ">a name that is longer t…</text>" in drawn
+    assert drawn.count('class="agent"') == 2 * len(names)  # of performance and of belief
+    assert drawn.count('<a href="/trials">') == 2 * len(names)
+
+
+def test_false_alarms_are_hollow_and_the_first_detection_is_filled() -> None:
+    (curve,) = trace_all([make_cell([], [0.5] * 2, [0.5] * 3, [0.9, 0.9, 0.1, 0.9, 0.9])])
+    kinds = [path.get("class") for path in ElementTree.fromstring(draw_spark(curve, changes=True))]
+    assert kinds == ["o", "b", "p", "d h", "d h", "d"]
+
+
+def test_labels_of_curves_that_end_low_stay_inside_and_apart() -> None:
+    low = tuple(Point(at, 0.0, 0.01) for at in range(3))
+    curves = [AgentCurves(name, name, False, 1, low, [], True) for name in ("a", "b")]
+    drawn = str(draw_overlay(curves, "x", {"a": "", "b": ""}))
+    places = [float(y) for y in re.findall(r'<text class="t name p \w+" data-agent="\w" x="\d+" y="([\d.]+)">', drawn)]
+    assert len(places) == 2
+    assert max(places) <= 180  # the panel has 178 units, and the next one begins with room
+    assert abs(places[0] - places[1]) >= 13
