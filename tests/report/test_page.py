@@ -51,7 +51,8 @@ class TestContent:
         assert "Left and right change places." in page
 
     def test_says_where_detection_can_be_had_by_counting(self) -> None:
-        said = "Agents are not told. The onset is fixed or published, so agents can detect the change by counting."
+        onset = "The onset is fixed or published, so agents can detect the change by counting."
+        said = f"Agents are not told when the world changes. {onset}"
         assert f'<p class="soft">{said} </p>' in render(make_run())
         assert "by counting" not in render(make_run(window=(1, 3)))
 

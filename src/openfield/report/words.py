@@ -52,8 +52,8 @@ CONTROLS = (
     "shows a fault of the evaluation; peeker may do so without --isolate, and enumerator without --sealed."
 )
 INTERVALS = {
-    "usual": "with 95 % intervals in brackets, which hold for scores with a single peak",
-    "conservative": "with conservative 95 % intervals in brackets, which need only a range of the number",
+    "usual": "with 95 % intervals, which hold for scores with a single peak",
+    "conservative": "with conservative 95 % intervals, which need only a range of the number",
 }
 READING = (
     f"Numbers are over {{}}, {{}}; below {MIN_TRIALS} {{}} there is no interval. "
