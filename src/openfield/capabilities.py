@@ -34,7 +34,6 @@ __all__ = [
     "HasCurriculum",
     "HasDispatcher",
     "HasFilm",
-    "HasHuman",
     "HasOptions",
     "HasPlayPage",
     "HasScriptedPeer",
@@ -115,15 +114,6 @@ def is_oracle(source: Any, domain: Domain[Any]) -> bool:
 
 
 @runtime_checkable
-class HasHuman(Protocol):
-    """Lets a person play in its own way: Birds' player types angles."""
-
-    def view(self) -> AgentFactory:
-        """Return the agent through which a person plays. With `may_leave = True` it may raise `Cancelled` to stop."""
-        ...
-
-
-@runtime_checkable
 class HasPlayPage(Protocol):
     """Lets a person play in a browser in its own way. Other domains get keys for their actions, or a line to type."""
 
@@ -134,7 +124,7 @@ class HasPlayPage(Protocol):
 
 @runtime_checkable
 class WritesTurns(Protocol):
-    """Says its turns in words, and reads actions from JSON, better than is possible for any `Spec`."""
+    """Says its turns in words, and reads actions from JSON or a typed line, better than is possible for any `Spec`."""
 
     def turn_writer(self, spec: Spec) -> TurnWriter:
         """Return a fresh writer for a trial."""

@@ -3,11 +3,13 @@ from __future__ import annotations
 import io
 import signal
 
+import numpy as np
 import pytest
 
 import openfield as of
 from openfield.agents.belief_question import BELIEF_QUESTION
 from openfield.agents.human import LineHuman
+from openfield.agents.turn_writer import TurnWriter
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
@@ -17,7 +19,7 @@ from support.worlds import TINY, tiny_trials
 def person(typed: str, actions: of.Discrete | of.Choice | of.Box | None) -> tuple[LineHuman, io.StringIO]:
     shown = io.StringIO()
     spec = Spec(domain="tiny", task="Answer the cue.", actions=actions)
-    return LineHuman(spec, 0, io.StringIO(typed), shown), shown
+    return LineHuman(TurnWriter(spec), io.StringIO(typed), shown), shown
 
 
 @pytest.mark.parametrize(
@@ -31,8 +33,10 @@ def person(typed: str, actions: of.Discrete | of.Choice | of.Box | None) -> tupl
         ('{"x": 1}\n', None, Reply({"x": 1})),
         ("anything\n", None, Reply("anything")),
         ("? 0.7\n", of.Discrete(2), Reply(None, Belief(0.7))),
+        ("? 70 %\n", of.Discrete(2), Reply(None, Belief(0.7))),
         ("?1\n", of.Discrete(2), Reply(None, Belief(1.0))),
         ("7\nleft\n\n0\n", of.Discrete(2), Reply(0)),
+        ("null\n\n0\n", None, Reply(0)),
         ("? maybe\n? 7\n? nan\n1\n", of.Discrete(2), Reply(1)),
     ],
 )
@@ -44,10 +48,11 @@ def test_what_is_typed_is_answered(typed: str, actions: of.Discrete | None, repl
 def test_what_makes_no_sense_is_asked_again_with_help() -> None:
     agent, shown = person("up\n? 7\n?\n1\n", of.Discrete(2))
     agent(Turn(observation={"cue": 1}))
-    assert "'up' is not an action here. Type an action;" in shown.getvalue()
+    refused = '"up" is not an action here; it must be a whole number from 0 to 1. Type ? for help.'
+    assert refused in shown.getvalue()
     assert "A belief is a number from 0 to 1." in shown.getvalue()
     assert shown.getvalue().count("0 .. 1: ") == 4
-    assert shown.getvalue().count("Type an action;") == 3  # at the start, with the mistake, and for ?
+    assert shown.getvalue().count("Type an action;") == 2  # at the start, and for ?
 
 
 def test_every_kind_of_turn_is_shown() -> None:
@@ -55,17 +60,17 @@ def test_every_kind_of_turn_is_shown() -> None:
     assert agent(Turn(ask=Ask.READY, observation={"begins": "test"})) == Reply(True)
     assert agent(Turn(ask=Ask.BELIEF)) == Reply(None, Belief(0.25))
     assert agent(Turn(ask=Ask.NONE, last="terminated", reward=1.0, feedback={"p": 0.9})) == Reply(None, Belief(0.25))
-    assert agent(Turn(red_light=True, phase="training")) == Reply("left")
+    assert agent(Turn(red_light=True, phase="training", first=True)) == Reply("left")
     text = shown.getvalue()
     for words in (
         "Answer the cue.",
-        "Ready? ",
+        "Ready? Press Enter: ",
         f"{BELIEF_QUESTION} ",
-        "-- episode terminated --",
-        "reward 1",
-        "feedback {'p': 0.9}",
-        "RED LIGHT: the world has changed",
-        "[training]",
+        "The episode is over (terminated).",
+        "Reward: 1",
+        "Feedback:\n- p: 0.9",
+        "Red light: the world has changed.",
+        "[training] A new episode begins.",
         "left | right: ",
     ):
         assert words in text
@@ -89,7 +94,8 @@ def test_ctrl_c_leaves_at_once_and_ends_the_line() -> None:
     shown, asked = io.StringIO(), []
     before = signal.signal(signal.SIGINT, lambda *_: asked.append("to stop after the turn"))
     try:
-        agent = LineHuman(Spec(domain="tiny", task="", actions=of.Discrete(2)), 0, Interrupted(), shown)
+        spec = Spec(domain="tiny", task="", actions=of.Discrete(2))
+        agent = LineHuman(TurnWriter(spec), Interrupted(), shown)
         with pytest.raises(Cancelled):
             agent(Turn(observation={"cue": 1}))
         signal.raise_signal(signal.SIGINT)
@@ -110,5 +116,19 @@ def test_a_turn_is_believed_and_then_answered() -> None:
     rollout = Rollout(TINY.world(tiny_trials(1)[0]))
     for _ in range(2):
         rollout.reply(agent(rollout.turn))
-    lines = [line for line in shown.getvalue().splitlines() if "reward" in line]
-    assert lines[0].rpartition("[")[2] == lines[1].rpartition("[")[2]
+    seen = [line for line in shown.getvalue().splitlines() if line.startswith("- cue: ")]
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+
+
+def test_pictures_are_drawn_as_text() -> None:
+    agent, shown = person("0\n", of.Discrete(2))
+    agent(Turn(observation=np.array([[0, 255], [127, 0]], np.uint8)))
+    assert "Observation: picture 1, 2 x 2 pixels\npicture 1\n  @@\n==\n" in shown.getvalue()
+
+
+def test_who_goes_on_later_has_said_before_what_they_believe() -> None:
+    agent, _ = person("\n", of.Discrete(2))
+    agent.remember(Turn(), Reply(1, Belief(0.4)))
+    agent.remember(Turn(), Reply(1))
+    assert agent(Turn(ask=Ask.NONE, last="terminated")) == Reply(None, Belief(0.4))

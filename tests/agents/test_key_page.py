@@ -1,8 +1,11 @@
 """Keys that are derived from the names of actions."""
 
+from typing import Any
+
 import pytest
 
 import openfield as of
+from openfield.agents import TurnText, TurnWriter
 from openfield.agents.key_page import KeyPage, LinePage, bind_keys, describe_turn, make_page, read_names
 
 ATARI = ("NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE")
@@ -35,7 +38,7 @@ def test_actions_without_keys_are_typed() -> None:
     page = make_page(of.Spec(domain="x", task="", actions=of.Box(-1, 1, (2,))))
     assert isinstance(page, LinePage)
     assert next(page.act("[0.5, 1]", of.Turn())) == of.Reply([0.5, 1])
-    for wrong in ("[2, 0]", "left", None, "", 7):
+    for wrong in ("[2, 0]", "left", "null", None, "", 7):
         with pytest.raises(of.AgentProtocol):
             next(page.act(wrong, of.Turn()))
 
@@ -51,4 +54,15 @@ def test_a_key_that_is_not_there_is_refused() -> None:
 
 def test_values_are_written_for_people() -> None:
     turn = of.Turn(observation={"at": [1, 2], "speed": 0.123456}, feedback={"score": 3}, reward=1.0)
-    assert describe_turn(turn) == {"at": "[1,2]", "speed": "0.123", "score": "3", "reward": "1.0"}
+    assert describe_turn(turn) == {"at": "[1, 2]", "speed": "0.12346", "score": "3", "reward": "1"}
+
+
+def test_a_page_says_a_turn_in_the_words_of_the_domain() -> None:
+    class Places(TurnWriter):
+        def describe_observation(self, observation: Any) -> TurnText:
+            return TurnText(f"You are at {observation}.")
+
+    spec = of.Spec(domain="x", task="", actions=of.Discrete(2))
+    page, turn = make_page(spec, Places(spec)), of.Turn(observation=7, feedback="well done", reward=0.5)
+    told = {"you see": "Feedback: well done\nYou are at 7.", "reward": "0.5"}
+    assert page.show(turn, None)["values"] == told  # type: ignore[arg-type]

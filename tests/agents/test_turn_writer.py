@@ -60,17 +60,17 @@ def test_what_models_write_is_taken(space: Space | None, written: Any, action: A
 @pytest.mark.parametrize(
     ("space", "written", "told"),
     [
-        (Discrete(3), 3, "3 is no action; a whole number from 0 to 2"),
-        (Discrete(3), True, "true is no action"),
+        (Discrete(3), 3, "3 is not an action here; it must be a whole number from 0 to 2"),
+        (Discrete(3), True, "true is not an action here"),
         (Choice(("left", "right")), "up", "one of 'left', 'right'"),
         (Box(-1, 1, (2,)), [0.5], "2 numbers from -1 to 1, as a list"),
-        (Box(-1, 1, (2,)), {"x": 1}, "is no action"),
-        (Box(-1, 1, ()), 10**400, "is no action"),
+        (Box(-1, 1, (2,)), {"x": 1}, "is not an action here"),
+        (Box(-1, 1, ()), 10**400, "is not an action here"),
         (Text("ab", 2), "x" * 500, "a text of at most 2 characters"),
     ],
 )
 def test_what_is_no_action_is_refused_with_what_would_be(space: Space, written: Any, told: str) -> None:
-    with pytest.raises(ValueError, match="is no action") as refused:
+    with pytest.raises(ValueError, match="is not an action here") as refused:
         writer(space).read(written)
     assert told in str(refused.value)
     assert len(str(refused.value)) < 200

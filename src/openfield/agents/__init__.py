@@ -1,6 +1,7 @@
 """Agents that work in any domain, and bridges to programs that are agents already.
 
-`random.py` is the smallest example of an agent. `human.py` lets a person play line by line. `process.py` starts a
+`random.py` is the smallest example of an agent. `turn_writer.py` says turns in words: a person at a terminal
+(`human.py`) and a language model (`llm/`) read and answer them. `process.py` starts a
 program that speaks JSON lines on its standard input and output, `legacy.py` one that speaks the domain's own protocol.
 `policy.py` plays with a trained policy, `onnx.py` and `sb3.py` with one in a file; `detectors.py` gives a
 belief to an agent that has none. `belief_question.py` has the words in which people and models are asked for theirs.

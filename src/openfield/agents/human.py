@@ -1,11 +1,10 @@
-"""A person as an agent: turns are printed, answers are typed.
+"""A person as an agent: turns are shown in the words of a `TurnWriter`, and answers are typed.
 
-`openfield play` uses it for domains that bring no player of their own; it works on a terminal and on a pipe.
+`openfield play --terminal` uses it; it works on a terminal and on a pipe.
 """
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -13,118 +12,114 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-import msgspec
-
-from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
-from openfield.core import Ask, Belief, Reply, Spec, Turn
+from openfield.agents.belief_question import BELIEF_QUESTION, read_probability
+from openfield.agents.turn_writer import TurnWriter, find_writer
+from openfield.console import escape_controls
+from openfield.core import AgentFactory, Ask, Belief, Reply, Turn
+from openfield.domain import Domain
 from openfield.errors import Cancelled
-from openfield.spaces import Choice, Discrete
 
-HELP = "Type an action; '? 0.7' says how sure you are that the world has changed; QUIT stops (and can be resumed)."
+BELIEF_RANGE = "A belief is a number from 0 to 1."
+
+
+def make_human(domain: Domain[Any]) -> AgentFactory:
+    """Return a factory for the person at this terminal."""
+    return lambda spec, seed: LineHuman(find_writer(domain, spec))
 
 
 class LineHuman:
-    """Asks on one stream and reads from another, a line a turn."""
+    """Shows turns on one stream and reads from another, a line at a time.
 
-    stateless = may_leave = True
-    help = HELP
+    Args:
+        writer: Says turns in words, and reads what is typed.
+        source: Where lines are read; by default standard input.
+        target: Where turns are shown; by default standard output.
+    """
 
-    def __init__(self, spec: Spec, seed: int, source: TextIO | None = None, target: TextIO | None = None) -> None:
-        self._spec = spec
-        self._source = source or sys.stdin
-        self._target = target or sys.stdout
-        self._last_belief: Belief | None = None
-        self._say(f"{spec.task}\n{self.help}")
+    may_leave = True
+
+    def __init__(self, writer: TurnWriter, source: TextIO | None = None, target: TextIO | None = None) -> None:
+        self._writer = writer
+        self._source, self._target = source or sys.stdin, target or sys.stdout
+        self._belief: Belief | None = None
+        self._say("\n".join(part for part in (writer.task, writer.rules, writer.help) if part))
 
     def __call__(self, turn: Turn) -> Reply:
-        """Show a turn and wait for an answer that makes sense."""
-        self._show(turn)
-        asked = asks_belief(turn, self._spec.ask)
-        if turn.ask is Ask.NONE:
-            return Reply(None, self._ask_belief() if asked else None)
+        """Show a turn and wait for an answer that makes sense. A turn to act in that needs no line is not shown."""
+        writer = self._writer
+        shown, prompt = writer.show(turn), writer.prompt(turn)
+        if turn.ask is Ask.ACT and not prompt:
+            return writer.pass_over(turn) or Reply()
+        self._say(shown)
+        if prompt:
+            return self._ask_reply(turn)
+        return Reply(None, self._ask_belief(turn) if writer.asks_belief(turn) else None)
+
+    def remember(self, turn: Turn, reply: Reply) -> None:
+        """Take note of a turn that was played before, and of what was believed then."""
+        self._writer.describe(turn)
+        self._belief = reply.belief or self._belief
+
+    def _ask_reply(self, turn: Turn) -> Reply:
+        """Ask until a line is an action or a belief."""
         while True:
-            reply = self._read(self._prompt(turn))
-            if reply is not None:
-                self._last_belief = reply.belief or self._last_belief
-                unasked = reply.action is None or turn.ask is not Ask.ACT or not asked
-                return reply if unasked else Reply(reply.action, self._ask_belief())
+            line = self._ask(self._writer.prompt(turn))
+            if told := self._writer.explain(line):
+                self._say(told)
+            elif line.startswith("?"):
+                if (belief := self._read_belief(line)) is not None:
+                    return Reply(None, belief)
+            elif (action := self._read_action(line, turn)) is not None:
+                asks = turn.ask is Ask.ACT and self._writer.asks_belief(turn)
+                return Reply(action, self._ask_belief(turn) if asks else None)
 
-    def describe(self, observation: Any) -> str:
-        """Return the observation as text. Subclasses may say it better."""
-        return msgspec.json.encode(observation, enc_hook=str).decode()
+    def _read_action(self, line: str, turn: Turn) -> Any:
+        """Return the action of a line; None if there is none yet. Any line is a go-ahead."""
+        try:
+            return self._writer.read_line(line)
+        except ValueError as error:
+            if turn.ask is Ask.READY:
+                return True
+            told = str(error)
+            self._say(f"{told[:1].upper()}{told[1:]}. Type ? for help.")
+            return None
 
-    def parse(self, text: str) -> Any:
-        """Return the action that was typed; None if the text is not an action."""
-        action = text if isinstance(self._spec.actions, Choice) else read_json(text)
-        fits = text and (self._spec.actions is None or self._spec.actions.contains(action))
-        return action if fits else None
+    def _ask_belief(self, turn: Turn) -> Belief | None:
+        """Ask for the belief. An empty line means the same as before, and so does the end of the input.
 
-    def _show(self, turn: Turn) -> None:
-        parts = [f"[{turn.phase}]", self.describe(turn.observation), f"reward {turn.reward:g}"]
-        if turn.feedback is not None:
-            parts.append(f"feedback {turn.feedback}")
-        if turn.red_light:
-            parts.append("RED LIGHT: the world has changed")
-        if turn.last is not None:
-            parts.append(f"-- episode {turn.last} --")
-        self._say("  ".join(parts))
+        A world that asks for a belief itself must be told one.
+        """
+        needed = turn.ask is Ask.BELIEF
+        while True:
+            text = self._ask(f"{BELIEF_QUESTION} ", may_end=not needed)
+            if text.strip("? "):
+                if (belief := self._read_belief(text)) is not None:
+                    return belief
+            elif not needed or self._belief is not None:
+                return self._belief
 
-    def _prompt(self, turn: Turn) -> str:
-        space = self._spec.actions
-        if turn.ask is Ask.BELIEF:
-            return f"{BELIEF_QUESTION} "
-        if turn.ask is Ask.READY:
-            return "Ready? "
-        if isinstance(space, Choice):
-            return f"{' | '.join(space.options)}: "
-        return f"{space.start} .. {space.start + space.n - 1}: " if isinstance(space, Discrete) else "action (JSON): "
+    def _read_belief(self, text: str) -> Belief | None:
+        """Keep the belief that was typed and return it; None if it makes no sense."""
+        try:
+            self._belief = Belief(read_probability(text.strip("? ")))
+        except ValueError:
+            self._say(BELIEF_RANGE)
+            return None
+        return self._belief
 
-    def _read(self, prompt: str) -> Reply | None:
-        """Read a line and return the reply it stands for; None if it stands for none."""
-        self._target.write(prompt)
+    def _ask(self, prompt: str, may_end: bool = False) -> str:
+        """Return a typed line without blanks around it; empty at the end of the input if it may end here."""
+        self._target.write(escape_controls(prompt))
         self._target.flush()
         line = read_line(self._source, self._target)
         text = line.strip()
-        if not line or text == "QUIT":
+        if text == "QUIT" or not (line or may_end):
             raise Cancelled("The player left.")
-        if text == "?":
-            self._say(self.help)
-            return None
-        if text.startswith("?") or prompt.startswith(BELIEF_QUESTION):
-            return self._belief(text.lstrip("? "))
-        if prompt.startswith("Ready"):
-            return Reply(True if (action := self.parse(text)) is None else action)
-        action = self.parse(text)
-        if action is None:
-            self._say(f"'{text}' is not an action here. {self.help}")
-            return None
-        return Reply(action)
-
-    def _ask_belief(self) -> Belief | None:
-        """Ask for the belief; an empty line, or the end of the input, means the same as before."""
-        while True:
-            self._target.write(f"{BELIEF_QUESTION} ")
-            self._target.flush()
-            line = read_line(self._source, self._target)
-            if line.strip() == "QUIT":
-                raise Cancelled("The player left.")
-            reply = self._belief(text) if (text := line.strip("? \n")) else Reply(None, self._last_belief)
-            if reply is not None:
-                self._last_belief = reply.belief
-                return reply.belief
-
-    def _belief(self, text: str) -> Reply | None:
-        try:
-            novel = float(text)
-        except ValueError:
-            novel = -1.0
-        if 0 <= novel <= 1:
-            return Reply(None, Belief(novel))
-        self._say("A belief is a number from 0 to 1.")
-        return None
+        return text
 
     def _say(self, text: str) -> None:
-        self._target.write(f"{text}\n")
+        if text:
+            self._target.write(f"{escape_controls(text)}\n")
 
 
 def read_line(source: TextIO, target: TextIO) -> str:
@@ -160,11 +155,3 @@ def _heeding_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def read_json(text: str) -> Any:
-    """Return a line decoded from JSON, or the line itself if it is not JSON."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -5,7 +5,6 @@ A domain that says nothing gets keys that are derived from the names of its acti
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
@@ -13,14 +12,13 @@ from typing import Any
 import msgspec
 
 from openfield.agents.grid_map import GridMap, find_grid
+from openfield.agents.turn_writer import TurnWriter, shorten_text, write_plain
 from openfield.core import Reply, Spec, Turn, World
 from openfield.errors import AgentProtocol
 from openfield.spaces import Choice, Discrete
 
 MAX_KEYS = 60
 """Actions of a domain that still get a key or a button each; with more of them an action is typed."""
-MAX_SHOWN = 4_000
-"""Characters of an observation that a page shows as text."""
 ARROWS = {"left": "ArrowLeft", "right": "ArrowRight", "up": "ArrowUp", "down": "ArrowDown"}
 USUAL_KEYS = {
     **ARROWS,
@@ -109,42 +107,48 @@ class KeyPage:
 
 
 class LinePage:
-    """Plays with typed actions, where they have no keys: as JSON."""
+    """Plays with typed actions, where they have no keys: as JSON, or as the writer of the domain reads them."""
 
     kind = "line"
 
-    def __init__(self, spec: Spec) -> None:
-        self._space = spec.actions
+    def __init__(self, writer: TurnWriter) -> None:
+        self._writer = writer
+        self._shown = KeyPage((), describe=_find_words(writer))
 
     def describe(self) -> dict[str, Any]:
         """Return what may be typed."""
-        return {"hint": "Type an action as JSON.", "space": str(self._space)}
+        return {"hint": "Type an action.", "space": f"An action is {self._writer.action}."}
 
     def show(self, turn: Turn, world: World) -> dict[str, Any]:
         """Return the values of the turn, and a picture if the world draws."""
-        return KeyPage(()).show(turn, world)
+        return self._shown.show(turn, world)
 
     def act(self, act: Any, turn: Turn) -> Generator[Reply, Turn, None]:
         """Yield the action that was typed."""
         try:
-            action = json.loads(act) if isinstance(act, str) else None
-        except ValueError:
-            action = None
-        if action is None or (self._space is not None and not self._space.contains(action)):
-            raise AgentProtocol(f"This is not an action here. Actions are {self._space}.")
-        yield Reply(action)
+            action = self._writer.read_line(act if isinstance(act, str) else "")
+        except ValueError as error:
+            raise AgentProtocol(f"This cannot be done: {error}.") from None
+        if action is not None:
+            yield Reply(action)
 
 
-def make_page(spec: Spec) -> KeyPage | LinePage:
-    """Return the page of a domain that brings none: keys if its actions are few words or numbers, else a line."""
+def make_page(spec: Spec, writer: TurnWriter | None = None) -> KeyPage | LinePage:
+    """Return the page of a domain that brings none: keys if its actions are few words or numbers, else a line.
+
+    Args:
+        spec: What agents know of the trial.
+        writer: What says its turns in words; by default that of any `Spec`.
+    """
+    writer = writer or TurnWriter(spec)
     match spec.actions:
         case Choice(options) if len(options) <= MAX_KEYS:
-            page = KeyPage(bind_keys(options, options))
+            page = KeyPage(bind_keys(options, options), describe=_find_words(writer))
         case Discrete(count, start) if count <= MAX_KEYS:
             numbers = range(start, start + count)
-            page = KeyPage(bind_keys(read_names(spec.task, numbers), numbers))
+            page = KeyPage(bind_keys(read_names(spec.task, numbers), numbers), describe=_find_words(writer))
         case _:
-            return LinePage(spec)
+            return LinePage(writer)
     page.grid = find_grid(spec.observations)
     return page
 
@@ -188,7 +192,7 @@ def _usual_keys(name: str) -> tuple[str, ...]:
 
 
 def describe_turn(turn: Turn) -> dict[str, str]:
-    """Return the values of a turn in words: of its observation unless that is a picture, and of its feedback."""
+    """Return the values of a turn by their names: of its observation unless that is a picture, and of its feedback."""
     found: dict[str, Any] = {}
     for part in (turn.observation, turn.feedback):
         if isinstance(part, dict):
@@ -197,21 +201,18 @@ def describe_turn(turn: Turn) -> dict[str, str]:
         found["you see"] = turn.observation
     if turn.reward:
         found["reward"] = turn.reward
-    return {str(name): _write(value) for name, value in found.items() if getattr(value, "ndim", 0) < 2}
+    shown = {str(name): value for name, value in found.items() if getattr(value, "ndim", 0) < 2}
+    return {name: shorten_text(write_plain(value, [])) for name, value in shown.items()}
 
 
-def _write(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(_round(value), enc_hook=_plain).decode()
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ..."
+def _find_words(writer: TurnWriter) -> Callable[[Turn], Mapping[str, str]]:
+    """Return what a page shows of a turn: the words of a domain's own writer, else the values by their names."""
+    if type(writer) is TurnWriter:
+        return describe_turn
 
+    def describe(turn: Turn) -> dict[str, str]:
+        told = "" if turn.feedback is None else writer.describe_feedback(turn.feedback)
+        seen = "\n".join(part for part in (told, writer.describe_observation(turn.observation).text) if part)
+        return {"you see": seen} | ({"reward": f"{turn.reward:g}"} if turn.reward else {})
 
-def _round(value: Any) -> Any:
-    """Return numbers as a person reads them."""
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(plain, list | tuple):
-        return [_round(each) for each in plain]
-    return round(plain, 3) if isinstance(plain, float) else plain
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    return describe

@@ -1,10 +1,12 @@
-"""Turns in words and pictures, and actions read from JSON: what a language model sees and answers.
+"""Turns in words and pictures, and actions read from JSON or a typed line: for language models and for people.
 
-`TurnWriter` does it for any `Spec`. A domain that says it better brings a subclass (`capabilities.WritesTurns`).
+`TurnWriter` does it for any `Spec`. A domain that says it better brings a subclass (`capabilities.WritesTurns`). A
+model is asked by `llm/language_model.py`, a person at a terminal by `human.py`.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from typing import Any, NamedTuple
@@ -13,10 +15,14 @@ import msgspec
 import numpy as np
 
 from openfield.agents.belief_question import asks_belief
+from openfield.agents.text_picture import draw, draw_beside
+from openfield.capabilities import WritesTurns
 from openfield.core import Ask, Reply, Spec, Turn
+from openfield.domain import Domain
 from openfield.record import is_picture
 from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
 
+HELP = "Type an action; '? 0.7' says how sure you are that the world has changed; QUIT stops (and can be resumed)."
 MAX_NUMBERS = 64
 """Numbers of an array that are written out."""
 MAX_BOUNDS = 16
@@ -43,9 +49,16 @@ class TurnWriter:
 
     rules = ""
     """What a player should know beside the task."""
+    help = HELP
+    """What a person at a terminal may type."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
+
+    @property
+    def task(self) -> str:
+        """The task as a person reads it."""
+        return self.spec.task
 
     @property
     def schema(self) -> Schema | None:
@@ -61,11 +74,12 @@ class TurnWriter:
         """Return a turn in words. It is called once for every turn."""
         seen = self.describe_observation(turn.observation)
         parts = [f"[{turn.phase}] A new episode begins." if turn.first else ""]
-        parts += [f"Reward: {turn.reward:g}"] if turn.reward or not turn.first else []
+        follows = not turn.first and turn.ask is not Ask.READY
+        parts += [f"Reward: {turn.reward:g}"] if turn.reward or follows else []
         parts += [self.describe_feedback(turn.feedback)] if turn.feedback is not None else []
         parts += [f"Red light: the world has {'' if turn.red_light else 'not '}changed."] * (turn.red_light is not None)
         parts += [seen.text]
-        parts += [f"The episode is over ({turn.last})."] if turn.last is not None else []
+        parts += [self.describe_end(turn)] if turn.last is not None else []
         return TurnText("\n".join(part for part in parts if part), seen.images)
 
     def describe_observation(self, observation: Any) -> TurnText:
@@ -77,6 +91,10 @@ class TurnWriter:
     def describe_feedback(self, feedback: Any) -> str:
         """Return what the last reply earned beside the reward, in words."""
         return _title("Feedback", write_plain(feedback, []))
+
+    def describe_end(self, turn: Turn) -> str:
+        """Return in words how an episode ended."""
+        return f"The episode is over ({turn.last})."
 
     def pass_over(self, turn: Turn) -> Reply | None:
         """Return the reply to a turn about which the player need not be asked; None if it must be asked."""
@@ -101,8 +119,55 @@ class TurnWriter:
             return value
         action = read_value(self.spec.actions, value)
         if not self.spec.actions.contains(action):
-            raise ValueError(f"{_short(value)} is no action; {describe_space(self.spec.actions)}")
+            raise ValueError(f"{_short(value)} is not an action here; it must be {describe_space(self.spec.actions)}")
         return action
+
+    def show(self, turn: Turn) -> str:
+        """Return a turn as a terminal shows it: described, with pictures drawn as text."""
+        told = self.describe(turn)
+        drawn = draw_beside({f"picture {number}": draw(image) for number, image in enumerate(told.images, 1)})
+        return f"{told.text}\n{drawn}" if drawn else told.text
+
+    def prompt(self, turn: Turn) -> str:
+        """Return what asks a person for a line; empty if this turn needs none. It is called after `show`."""
+        if turn.ask is not Ask.ACT:
+            return "Ready? Press Enter: " if turn.ask is Ask.READY else ""
+        match self.spec.actions:
+            case Choice(options):
+                return f"{' | '.join(options)}: "
+            case Discrete(n, start):
+                return f"{start} .. {start + n - 1}: "
+            case _:
+                return "action (JSON): "
+
+    def explain(self, line: str) -> str:
+        """Return the answer to a line that asks for something, as ? does for help; empty if it does not."""
+        return self.help if line == "?" else ""
+
+    def read_line(self, line: str) -> Any:
+        """Return the action that a person typed; None if further lines belong to it.
+
+        Raises:
+            ValueError: It is not an action here; the message says what would be one.
+        """
+        text = line.strip()
+        value = text if isinstance(self.spec.actions, Choice) else read_json(text)
+        if not text or value is None:
+            raise ValueError(f"an action must be {self.action}")
+        return self.read(value)
+
+
+def find_writer(domain: Domain[Any], spec: Spec) -> TurnWriter:
+    """Return what says the turns of a trial in words: the domain's own writer, or that of any `Spec`."""
+    return domain.turn_writer(spec) if isinstance(domain, WritesTurns) else TurnWriter(spec)
+
+
+def read_json(text: str) -> Any:
+    """Return a line decoded from JSON, or the line itself if it is not JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def schema_of(space: Space) -> Schema:

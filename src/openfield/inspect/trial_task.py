@@ -29,9 +29,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from openfield.agents.llm.language_model import LanguageModel, Manner
 from openfield.agents.llm.model_endpoint import ModelAnswer, ModelQuestion
-from openfield.agents.turn_writer import TurnWriter
+from openfield.agents.turn_writer import find_writer
 from openfield.api import run, trials
-from openfield.capabilities import WritesTurns
 from openfield.core import Spec
 from openfield.domain import Domain
 from openfield.journal.reader import CellRecord
@@ -99,8 +98,7 @@ def play_trial(domain: Domain[Any], made: Mapping[str, Trial], manner: Manner, r
             return asyncio.run_coroutine_threadsafe(ask_model(model, question), loop).result()
 
         def make_agent(spec: Spec, seed: int) -> LanguageModel:
-            writer = domain.turn_writer(spec) if isinstance(domain, WritesTurns) else TurnWriter(spec)
-            return LanguageModel(writer, ask, manner)
+            return LanguageModel(find_writer(domain, spec), ask, manner)
 
         played, place = made[str(state.sample_id)], runs / f"{state.sample_id}-{state.epoch}.sqlite"
         result = await asyncio.to_thread(run, {str(model): make_agent}, [played], place, progress=False)

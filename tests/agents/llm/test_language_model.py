@@ -140,7 +140,8 @@ def test_what_cannot_be_read_is_asked_again_once() -> None:
     assert again.startswith("Your answer could not be used: there is no JSON object with action in it.")
     agent, model = talk(reply(action=7), reply(action="1"))
     assert agent(Turn(observation=0)).action == 1
-    assert "7 is no action; a whole number from 0 to 1" in model.questions[1].messages[-1]["content"]
+    again = model.questions[1].messages[-1]["content"]
+    assert "7 is not an action here; it must be a whole number from 0 to 1" in again
     agent, _ = talk(reply(world_changed=2), reply(world_changed=0.5))
     assert agent(Turn(ask=Ask.BELIEF)).belief == Belief(0.5)
 

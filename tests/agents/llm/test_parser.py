@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.agents.llm.parser import MAX_ANSWER, read_answer, read_probability
+from openfield.agents.belief_question import read_probability
+from openfield.agents.llm.parser import MAX_ANSWER, read_answer
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from openfield.domain import spec_of
 from openfield.rollout import Rollout
 
 WORDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "birds": ({"before": 1, "after": 1}, ("pig +", "bird red", "angle: degrees", '"world_changed"')),
+    "birds": ({"before": 1, "after": 1}, ("- pig: +", "bird red", "angle: degrees", '"world_changed"')),
     "commai": ({"tasks": "micro1", "onset_steps": 60, "steps": 120}, ("The teacher says:", "Your last answer earned")),
     "doom": ({"before": 1, "after": 1}, ("Health", "Ahead:", "an enemy", "one of 'left'")),
     "doom-arena": ({"before": 1, "after": 1}, ("Health", "Ahead:", "a wall")),
@@ -64,7 +64,7 @@ def test_a_domain_says_its_turns_and_reads_what_is_answered(name: str) -> None:
         ("commai", "ю", "is no symbol"),
         ("commai", "x" * 999, "at most 500 characters"),
         ("ond", [1], "0 labels are wanted"),
-        ("doom", "fly", "is no action; one of"),
+        ("doom", "fly", "is not an action here; it must be one of"),
     ],
 )
 def test_what_is_no_action_of_a_domain_is_refused(name: str, value: Any, told: str) -> None:

@@ -27,9 +27,9 @@ def test_a_typed_script_plays_a_whole_trial(openfield: Any, monkeypatch: pytest.
     said = play(openfield, monkeypatch, typed, "--agent-name", "ada", "--redlight")
     assert said.status == 0
     assert "Reach the goal." in said.out
-    assert "'fly' is not an action here." in said.out
+    assert '"fly" is not an action here; it must be one of' in said.out
     assert "A belief is a number from 0 to 1." in said.out
-    assert "RED LIGHT: the world has changed" in said.out
+    assert "Red light: the world has changed." in said.out
     with Run("x.sqlite") as run:
         (cell,) = run.cells()
         replies = [step.reply for step in run.steps(cell.id, cell.attempt)]

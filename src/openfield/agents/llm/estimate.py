@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from openfield.agents.llm.factory import LanguageModelFactory
 from openfield.agents.llm.language_model import LanguageModel
 from openfield.agents.llm.model_endpoint import TOKEN_CHARACTERS, ModelAnswer, ModelQuestion, count_tokens
-from openfield.agents.turn_writer import TurnWriter
+from openfield.agents.turn_writer import TurnWriter, find_writer
 from openfield.console import say_count
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import AgentFault
@@ -85,7 +85,7 @@ def _estimate(factory: LanguageModelFactory, domain: Domain[Any], trials: list[T
 def _play(factory: LanguageModelFactory, domain: Domain[Any], trial: Trial) -> _Sample:
     """Play some turns of a trial with random answers. Nothing is recorded, and no model is asked."""
     spec, rng = spec_of(domain, trial), random.Random(0)
-    writer, told, written = factory.write_turns(spec), list[int](), list[int]()
+    writer, told, written = find_writer(factory.domain, spec), list[int](), list[int]()
 
     def ask(question: ModelQuestion) -> ModelAnswer:
         text = _answer(writer, question, rng)

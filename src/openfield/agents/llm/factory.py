@@ -11,8 +11,7 @@ from msgspec import Meta
 
 from openfield.agents.llm.language_model import SYSTEM, LanguageModel, Manner
 from openfield.agents.llm.model_endpoint import KEY, ModelAnswer, ModelQuestion, find_endpoint, read_key
-from openfield.agents.turn_writer import TurnWriter
-from openfield.capabilities import WritesTurns
+from openfield.agents.turn_writer import find_writer
 from openfield.core import Spec
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
@@ -84,11 +83,7 @@ class LanguageModelFactory:
 
     def check_spec(self, spec: Spec) -> None:
         """Check that the turns of a trial can be said in words, before a run starts."""
-        self.write_turns(spec)
-
-    def write_turns(self, spec: Spec) -> TurnWriter:
-        """Return what says the turns of a trial in words."""
-        return self.domain.turn_writer(spec) if isinstance(self.domain, WritesTurns) else TurnWriter(spec)
+        find_writer(self.domain, spec)
 
     def __call__(self, spec: Spec, seed: int) -> LanguageModel:
         """Make the agent of a cell."""
@@ -96,7 +91,7 @@ class LanguageModelFactory:
         endpoint = find_endpoint(self.model, own.url, own.key_env, own.rpm)
         chosen = {} if own.seed is False else {"seed": (seed if own.seed is True else own.seed) % MAX_SEED}
         options = {**self._options, **chosen}
-        agent = LanguageModel(self.write_turns(spec), lambda question: ask(question), self.manner)
+        agent = LanguageModel(find_writer(self.domain, spec), lambda question: ask(question), self.manner)
 
         def ask(question: ModelQuestion) -> ModelAnswer:
             schema = question.schema if own.structured else None

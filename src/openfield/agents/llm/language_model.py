@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from openfield.agents.belief_question import BELIEF_QUESTION
+from openfield.agents.belief_question import BELIEF_QUESTION, read_probability
 from openfield.agents.llm.model_endpoint import ModelAnswer, ModelQuestion, QuestionTooLong
-from openfield.agents.llm.parser import read_answer, read_probability
+from openfield.agents.llm.parser import read_answer
 from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, object_schema
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.errors import AgentProtocol

@@ -14,7 +14,6 @@ MAX_TRIES = 50
 """Places of an answer at which an object may begin."""
 _THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _TRAILING_COMMA = re.compile(r",\s*([}\]])")
-_PERCENT = re.compile(r"\s*([\d.]+)\s*%\s*")
 
 
 def read_answer(text: str, keys: Collection[str]) -> dict[str, Any]:
@@ -36,26 +35,6 @@ def read_answer(text: str, keys: Collection[str]) -> dict[str, Any]:
     if found is None:
         raise ValueError(f"there is no JSON object with {' or '.join(keys)} in it")
     return found
-
-
-def read_probability(value: Any) -> float:
-    """Return a probability that a model wrote as a number, as text, or in percent.
-
-    Raises:
-        ValueError: It is none.
-    """
-    number = None
-    if isinstance(value, str):
-        percent = _PERCENT.fullmatch(value)
-        value = float(percent[1]) / 100 if percent else value.strip()
-    if not isinstance(value, bool):
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = None
-    if number is None or not 0.0 <= number <= 1.0:
-        raise ValueError(f"world_changed is a number from 0 to 1, not {value!r:.40}")
-    return number
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -152,16 +152,14 @@ def _has_piped_lines() -> bool:
 
 
 def _play_at_terminal(asked: _Asked, trial_options: TrialOptions) -> None:
-    from openfield.agents.human import LineHuman
-    from openfield.capabilities import HasHuman
+    from openfield.agents.human import make_human
     from openfield.errors import Cancelled
     from openfield.result import Result
     from openfield.runner.plan import make_plan
     from openfield.runner.run import run_plan
 
     unhurried, facts = asked.make_trials(trial_options, reply_seconds=None)
-    usual = asked.domain.view() if isinstance(asked.domain, HasHuman) else LineHuman
-    person = next(iter(asked.changes.agents.values()), usual)
+    person = next(iter(asked.changes.agents.values()), make_human(asked.domain))
     try:
         run_plan(replace(make_plan({asked.agent: person}, unhurried), facts=facts), asked.path)
     except Cancelled:

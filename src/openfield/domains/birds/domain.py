@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from openfield.blind import refuse_blinding
-from openfield.core import AgentFactory, Reply, Spec
+from openfield.core import Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
@@ -137,16 +137,10 @@ class BirdsDomain(Domain[BirdsSettings]):
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
 
     def turn_writer(self, spec: Spec) -> TurnWriter:
-        """Return what says turns in words for language models."""
+        """Return what says turns in words for language models and people."""
         from openfield.domains.birds.agents.birds_writer import BirdsWriter
 
         return BirdsWriter(spec)
-
-    def view(self) -> AgentFactory:
-        """Return the human player, who types angles."""
-        from openfield.domains.birds.agents.human import BirdsHuman
-
-        return BirdsHuman
 
     def play_page(self, trial: Trial) -> PlayPage:
         """Let a person pull the sling in a browser."""

@@ -14,6 +14,7 @@ import msgspec
 
 from openfield.core import Ask, Reply, Turn, World
 from openfield.domains.birds.actions import SlingshotLaunch
+from openfield.domains.birds.agents.birds_writer import ENDINGS, BirdsWriter
 from openfield.domains.birds.game.representation import turn_spot
 from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.level_in_play import LevelInPlay
@@ -27,8 +28,6 @@ EVERY = 2
 """Of so many pictures of a film one is shown: painting one takes as long as it is shown in a full film."""
 PACE = 1.25
 """How much faster than in the world a shot is shown."""
-TASK = "Destroy all pigs of each level with the birds you have."
-STATES = {"won": "You won the level", "lost": "The level is lost", "playing": "The level is over"}
 
 
 class SlingPage:
@@ -44,7 +43,7 @@ class SlingPage:
 
     def describe(self) -> dict[str, Any]:
         """Return the task in words for people."""
-        return {"task": TASK}
+        return {"task": BirdsWriter.task}
 
     def is_ready(self, turn: Turn) -> bool:
         """Return whether a beginning needs no word of the person: a level does, sets of levels do not."""
@@ -65,7 +64,7 @@ class SlingPage:
             "values": {"score": f"{feedback.get('score', 0):,}"},
         }
         if turn.last is not None:
-            return {**shown, "title": STATES.get(feedback.get("state", ""), "The level is over")}
+            return {**shown, "title": ENDINGS.get(feedback.get("state", ""), "The level is over")}
         spot = turn_spot(x, y) if level.turned else (x, y)
         sling = {"x": spot[0], "y": spot[1], "pull": view.scale, "ready": level.game.bird_ready}
         return {**shown, "sling": sling}

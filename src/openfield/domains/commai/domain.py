@@ -177,12 +177,6 @@ class CommaiDomain(Domain[CommaiSettings]):
 
         return CommaiWriter(spec)
 
-    def view(self) -> AgentFactory:
-        """Return a factory for a person at a terminal, asked at every pause."""
-        from openfield.domains.commai.agents.human import make_human
-
-        return make_human()
-
     def play_page(self, trial: Trial) -> PlayPage:
         """Let a person talk to the teacher in a browser."""
         from openfield.domains.commai.play_page import ConversationPage

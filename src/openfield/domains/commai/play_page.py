@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import Any
 
 from openfield.core import Ask, Reply, Turn, World
+from openfield.domains.commai.agents.commai_writer import CommaiWriter
 from openfield.domains.commai.agents.listener import Listener, find_foreign
 from openfield.domains.commai.world import SKIP
 from openfield.errors import AgentProtocol
@@ -15,10 +16,6 @@ MAX_LINE = 1_000
 """Characters that a person may say at once."""
 MAX_STEPS, MAX_SHOWN = 2_000, 100
 """Steps that a page shows at once, and how many such parts it shows again when it is opened again."""
-TASK = (
-    "Talk to the teacher. Find out what is asked, when to speak and what earns rewards; tasks change unannounced. An "
-    "empty line is silence."
-)
 
 
 class ConversationPage:
@@ -42,7 +39,7 @@ class ConversationPage:
 
     def describe(self) -> dict[str, Any]:
         """Return whether an exercise may be given up, and what was said before."""
-        return {"task": TASK, "skips": self._skips, "parts": list(self._shown)}
+        return {"task": CommaiWriter.task, "skips": self._skips, "parts": list(self._shown)}
 
     def show(self, turn: Turn, world: World) -> dict[str, Any]:
         """Return what was said since the last turn that was shown."""

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from openfield.blind import draw_set
-from openfield.core import AgentFactory, Belief, Reply, Spec, World
+from openfield.core import Belief, Reply, Spec, World
 from openfield.domain import Domain, says_novel
 from openfield.domains.doom import episode
 from openfield.domains.doom import novelty as catalogue
@@ -189,16 +189,10 @@ class DoomDomain(Domain[Any]):
         return "" if self.settings_of(trial).death_counts else KEEPS_TIME
 
     def turn_writer(self, spec: Spec) -> TurnWriter:
-        """Return what says turns in words for language models."""
+        """Return what says turns in words for language models and people."""
         from openfield.domains.doom.agents.doom_writer import DoomWriter
 
         return DoomWriter(spec)
-
-    def view(self) -> AgentFactory:
-        """Let a person play who is told in words what is around."""
-        from openfield.domains.doom.agents.human import DoomHuman
-
-        return DoomHuman
 
     def play_page(self, trial: Trial) -> PlayPage:
         """Let a person play with keys and pictures, at the pace of the game."""

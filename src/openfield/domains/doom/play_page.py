@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from openfield.agents.key_page import KeyAction, KeyPage
 from openfield.core import Turn
+from openfield.domains.doom.agents.doom_writer import list_values
 
 TICK_MILLISECONDS = 1000 / 35
 """The pace of the original game."""
@@ -37,9 +38,6 @@ def make_doom_page(actions: tuple[str, ...]) -> KeyPage:
 
 def describe_player(turn: Turn) -> dict[str, str]:
     """Return what a player reads off the screen of the game."""
-    seen, feedback = turn.observation, turn.feedback or {}
-    player = seen.get("player", {}) if isinstance(seen, dict) else {}
-    shown = {"health": f"{player['health']:.0f}"} if "health" in player else {}
-    shown |= {"bullets": f"{player['ammo']:.0f}"} if "ammo" in player else {}
-    shown |= {"time left": f"{feedback['performance']:.0%}"} if "performance" in feedback else {}
-    return shown
+    feedback = turn.feedback or {}
+    left = {"time left": f"{feedback['performance']:.0%}"} if "performance" in feedback else {}
+    return list_values(turn.observation) | left

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield.blind import refuse_blinding
-from openfield.core import Agent, AgentFactory, Belief, Reply, Spec
+from openfield.core import Agent, Belief, Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
@@ -122,16 +122,10 @@ class OndDomain(Domain[OndSettings]):
         return OPTIONS.get(command)
 
     def turn_writer(self, spec: Spec) -> TurnWriter:
-        """Return what says turns in words for language models."""
+        """Return what says turns in words for language models and people."""
         from openfield.domains.ond.agents.ond_writer import OndWriter
 
         return OndWriter(spec)
-
-    def view(self) -> AgentFactory:
-        """Return the human player, who types a label for each sample."""
-        from openfield.domains.ond.agents.human import OndHuman
-
-        return OndHuman
 
     def film(self, trial: Trial) -> Film:
         """Return a film of the batches, with the classes that the agent named."""

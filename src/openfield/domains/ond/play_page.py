@@ -9,12 +9,12 @@ import numpy as np
 
 from openfield.core import Ask, Reply, Spec, Turn, World
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
+from openfield.domains.ond.agents.ond_writer import OndWriter
 from openfield.errors import AgentProtocol
 from openfield.spaces import Box
 
 EXAMPLES = 4
 """Samples of each known class that are shown for comparison."""
-TASK = "Say which class each sample shows, and how likely it is that the world has changed."
 
 
 class LabelPage:
@@ -23,6 +23,7 @@ class LabelPage:
     kind = "labels"
 
     def __init__(self, spec: Spec) -> None:
+        self._writer = OndWriter(spec)
         self._columns = spec.actions.shape[1] if isinstance(spec.actions, Box) else 2
         self._examples: list[dict[str, Any]] = []
         self._ids: list[str] = []
@@ -30,7 +31,8 @@ class LabelPage:
 
     def describe(self) -> dict[str, Any]:
         """Return how many classes are known, and examples of them if they were shown before."""
-        return {"task": TASK, "known": self._columns - 1, "examples": self._examples}
+        task = f"{self._writer.rules} {self._writer.task}"
+        return {"task": task, "known": self._columns - 1, "examples": self._examples}
 
     def show(self, turn: Turn, world: World) -> dict[str, Any]:
         """Return the examples, the pictures of a batch, or the labels that were bought."""

@@ -14,6 +14,7 @@ import msgspec
 
 from openfield.agents.key_page import make_page
 from openfield.agents.play_page import PlayPage
+from openfield.agents.turn_writer import find_writer
 from openfield.capabilities import HasFilm, HasPlayPage, make_film
 from openfield.cell import Cell
 from openfield.core import Belief, Reply, Turn, World
@@ -132,7 +133,8 @@ def find_page(domain: Domain[Any], trial: Trial) -> PlayPage:
     """Return how a person plays a trial: in the way of the domain, or with keys or a line."""
     if isinstance(domain, HasPlayPage):
         return domain.play_page(trial)
-    return make_page(spec_of(domain, trial))
+    spec = spec_of(domain, trial)
+    return make_page(spec, find_writer(domain, spec))
 
 
 def _open_world(domain: Domain[Any], cell: Cell) -> World:

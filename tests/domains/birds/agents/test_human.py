@@ -4,8 +4,10 @@ import io
 
 import pytest
 
+from openfield.agents.human import LineHuman
+from openfield.core import Ask, Turn
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.agents.human import BirdsHuman, announce
+from openfield.domains.birds.agents.birds_writer import BirdsWriter, announce
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
 
@@ -14,15 +16,16 @@ from openfield.rollout import Rollout, drive
 
 def test_a_person_is_told_distances_and_shoots_by_angle():
     shown = io.StringIO()
-    human = BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n100 0.5\n\n\n-90 1 2\n0.2\n"), shown)
+    human = LineHuman(BirdsWriter(DOMAIN.spec(TRIAL)), io.StringIO("\n\n\n100 0.5\n\n\n-90 1 2\n0.2\n"), shown)
     assert drive(Rollout(DOMAIN.world(TRIAL)), human) == "done"
     said = shown.getvalue()
     assert "A test set begins: 2 levels in order, attempts: 1 each.\n" in said
     assert "2 of 2 levels can be played.\n" in said
-    assert "Level 1 (test). Score 0.\n  pig: " in said
-    assert "  bird red:     0.0 right, 0.0 up.\n" in said
-    assert "You lost level 2. Score 0.\n" in said
-    assert said.count("  The last bird flew until it was ") == 2
+    assert "Level 1. Score 0.\nObjects:\n- pig: +" in said
+    assert "- bird red: +0.0 +0.0\n" in said
+    assert "Level 2. Score 0.\n" in said
+    assert said.count("You lost the level.\n") == 2
+    assert said.count("The last bird flew until ") == 2
     assert "{" not in said  # words, no data
 
 
@@ -33,7 +36,9 @@ def test_a_person_may_choose_levels_and_is_told_of_limits():
         "at most 90 seconds and 8 shots and loads."
     )
     menu = {"begins": "level", "level": 1, "available": [1, 3], "scores": [0] * 3, "selection": True}
-    assert announce(menu) == "2 of 3 levels can be played. 'load N' chooses one: 1, 3."
+    assert announce(menu) == "2 of 3 levels can be played: 1, 3."
+    asked = BirdsWriter(DOMAIN.spec(TRIAL)).prompt(Turn(ask=Ask.READY, observation=menu))
+    assert asked == "Ready? Press Enter, or choose a level with 'load N': "
 
 
 @pytest.mark.parametrize(
@@ -52,13 +57,19 @@ def test_a_person_may_choose_levels_and_is_told_of_limits():
     ],
 )
 def test_what_is_typed_becomes_an_action_or_is_none(typed, action):
-    human = BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO(), io.StringIO())
-    assert human.parse(typed) == action
+    writer = BirdsWriter(DOMAIN.spec(TRIAL))
+    if action is None:
+        with pytest.raises(ValueError, match="a shot is its angle"):
+            writer.read_line(typed)
+    else:
+        assert writer.read_line(typed) == action
 
 
 def test_mistakes_are_told_how_to_shoot():
     shown = io.StringIO()
+    human = LineHuman(BirdsWriter(DOMAIN.spec(TRIAL)), io.StringIO("\n\n\n?\nup\n"), shown)
     with pytest.raises(Cancelled):
-        drive(Rollout(DOMAIN.world(TRIAL)), BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n?\nup\n"), shown))
-    assert "'up' is not an action here." in shown.getvalue()
-    assert shown.getvalue().count("Type the angle of a shot") == 3  # at the start, for ?, and with the mistake
+        drive(Rollout(DOMAIN.world(TRIAL)), human)
+    refused = "A shot is its angle, its pull (0 to 1) and its tap (0 to 5 seconds), not 'up'. Type ? for help."
+    assert refused in shown.getvalue()
+    assert shown.getvalue().count("Type the angle of a shot") == 2  # at the start, and for ?

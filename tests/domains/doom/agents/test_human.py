@@ -5,20 +5,21 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import numpy as np
 import pytest
 
-from openfield.capabilities import HasHuman
+from openfield.agents.human import LineHuman
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
-from openfield.domains.doom.agents.human import DoomHuman
+from openfield.domains.doom.agents.doom_writer import DoomWriter
 from openfield.domains.doom.domain import DoomDomain
-from openfield.errors import Cancelled, InvalidInput
+from openfield.errors import Cancelled
 
 
-def player(domain: DoomDomain, typed: str = "", **settings: Any) -> tuple[DoomHuman, io.StringIO]:
+def player(domain: DoomDomain, typed: str = "", **settings: Any) -> tuple[LineHuman, io.StringIO]:
     trial = domain.trials(1, novelty="none", training=0, unchanged=0, **settings)[0]
     told = io.StringIO()
-    return DoomHuman(domain.spec(trial), 0, io.StringIO(typed), told), told
+    return LineHuman(DoomWriter(domain.spec(trial)), io.StringIO(typed), told), told
 
 
 def body(x: float, y: float, **more: Any) -> dict[str, Any]:
@@ -40,15 +41,15 @@ def test_what_is_ahead_left_right_and_behind_is_said_in_words() -> None:
     human, told = player(ARENA, "s\n")
     assert human(arena()) == Reply("shoot")
     lines = told.getvalue().splitlines()
-    assert lines[2] == "Episode 1 (test). Health 90. Bullets 7. Time left 99.5%."
-    assert lines[3:7] == [
+    assert lines[3:6] == ["[test] A new episode begins.", "Time left 99.5%.", "Health 90. Bullets 7."]
+    assert lines[6:10] == [
         "  Ahead:  a pillar 98 away, 40 to the right; an enemy (health 15) 200 away, in your line of fire; "
         "a wall 400 away.",
         "  Left:   a health pack 81 away.",
         "  Behind: an enemy (health 5) 316 away; a wall 400 away.",
         "  Right:  a trap 60 away.",
     ]
-    assert lines[7] == "fblradsng or ? for help: "
+    assert lines[10] == "fblradsng or ? for help: "
 
 
 def test_one_letter_acts_and_a_number_repeats_it_until_health_is_lost() -> None:
@@ -63,18 +64,28 @@ def test_one_letter_acts_and_a_number_repeats_it_until_health_is_lost() -> None:
         human(arena(70.0, first=False))
 
 
+def test_who_goes_on_later_knows_the_walls() -> None:
+    human, told = player(ARENA, "s\n")
+    human.remember(arena(), Reply("shoot"))
+    human(arena(first=False))
+    assert told.getvalue().count("a wall 400 away") == 2
+
+
 def test_help_beliefs_and_mistakes() -> None:
     human, told = player(DUEL, "?\nx\nf0\na\n? 2\n? 0.7\n")
     shown = {"player": body(0, 0, health=10.0), "enemies": [body(300, -90, health=1.0)]}
     assert human(Turn(observation=shown, first=True)) == Reply(None, Belief(0.7))
     said = told.getvalue()
-    assert said.count("One letter acts: f forward, b backward, l left, r right, s shoot, n nothing.") == 1 + 1 + 3
+    assert said.count("One letter acts: f forward, b backward, l left, r right, s shoot, n nothing.") == 1 + 1
+    assert said.count("is not an action here. Type ? for help.") == 3
     assert "'x' is not an action here." in said
     assert "A belief is a number from 0 to 1." in said
     assert "an enemy (health 1) 313 away, 90 to the right." in said
 
 
-@pytest.mark.parametrize(("enemies", "health", "said"), [(0, 5, "You won."), (1, 0, "You died."), (1, 5, "is over.")])
+@pytest.mark.parametrize(
+    ("enemies", "health", "said"), [(0, 5, "You won."), (1, 0, "You died."), (1, 5, "is over (terminated).")]
+)
 def test_how_an_episode_ended_is_said(enemies: int, health: float, said: str) -> None:
     human, told = player(DUEL)
     shown = {"player": body(0, 0, health=health), "enemies": [body(300, 0, health=1.0)] * enemies}
@@ -83,8 +94,8 @@ def test_how_an_episode_ended_is_said(enemies: int, health: float, said: str) ->
     assert f"{said} Score 0.500." in told.getvalue()
 
 
-def test_a_person_plays_with_features() -> None:
-    assert isinstance(DUEL, HasHuman)
-    assert DUEL.view() is DoomHuman
-    with pytest.raises(InvalidInput, match="feature vectors"):
-        player(DUEL, observation="pixels")
+def test_a_person_plays_with_pixels_too() -> None:
+    human, told = player(DUEL, "f\n", observation="pixels")
+    assert human(Turn(observation=np.arange(64, dtype=np.uint8).reshape(8, 8))) == Reply("forward")
+    assert "picture 1, 8 x 8 pixels" in told.getvalue()
+    assert "@@" in told.getvalue()

@@ -6,8 +6,10 @@ import re
 import numpy as np
 import pytest
 
+from openfield.agents.human import LineHuman
+from openfield.agents.text_picture import draw, draw_beside
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.agents.human import OndHuman, draw, draw_beside
+from openfield.domains.ond.agents.ond_writer import OndWriter
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
 
@@ -17,7 +19,7 @@ from openfield.rollout import Rollout, drive
 def play(typed: str) -> tuple[str, Rollout, list[object]]:
     """What is printed where this is typed, the rollout, and the replies."""
     shown, replies, rollout = io.StringIO(), [], Rollout(DOMAIN.world(TRIAL))
-    human = OndHuman(DOMAIN.spec(TRIAL), 0, io.StringIO(typed), shown)
+    human = LineHuman(OndWriter(DOMAIN.spec(TRIAL)), io.StringIO(typed), shown)
 
     def agent(turn: object) -> object:
         replies.append(human(turn))  # type: ignore[arg-type]
@@ -33,7 +35,7 @@ def test_a_person_types_one_label_for_each_sample() -> None:
     scores = [reply.action.p for reply in replies if hasattr(reply.action, "p")]
     assert [np.argmax(batch, axis=1).tolist() for batch in scores] == [[1, 2, 0], [3, 4, 5]]
     assert [reply.belief.novel for reply in replies if hasattr(reply.action, "p")] == [0.8, 0.9]
-    assert len(re.findall(r"class 1 +class 2", said)) == 1
+    assert len(re.findall(r"Class 1 +Class 2", said)) == 1
     assert "Sample 3 of 3:" in said
     assert said.count("Type one label for each sample") == 2  # at the start, and for ?
     assert "Class 1 to 6, or 0 for unknown: " in said

@@ -17,6 +17,10 @@ WORDS = ("yes.", "no.", "a.", "hello.")
 class CommaiWriter(TurnWriter):
     """Asks when the teacher has ended a question, or waits."""
 
+    task = (
+        "Talk to the teacher. Find out what is asked, when to speak and what earns rewards; tasks change unannounced. "
+        "An empty line is silence."
+    )
     rules = (
         "A teacher talks to you, and you learn from rewards what it wants. You hear what it said since your last "
         "answer, and what that answer earned: 1 is right, -1 is wrong. Words, spelling and rules may be made up. "

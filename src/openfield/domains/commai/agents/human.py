@@ -11,11 +11,10 @@ import shutil
 import sys
 import time
 from collections import deque
-from contextlib import suppress
 from typing import Any, TextIO
 
-from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
-from openfield.agents.human import read_line
+from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief, read_probability
+from openfield.agents.human import BELIEF_RANGE, read_line
 from openfield.core import Agent, AgentFactory, Ask, AskMoment, Belief, Reply, Spec, Turn
 from openfield.domains.commai.agents.listener import Listener, Mode, Streams, find_foreign
 from openfield.domains.commai.environment.serializers import speaks_bits
@@ -245,11 +244,12 @@ class Human:
                 raise Cancelled("The player left.")
             if not line.strip("? "):
                 return self._belief
-            with suppress(ValueError):
-                if 0 <= (novel := float(line.strip("? "))) <= 1:
-                    self._belief = Belief(novel)
-                    return self._belief
-            note = f"A belief is a number from 0 to 1. {BELIEF_QUESTION}"
+            try:
+                self._belief = Belief(read_probability(line.strip("? ")))
+            except ValueError:
+                note = f"{BELIEF_RANGE} {BELIEF_QUESTION}"
+            else:
+                return self._belief
 
     def _ask(self) -> str | None:
         """Read a line, and ask again if it has a character that is not a symbol."""
