@@ -2,5 +2,5 @@
 
 Begin with `domain`. `family` opens the one that `gym:TEXT` names, `environment` makes environments, `adapter` maps
 spaces and values, `novelty` holds what can change, `effects` carries out the changes that fit any environment, `probe`
-finds which returns are a performance of 0 and 1.
+finds which returns are a performance of 0 and 1, `agents` says turns in words.
 """

@@ -264,12 +264,12 @@ class GymDomain(Domain[GymSettings]):
         return GymOptions
 
     def turn_writer(self, spec: Spec) -> TurnWriter:
-        """Return what says turns in words for language models."""
-        from openfield.agents.llm.gym_writer import GymWriter, name_actions
+        """Return what says turns in words for language models and people."""
+        from openfield.domains.gym.agents.gym_writer import GymWriter, name_actions
 
         env = self.make_env(GymSettings(make=self._arguments))
         try:
-            return GymWriter(spec, name_actions(env) if isinstance(spec.actions, Discrete) else ())
+            return GymWriter(spec, name_actions(env, spec.actions.n) if isinstance(spec.actions, Discrete) else ())
         finally:
             env.close()
 

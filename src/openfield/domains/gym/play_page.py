@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from openfield.agents.key_page import IDLE, KeyAction, KeyPage, LinePage, bind_keys, make_page
 from openfield.core import Spec
+from openfield.domains.gym.agents.gym_writer import name_actions
 from openfield.domains.gym.environment import Env
 from openfield.spaces import Box, Discrete
 
@@ -30,7 +28,7 @@ def make_gym_page(env: Env, spec: Spec, fps: float | None) -> KeyPage | LinePage
     space = spec.actions
     if isinstance(space, Box) and fps is not None and (forces := bind_forces(space)):
         return KeyPage(forces, [0.0] * len(forces[0].action), 1000 / min(max(fps, MIN_FPS), MAX_FPS))
-    names = _find_names(env, space.n) if isinstance(space, Discrete) else []
+    names = name_actions(env, space.n) if isinstance(space, Discrete) else []
     if not names or not isinstance(space, Discrete):
         return make_page(spec)
     actions = bind_keys(names, range(space.start, space.start + space.n))
@@ -67,14 +65,3 @@ def bind_forces(space: Box) -> list[KeyAction]:
         for place, end, key in ends
         if end
     ]
-
-
-def _find_names(env: Env, count: int) -> Sequence[str]:
-    """Return the names that an environment has for its actions; none if it has none, or others than it says."""
-    bare: Any = env.unwrapped
-    meanings = getattr(bare, "get_action_meanings", None)
-    if callable(meanings):
-        names = list(meanings())
-    else:
-        names = [str(each.name) for each in getattr(bare, "actions", ()) if hasattr(each, "name")]
-    return names if len(names) == count and all(isinstance(name, str) for name in names) else []

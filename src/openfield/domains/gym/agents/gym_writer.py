@@ -9,6 +9,7 @@ import numpy as np
 
 from openfield.agents.turn_writer import TurnText, TurnWriter
 from openfield.core import Spec
+from openfield.domains.gym.environment import Env
 
 OBJECTS = ("unseen", "", "wall", "floor", "door", "key", "ball", "box", "goal", "lava", "agent")
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
@@ -31,7 +32,7 @@ class GymWriter(TurnWriter):
             actions: The names of discrete actions in their order; none if the environment has none.
         """
         super().__init__(spec)
-        named = ", ".join(f"{number} {name}" for number, name in enumerate(actions))
+        named = ", ".join(f"{number} {name.lower()}" for number, name in enumerate(actions))
         self.rules = f"The actions: {named}." if named else ""
 
     def describe_observation(self, observation: Any) -> TurnText:
@@ -81,10 +82,12 @@ def _name(kind: int, colour: int, state: int) -> str:
     return f"{DOORS[state]} {painted}{word}" if word == "door" and state < len(DOORS) else f"{painted}{word}"
 
 
-def name_actions(env: Any) -> list[str]:
-    """Return what an environment calls its actions: those of Atari and MiniGrid have names."""
-    plain = env.unwrapped
-    meanings = getattr(plain, "get_action_meanings", None)
+def name_actions(env: Env, count: int) -> list[str]:
+    """Return the names that an environment has for its actions, as Atari and MiniGrid do; empty if not one for each."""
+    bare: Any = env.unwrapped
+    meanings = getattr(bare, "get_action_meanings", None)
     if callable(meanings):
-        return [str(name).lower() for name in meanings()]
-    return [str(each.name) for each in getattr(plain, "actions", ()) or () if hasattr(each, "name")]
+        names = list(meanings())
+    else:
+        names = [str(each.name) for each in getattr(bare, "actions", ()) or () if hasattr(each, "name")]
+    return names if len(names) == count and all(isinstance(name, str) for name in names) else []

@@ -1,0 +1,1 @@
+"""Environments of Gymnasium in words, for language models and people: `gym_writer`."""
