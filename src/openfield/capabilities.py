@@ -19,10 +19,9 @@ from openfield.trial import Trial
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
     from openfield.agents.turn_writer import TurnWriter
-    from openfield.journal.reader import CellRecord, Episode
+    from openfield.journal.reader import Episode
     from openfield.journal.writer import Journal
     from openfield.options import CommandOptions
-    from openfield.report.figures import Plot
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 __all__ = [
@@ -225,15 +224,6 @@ def make_film(domain: Domain[Any], trial: Trial) -> Film:
         raise InvalidInput(f"{domain.name} draws no pictures.")
     check_version(domain, trial)
     return domain.film(trial)
-
-
-@runtime_checkable
-class HasFigures(Protocol):
-    """Adds figures of its own to the report page."""
-
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> Sequence[Plot]:
-        """Return what to plot of the scored cells of each agent, as data."""
-        ...
 
 
 # How it is shown and checked.

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics import BUILT_IN, summarise
-from openfield.report.figures import Plot
 from openfield.report.page import MAX_BYTES, ReportOptions, render_page, write_page
 from openfield.report.words import Domains
 from openfield.runner.provenance import Provenance
@@ -27,9 +26,6 @@ class Maze:
         if names != ("swap",):
             raise UnknownName("novelty", "+".join(names), ["swap"])
         return "left and right change places"
-
-    def draw_figures(self, played: object, baseline: str | None) -> list[Plot]:
-        return []
 
 
 MAZE = cast(Domains, {"maze": Maze()})

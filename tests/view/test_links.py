@@ -25,8 +25,6 @@ from openfield.report.addresses import (
     trials_address,
     turn_address,
 )
-from openfield.result import Result
-from openfield.view.pages.figures import trace_all_figures
 from support.browsers import open_viewer
 from support.places import MAZE
 
@@ -36,20 +34,6 @@ NOT_MADE = re.compile(r"\d+ \w+ \d{4}, \d\d:\d\d|95 %")
 SHOWS_NUMBERS = ("td", "dd", "figcaption", "p.finding", "circle")
 """What holds the numbers of a page. Texts that explain, axes of plots and the names of things hold none."""
 EXPLAINS = ("dl.pairs", "table.differing", "text.t", "code", "head", "script")
-DRAWN = """
-import importlib.util
-from openfield.report.figures import Plot, PlotLine
-spec = importlib.util.spec_from_file_location("maze_of_examples", {!r})
-maze = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(maze)
-
-class Drawn(type(maze.MAZE)):
-    def draw_figures(self, played, baseline=None):
-        return [Plot(title="<own>", lines=[PlotLine("p", [(0, 0.5), (1, 0.7)])])]
-
-DRAWN = Drawn()
-"""
-"""A domain with figures of its own, whose numbers the viewer cannot link one by one."""
 EMPTY = ("meta", "link", "input", "img", "br")
 
 
@@ -225,20 +209,3 @@ def test_objectives_lead_to_the_trials_of_their_agent(asked: httpx.Client, many:
     assert drawn
     for plot in drawn:  # controls are in the tables only
         assert set(re.findall(r'href="([^"]*)"', plot)) == {each["address"] for each in scenario["agents"][:2]}
-
-
-def test_figures_of_a_domain_name_the_trials_they_were_made_of(tmp_path: Path) -> None:
-    source = tmp_path / "drawn.py"
-    source.write_text(DRAWN.format(MAZE), encoding="utf-8")
-    path = tmp_path / "drawn.sqlite"
-    of.run(agents=["compass", "random"], trials=of.trials(str(source), 3, unchanged=0), journal=path)
-    (scenario,) = trace_all_figures("x", Result([path]))
-    address = trials_address("x", scenario=scenario.id)
-    assert (scenario.address, scenario.trials) == (address, 6)
-    with open_viewer(path) as server, httpx.Client(base_url=server.origin, timeout=60) as client:
-        client.get(server.address())
-        place = figures_address(name_run(path))
-        assert client.get(f"{place}.json").status_code == 200
-        text = client.get(place).text
-    assert "<small>&lt;own&gt;</small>" in text
-    assert re.search(r'Made of <a href="[^"]*">these 6 trials</a>\.', text)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from openfield.capabilities import HasFigures
 from openfield.journal.reader import CellRecord
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.curricula.instances import has_borders
@@ -27,7 +26,7 @@ from openfield.report.addresses import (
     trial_address,
     trials_address,
 )
-from openfield.report.figures import Plot, TrialLinks
+from openfield.report.figures import TrialLinks
 from openfield.report.figures.curriculum import AgentTasks, trace_tasks
 from openfield.report.figures.curves import AgentCurves, trace_agent
 from openfield.report.figures.openset import SampleFigures, trace_samples
@@ -180,13 +179,8 @@ class ScenarioFigures(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     samples: SampleFigures | None
     """Those of samples, if it has some."""
-    own: list[Plot]
-    """Those that its domain brings itself."""
     tasks: list[AgentTasks]
     """The tasks of its agents, if they play a curriculum."""
-    trials: int
-    address: str
-    """How many trials they were made of, and where these are."""
 
 
 def analyse(
@@ -235,18 +229,14 @@ def trace_figures(
             for group in groups
             if not group.control
         }
-        domain, made_of = domains.get(scenario.domain), [cell for each in played.values() for cell in each]
         figures = ScenarioFigures(
             id=name_scenario(scenario),
             title=title_domain(scenario, domains),
             change=describe_novelty(scenario, domains),
             samples=trace_samples(played, links, baseline),
-            own=list(domain.draw_figures(played, baseline)) if isinstance(domain, HasFigures) else [],
             tasks=[trace_tasks(one, members, cells, links) for one in list_curricula(summary, scenario)],
-            trials=len(made_of),
-            address=links.find(made_of) if made_of else "",
         )
-        if figures.samples or figures.own or figures.tasks:
+        if figures.samples or figures.tasks:
             found.append(figures)
     return found
 
@@ -306,7 +296,7 @@ def _has_figures(
     summary: Summary, scenario: Scenario, members: Iterable[Sequence[CellRecord]], domains: Domains
 ) -> bool:
     """Return whether the page of figures has something about a scenario."""
-    if list_curricula(summary, scenario) or isinstance(domains.get(scenario.domain), HasFigures):
+    if list_curricula(summary, scenario):
         return True
     scored = (next((cell for cell in cells if cell.is_scored and cell.episodes), None) for cells in members)
     return any(cell is not None and read_answers(cell) is not None for cell in scored)

@@ -88,7 +88,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         lacks = [] if detail.charts else ["the curves"]
         if not detail.figures:
             lacks += ["the figures of samples"] if any(each.samples for each in self.figures) else []
-            lacks += ["the domains' own figures"] if any(each.own for each in self.figures) else []
             tasks = "the pictures of tasks" if detail.charts else "the tasks one by one"
             lacks += [tasks] if any(each.tasks for each in self.figures) else []
         lacks += [f"{scenarios - detail.scenarios} of {scenarios} scenarios"] if scenarios > detail.scenarios else []
