@@ -101,14 +101,14 @@ NEEDS = {
     "objectives convert table.pkl copy.pkl": "data",
     "objectives study atari_study.toml": "gym",
     "check birds": "birds",
-    "generate birds --pool levels --count 1": "birds",
+    "birds generate --pool levels --count 1": "birds",
     "list novelties gym:CartPole-v1": "gym",
     "ond visit http://127.0.0.1:9 -a msp": "ond",
 }
 """Commands, and the extra that they name."""
 REFUSED = {
     "play maze.py": (130, "Stopped; what you played is in runs/maze-played.sqlite. The same command goes on."),
-    "import birds maze.py": (2, "maze.py"),
+    "birds import maze.py": (2, "maze.py"),
     "ond score": (2, "Give --results and --data"),
     "ond merge episode.npz -o all.npz": (2, "episode.npz"),
 }

@@ -7,7 +7,6 @@ with `isinstance`, and do without where it is missing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from openfield.core import AgentFactory, Reply, Spec, World
@@ -84,18 +83,7 @@ class Family(Protocol):
 
 @runtime_checkable
 class AdaptsAgents(Protocol):
-    """Takes agents written for the original system: CommAI's learners are classes with `next(byte)`.
-
-    Their modules may import packages of the original system.
-    """
-
-    def import_module(self, name: str) -> ModuleType:
-        """Import a module that a user names by its dotted name."""
-        ...
-
-    def prepare_module(self, module: ModuleType) -> None:
-        """Prepare a module that was made from a file, before its code runs."""
-        ...
+    """Takes agents written for the original system: CommAI's learners are classes with `next(byte)`."""
 
     def adapt(self, found: Any, parameters: Mapping[str, Any]) -> AgentFactory | None:
         """Return a factory of agents for an object a user named; None if it is not of the domain's own kind.

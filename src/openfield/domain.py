@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -158,6 +160,13 @@ class Domain(ABC, Generic[S]):
     def list_code(self, trial: Trial) -> list[str]:
         """Return the code of users that a trial names, as `file.py` or `package.module:NAME`, importing none of it."""
         return []
+
+    def import_module(self, name: str) -> ModuleType:
+        """Import a module of agents by its dotted name."""
+        return import_module(name)
+
+    def prepare_module(self, module: ModuleType) -> None:
+        """Prepare a module of agents that was made from a file, before its code runs."""
 
     def encode(self, observation: Any) -> Any:
         """Return a hashable key of an observation that measures may count, or a picture: (H, W) or (H, W, 3)."""

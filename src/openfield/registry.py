@@ -182,7 +182,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if plain in points:
         return _as_factory(load(points[plain].value), parameters)
     if ":" in plain:
-        return _adapt(load(plain, domain if isinstance(domain, AdaptsAgents) else None), domain, parameters)
+        return _adapt(load(plain, domain), domain, parameters)
     if plain.endswith(".py"):
         raise InvalidInput(f"Which agent of {plain}? Write {plain}:NAME.")
     raise UnknownName("agent", plain, agent_names(domain), label=f"For {domain.name}")
@@ -230,7 +230,7 @@ def installed_agents() -> list[str]:
     return sorted(load_all(points, find, "agent"))
 
 
-def load(source: str, importer: AdaptsAgents | None = None) -> Any:
+def load(source: str, importer: Domain[Any] | None = None) -> Any:
     """Return the object at `package.module:attribute` or `file.py:attribute`; an importer imports its module."""
     place, _, attribute = source.partition(":")
     module = _import(place, source, importer)
@@ -383,7 +383,7 @@ def load_all(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Ite
             warnings.warn(f"The {kind} '{name}' cannot be used: {error}", PluginWarning, stacklevel=3)
 
 
-def _import(place: str, source: str, importer: AdaptsAgents | None = None) -> ModuleType:
+def _import(place: str, source: str, importer: Domain[Any] | None = None) -> ModuleType:
     """Import a module by name, as if started in the working directory, or a file by its path."""
     try:
         if place.endswith(".py"):
@@ -414,7 +414,7 @@ def absolute(source: str) -> str:
     return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
 
 
-def _import_file(path: Path, importer: AdaptsAgents | None = None) -> ModuleType:
+def _import_file(path: Path, importer: Domain[Any] | None = None) -> ModuleType:
     if not path.is_file() and Path(path.name).is_file():  # a run and its files may have moved together
         path = Path(path.name)
     name = f"openfield_file_{path.stem}"

@@ -66,7 +66,6 @@ def take_away() -> None:
 
 def list_commands() -> list[list[str]]:
     """Return the words of every command, those of domains included."""
-    from openfield.capabilities import HasCommands
     from openfield.cli.app import make_app
     from openfield.registry import installed_domains
 
@@ -74,7 +73,7 @@ def list_commands() -> list[list[str]]:
         below = [walk(app[name], [*words, name]) for name in app if not name.startswith("-")]
         return [words, *(found for each in below for found in each)]
 
-    own = {each.name: each.commands for each in installed_domains() if isinstance(each, HasCommands)}
+    own = {each.name: each.commands for each in installed_domains() if each.commands}
     of_domains = [[name, *rest] for name, commands in own.items() for rest in ([], *([each] for each in commands))]
     return walk(make_app([]), []) + of_domains
 

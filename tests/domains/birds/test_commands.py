@@ -55,7 +55,8 @@ def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     assert "1 rows" in say("export", path, "-f", "measures")[1]
     assert "18 rows" in say("export", path, "-f", "detectors", "-o", tmp_path / "detectors.csv")[1]
     assert (
-        "Known: csv, detectors, jsonl, latex, logs, markdown, measures, parquet" in say("export", path, "-f", "film")[1]
+        "Known: csv, detectors, html, jsonl, latex, logs, markdown, measures, parquet"
+        in say("export", path, "-f", "film")[1]
     )
 
 
