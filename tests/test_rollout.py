@@ -13,53 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import openfield as of
-from openfield import rollout as module
 from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.errors import (
     AgentCrashed,
-    AgentDiffers,
     AgentProtocol,
     AgentTimeout,
     Cancelled,
     OpenfieldError,
-    ReplayMismatch,
     WorldFault,
 )
-from openfield.journal.recorder import read_raw_chunk
-from openfield.record import ENCODER, AgentState, AttemptEnd, Chunk, EpisodeEnd, RawStep
-from openfield.rollout import MAX_HESITATIONS, Rollout, drive
+from openfield.journal.replay import recall, resume
+from openfield.limit_guard import MAX_HESITATIONS
+from openfield.record import AgentState, AttemptEnd, EpisodeEnd
+from openfield.rollout import Rollout, drive
 from openfield.trial import Limits
-from support.players import Crasher, Learner, Redriven
-from support.stories import Kept, close_and_read
-from support.worlds import FAR, TINY, Scripted, act, end, tiny_trials
-
-ENDLESS = 1_000
-
-
-def endless(**fields: Any) -> Scripted:
-    return Scripted([act(n, **fields) for n in range(ENDLESS)])
-
-
-def two_episodes() -> Scripted:
-    return Scripted([act(0, first=True), act(1), end(2, reward=1.0), act(3, first=True), end(4, "truncated")])
-
-
-def past_of(kept: Kept) -> list[RawStep]:
-    past: list[RawStep] = []
-    for chunk in kept.of(Chunk):
-        past[chunk.first :] = read_raw_chunk(chunk)
-    return past
-
-
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1_000
-        monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now)
-
-    def pass_seconds(self, seconds: float) -> None:
-        self.now += int(seconds * 1e9)
+from support.clock import Clock
+from support.players import Crasher
+from support.stories import Kept, close_and_read, past_of
+from support.worlds import FAR, TINY, Scripted, act, end, endless, tiny_trials, two_episodes
 
 
 @pytest.fixture
@@ -253,21 +224,9 @@ def test_a_note_is_recorded_and_never_shown_to_the_world() -> None:
     assert stays
     assert {reply.note for reply in (*world.replies, *stays)} == {None}
     assert [step.reply.note for step in steps if step.reply is not None] == [noted] * rollout.turns
-    again = Rollout.resume(two_episodes(), steps, known=0)
-    told = list(again.recall())
+    again = resume(two_episodes(), steps, known=0)
+    told = list(recall(again))
     assert [reply.note for _, reply in told] == [noted] * rollout.turns
-
-
-def test_a_rehearsed_agent_may_note_other_things() -> None:
-    kept = Kept()
-    rollout = Rollout(endless(), recorder=kept.recorder())
-    rollout.reply(Reply("left", note={"seconds": 1.5}))
-    rollout.reply(Reply("right"))
-    rollout.close()
-    again = Rollout.resume(endless(), past_of(kept), known=0)
-    again.reply(Reply("left", note={"seconds": 0.1}))
-    with pytest.raises(AgentDiffers):
-        again.reply(Reply("left", note="other"))
 
 
 @pytest.mark.parametrize("note", [object(), 1 << 70, "x" * (9 << 20)])
@@ -361,14 +320,14 @@ def test_the_time_an_agent_was_away_is_not_its_own(clock: Clock) -> None:
     world = Scripted([act(0), act(1), act(2), end(3)], timed=True)
     rollout = Rollout(world, Limits(reply_seconds=2.0))
     clock.pass_seconds(61.0)
-    rollout.excuse(60_000_000_000)
+    rollout.guard.excuse(60_000_000_000)
     rollout.reply(Reply("go"))
     clock.pass_seconds(0.5)
-    rollout.excuse(7_000_000_000)  # it went while a reply was under way, and this turn was shown to nobody
+    rollout.guard.excuse(7_000_000_000)  # it went while a reply was under way, and this turn was shown to nobody
     rollout.reply(Reply("go"))
     clock.pass_seconds(1.5)
     rollout.reply(Reply("go"))
-    rollout.excuse(1_000)  # what is over needs no time
+    rollout.guard.excuse(1_000)  # what is over needs no time
     assert [reply.took for reply in world.replies] == pytest.approx([1.0, 0.0, 1.5], abs=2e-6)
 
 
@@ -538,7 +497,7 @@ def test_a_save_that_fails_does_not_lose_the_episode(fault: Exception) -> None:
 
     kept = Kept()
     rollout = Rollout(two_episodes(), recorder=kept.recorder())
-    rollout.save, rollout.save_seconds = save, 0
+    rollout.save = save
     with pytest.raises(type(fault), match=f"Turn 3: {fault}"):
         drive(rollout, lambda turn: Reply(1))
     assert len(kept.of(EpisodeEnd)) == 1
@@ -572,107 +531,9 @@ def test_a_stop_survives_the_end_of_an_episode() -> None:
     rollout = Rollout(two_episodes(), recorder=Kept().recorder())
     rollout.reply(Reply(1))
     rollout.reply(Reply(1))
-    rollout.save, rollout.save_seconds = lambda: (rollout.stop(), b"")[1], 0
+    rollout.save = lambda: (rollout.stop(), b"")[1]
     with pytest.raises(Cancelled):
         rollout.reply(Reply())
-
-
-# going on
-
-
-def test_going_on_replays_and_then_plays() -> None:
-    kept = Kept()
-    rollout = Rollout(two_episodes(), recorder=kept.recorder())
-    for n in range(3):
-        rollout.reply(Reply(n))
-    rollout.close()
-    later, world = Kept(), two_episodes()
-    rollout = Rollout.resume(world, past_of(kept), recorder=later.recorder(4))
-    assert (rollout.turns, rollout.turn) == (3, world.script[3])
-    assert drive(rollout, lambda turn: Reply("new")) == "done"
-    (episode,) = later.of(EpisodeEnd)
-    assert (episode.number, episode.turns) == (1, 2)
-
-
-def test_a_changed_world_is_noticed_and_the_turn_named() -> None:
-    kept = Kept()
-    rollout = Rollout(two_episodes(), recorder=kept.recorder())
-    for n in range(3):
-        rollout.reply(Reply(n))
-    rollout.close()
-    changed = two_episodes()
-    changed.script[2] = end(99)
-    with pytest.raises(ReplayMismatch, match="Turn 2 differs from the recorded one"):
-        Rollout.resume(changed, past_of(kept))
-
-
-@pytest.mark.parametrize("answer", [Reply("other"), Reply(object()), "nonsense"])
-def test_a_rehearsed_agent_must_answer_as_it_did(answer: Any) -> None:
-    kept = Kept()
-    rollout = Rollout(two_episodes(), recorder=kept.recorder())
-    rollout.reply(Reply(0))
-    rollout.reply(Reply(1))
-    rollout.close()
-    later = Kept()
-    rollout = Rollout.resume(two_episodes(), past_of(kept), recorder=later.recorder(3), known=0)
-    assert (rollout.turns, rollout.turn.observation) == (0, 0)
-    rollout.reply(Reply(0))
-    with pytest.raises(AgentDiffers, match="Turn 1: the agent answers"):
-        rollout.reply(answer)
-    rollout.close("superseded", "why")
-    (ended,) = later.entries
-    assert (ended.outcome, ended.note) == ("superseded", "why")
-
-
-@pytest.mark.parametrize("again", [Reply(0, Belief(1)), Reply(0, Belief(1.0)), Reply(0, Belief(np.float64(1)))])
-@pytest.mark.parametrize("before", [Reply(0, Belief(1)), Reply(0, Belief(1.0))])
-def test_a_rehearsed_reply_may_be_written_otherwise(before: Reply, again: Reply) -> None:
-    kept = Kept()
-    rollout = Rollout(two_episodes(), recorder=kept.recorder())
-    rollout.reply(before)
-    rollout.close()
-    rollout = Rollout.resume(two_episodes(), past_of(kept), known=0)
-    rollout.reply(again)
-    assert rollout.turns == 1
-
-
-def test_a_replayed_turn_may_be_written_otherwise() -> None:
-    """msgspec leaves out a default that is the same object, and writes it out if it is only equal."""
-    phase, reward = "".join(["te", "st"]), float("0")
-    given, equal = act(float("nan")), act(float("nan"), phase=phase, reward=reward)
-    assert ENCODER.encode(given) != ENCODER.encode(equal)
-    for one, other in ((given, equal), (equal, given)):
-        kept = Kept()
-        Rollout(Scripted([one]), recorder=kept.recorder()).close()
-        assert Rollout.resume(Scripted([other]), past_of(kept)).turns == 0
-
-
-def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:
-    def make() -> Scripted:
-        return Scripted([act(n) for n in range(5)], timed=True)
-
-    kept = Kept()
-    rollout = Rollout(make(), recorder=kept.recorder())
-    for seconds in (1.0, 2.0, 3.0):
-        clock.pass_seconds(seconds)
-        rollout.reply(Reply("go"))
-    rollout.close()
-    world = make()
-    Rollout.resume(world, past_of(kept))
-    assert [reply.took for reply in world.replies] == [step.took / 1e9 for step in past_of(kept)[1:]]
-    assert [reply.took for reply in world.replies] == pytest.approx([1.0, 2.0, 3.0], abs=2e-6)
-
-
-def test_time_used_before_counts_against_the_trial_limit(clock: Clock) -> None:
-    kept = Kept()
-    rollout = Rollout(endless(), Limits(trial_seconds=10.0), kept.recorder())
-    clock.pass_seconds(8.0)
-    rollout.reply(Reply(1))
-    rollout.close()
-    rollout = Rollout.resume(endless(), past_of(kept), Limits(trial_seconds=10.0), Kept().recorder(2))
-    clock.pass_seconds(3.0)
-    rollout.reply(Reply(1))
-    assert rollout.outcome == "truncated"
 
 
 def test_the_pulse_shows_when_the_agent_is_being_asked() -> None:
@@ -759,36 +620,6 @@ def test_a_rollout_does_what_a_tiny_model_says(lengths: list[int], choices: list
     assert [episode.turns for episode in kept.of(EpisodeEnd)] == booked
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 60), st.sampled_from([Learner, Redriven]), st.integers(0, 3))
-def test_going_on_at_any_turn_gives_the_same_record(stop: int, kind: type[Redriven], seed: int) -> None:
-    (trial,) = tiny_trials(seed=seed)
-    whole = Kept()
-    drive(Rollout(TINY.world(trial), recorder=whole.recorder()), kind(TINY.spec(trial), 5))
-    kept, agent = Kept(), kind(TINY.spec(trial), 5)
-    rollout = Rollout(TINY.world(trial), recorder=kept.recorder())
-    for _ in range(min(stop, 56)):
-        rollout.reply(agent(rollout.turn))
-    rollout.close()
-    past = past_of(kept)
-    rollout = Rollout.resume(TINY.world(trial), past, recorder=kept.recorder(len(past)), known=0)
-    drive(rollout, kind(TINY.spec(trial), 5))
-    rollout.close("done")
-    assert [(s.reply, s.turn, s.truth) for s in kept.steps()] == [(s.reply, s.turn, s.truth) for s in whole.steps()]
-
-
-def test_worlds_with_images_and_agents_with_long_vectors_are_replayed() -> None:
-    image = np.arange(200)
-    script = [act(image), act(image + 1), end(image + 2)]
-    kept = Kept()
-    rollout = Rollout(Scripted(script), recorder=kept.recorder())
-    for _ in range(3):
-        rollout.reply(Reply(image))
-    rollout.close()
-    assert [step.reply.action for step in past_of(kept)[1:] if step.reply] == [image.tolist()] * 3
-    assert Rollout.resume(Scripted(script), past_of(kept)).over
-
-
 def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -> None:
     ended = end(1)
     script = [act(0), ended, ended, ended, act(2), end(3)]
@@ -799,7 +630,7 @@ def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -
         assert rollout.reply(Reply("wait", Belief(novel))) is ended
     assert not kept.of(EpisodeEnd)
     rollout.commit()
-    again = Rollout.resume(Scripted(script), past_of(kept))
+    again = resume(Scripted(script), past_of(kept))
     assert (again.turn, again.turns) == (ended, 3)
     rollout.reply(Reply())
     (episode,) = kept.of(EpisodeEnd)
@@ -807,7 +638,7 @@ def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -
     drive(rollout, lambda turn: Reply("on"))
     steps = close_and_read(rollout, kept)
     assert [step.turn is None for step in steps] == [False, False, True, True, False, False, True]
-    assert Rollout.resume(Scripted(script), past_of(kept)).over
+    assert resume(Scripted(script), past_of(kept)).over
 
 
 class Patient(Scripted):
@@ -830,14 +661,14 @@ def test_of_the_last_episode_of_a_trial_more_is_said_where_the_world_lets_one_st
         assert rollout.reply(Reply("wait", Belief(novel))) is ended
         assert not rollout.over
     rollout.commit()
-    again = Rollout.resume(Patient([act(0), ended]), past_of(kept))
+    again = resume(Patient([act(0), ended]), past_of(kept))
     assert (again.turn, again.turns, again.over) == (ended, 3, False)
     rollout.reply(Reply("on"))
     (episode,) = kept.of(EpisodeEnd)
     assert (episode.turns, episode.belief, rollout.over) == (4, Belief(0.7), True)
     steps = close_and_read(rollout, kept)
     assert [step.turn is None for step in steps] == [False, False, True, True, True]
-    assert Rollout.resume(Patient([act(0), ended]), past_of(kept)).over
+    assert resume(Patient([act(0), ended]), past_of(kept)).over
 
 
 def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:
@@ -853,6 +684,6 @@ def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:
 def test_a_rollout_has_few_enough_attributes_to_be_fast() -> None:
     """Python shares the keys of fewer than 30 attributes between the objects of a class."""
     rollout = Rollout(two_episodes(), recorder=Kept().recorder())
-    rollout.save, rollout.save_seconds = (lambda: b""), 1.0
+    rollout.save = lambda: b""
     drive(rollout, lambda turn: Reply(1, Belief(0.5), note="said"))
     assert len(vars(rollout)) < 30

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from contextlib import suppress
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -179,17 +178,18 @@ def is_same_reply(reply: object, recorded: Reply | None) -> bool:
 
 
 def make_plain(reply: Reply) -> Reply:
-    """Return a reply whose belief, note and time are as the record gives them back.
+    """Return a reply as the record gives it back. An action of plain data and NumPy's is left as it is.
 
     Raises:
-        AgentProtocol: One of them has no form in the record.
+        AgentProtocol: A part of it has no form in the record.
     """
-    belief, note = reply.belief, reply.note
-    if type(belief) is Belief and belief.detail is not None:
-        try:
+    action, belief, note = reply.action, reply.belief, reply.note
+    try:
+        action = _read_back(action, _VALUES) if _may_be_disguised(action) else action
+        if type(belief) is Belief and belief.detail is not None:
             belief = Belief(belief.novel, belief.level, _read_back(belief.detail, _VALUES))
-        except ValueError as error:
-            raise AgentProtocol(f"the reply cannot be recorded: {error}.") from None
+    except ValueError as error:
+        raise AgentProtocol(f"the reply cannot be recorded: {error}.") from None
     if belief is not None and not (
         type(belief) is Belief and belief.level is None and type(belief.novel) is float and 0.0 <= belief.novel <= 1.0
     ):
@@ -202,25 +202,15 @@ def make_plain(reply: Reply) -> Reply:
             note = check_note(note)
         except ValueError as error:
             raise AgentProtocol(f"the note cannot be recorded: {error}.") from None
-    return Reply(reply.action, belief, reply.took if type(reply.took) is float else NO_TIME, note)
+    return Reply(action, belief, reply.took if type(reply.took) is float else NO_TIME, note)
 
 
-def make_action_plain(reply: Reply, turn: int) -> Reply:
-    """Return the reply to a turn, with an action in disguise as the record gives it back.
-
-    An object of a class that an agent derived from a plain one could fail inside the world, which would not be counted
-    against the agent.
-
-    Raises:
-        AgentProtocol: The action has no form in the record.
-    """
-    with suppress(Exception):  # which such an object may raise
-        if not _is_disguised(reply.action):
-            return reply
+def _may_be_disguised(action: object) -> bool:
+    """Return whether an action could fail inside the world, which would not be counted against the agent."""
     try:
-        return Reply(_read_back(reply.action, _VALUES), reply.belief, reply.took, reply.note)
-    except ValueError as error:
-        raise AgentProtocol(f"Turn {turn}: the reply cannot be recorded: {error}.") from None
+        return _is_disguised(action)
+    except Exception:  # which an object of an agent's own class may raise
+        return True
 
 
 def _is_disguised(value: object) -> bool:
@@ -258,12 +248,6 @@ def check_note(note: object) -> Any:
         ValueError: It has no form in the record, or is too large.
     """
     return _read_back(note, _VALUES, MAX_REPLY_NOTE)
-
-
-def count_tokens(note: Any) -> int:
-    """Return the tokens that a note says were sent and written; an agent may note anything else."""
-    told = (note.get(name) for name in ("tokens_in", "tokens_out")) if isinstance(note, dict) else ()
-    return sum(count for count in told if type(count) is int and count > 0)
 
 
 def observation_key(observation: Any) -> Any:

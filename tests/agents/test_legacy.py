@@ -18,7 +18,7 @@ import openfield as of
 from openfield.agents import legacy as wire
 from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import Run
-from openfield.rollout import Rollout
+from openfield.limit_guard import LimitGuard
 from openfield.runner.processes import Guard
 from openfield.runner.scheduler import RunWarning
 from openfield.serving.connection import LineConnection
@@ -181,7 +181,7 @@ def test_a_program_that_ends_because_the_run_is_stopped_did_not_fail() -> None:
     async def work() -> None:
         program = await asyncio.create_subprocess_exec("false")
         await program.wait()
-        rollout = SimpleNamespace(over=False, stopping=True, turns=5)
+        rollout = SimpleNamespace(over=False, guard=SimpleNamespace(stopping=True), turns=5)
         limits = SimpleNamespace(reply_seconds=None)
         remote = SimpleNamespace(rollout=rollout, fault=None, taken=False, left=asyncio.Event(), spec=limits)
         guard = Guard()
@@ -195,18 +195,18 @@ def test_a_program_that_ends_because_the_run_is_stopped_did_not_fail() -> None:
 
 
 def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    serve, excuse, excused = JsonLinesWire.serve, Rollout.excuse, list[int]()
+    serve, excuse, excused = JsonLinesWire.serve, LimitGuard.excuse, list[int]()
 
     async def wait_and_serve(self: JsonLinesWire, *arguments: Any) -> None:
         await asyncio.sleep(0.5)  # as a broker that starts, or a port that another cell has
         await serve(self, *arguments)
 
-    def note(self: Rollout, nanoseconds: int) -> None:
+    def note(self: LimitGuard, nanoseconds: int) -> None:
         excused.append(nanoseconds)
         excuse(self, nanoseconds)
 
     monkeypatch.setattr(JsonLinesWire, "serve", wait_and_serve)
-    monkeypatch.setattr(Rollout, "excuse", note)
+    monkeypatch.setattr(LimitGuard, "excuse", note)
     of.run(client("play()"), tiny_trials(1), path)
     assert outcome(path) == ("done", "", 57)
     assert excused[0] >= 500_000_000

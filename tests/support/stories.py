@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from openfield.journal.reader import Run
-from openfield.journal.recorder import Recorder, fill_truth, read_chunk
-from openfield.record import Chunk, Entry, Step
+from openfield.journal.recorder import Recorder, fill_truth, read_chunk, read_raw_chunk
+from openfield.record import Chunk, Entry, RawStep, Step
 from openfield.rollout import Rollout
 
 
@@ -43,6 +43,14 @@ def close_and_read(rollout: Rollout, kept: Kept) -> list[Step]:
     """Ends a rollout and gives the steps it left."""
     rollout.close()
     return kept.steps()
+
+
+def past_of(kept: Kept) -> list[RawStep]:
+    """The steps as a rollout takes them to go on."""
+    past: list[RawStep] = []
+    for chunk in kept.of(Chunk):
+        past[chunk.first :] = read_raw_chunk(chunk)
+    return past
 
 
 def story(path: Path, with_steps: bool = True) -> dict[tuple[str, str, int], Any]:

@@ -70,6 +70,14 @@ class Scripted:
         return turn
 
 
+def endless(**fields: Any) -> Scripted:
+    return Scripted([act(n, **fields) for n in range(1_000)])
+
+
+def two_episodes() -> Scripted:
+    return Scripted([act(0, first=True), act(1), end(2, reward=1.0), act(3, first=True), end(4, "truncated")])
+
+
 class TinySettings(of.Settings, frozen=True):
     """How long trials of the cue world are."""
 

@@ -7,8 +7,8 @@ import openfield as of
 from openfield.agents.random import RandomAgent
 from openfield.domain import spec_of
 from openfield.errors import ReplayMismatch
+from openfield.journal.replay import resume
 from openfield.record import ENCODER
-from openfield.rollout import Rollout
 from openfield.testing.transcript import record, replay
 from support.walks import WALKS
 
@@ -31,4 +31,4 @@ def test_a_changed_turn_is_no_replay() -> None:
     transcript = record(WALKS, trial, RandomAgent(spec_of(WALKS, trial), 0))
     other = msgspec.structs.replace(trial, seed=trial.seed + 1)
     with pytest.raises(ReplayMismatch, match="Turn 0 differs"):
-        Rollout.resume(WALKS.world(other), transcript.steps)
+        resume(WALKS.world(other), transcript.steps)

@@ -64,7 +64,7 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
         server, port = await start_server(partial(wire.serve, dispatcher, host, wanted))
-        remote.rollout.excuse(time.monotonic_ns() - asked)  # so long it waited for its turn, or for a broker to start
+        remote.rollout.guard.excuse(time.monotonic_ns() - asked)  # it waited for its turn, or for a broker to start
         try:
             if not command:
                 return await _wait(dispatcher)
@@ -175,7 +175,7 @@ async def _wait(dispatcher: SingleDispatcher) -> str:
         if remote.taken:
             gone = None
         elif gone is not None and patience is not None and time.monotonic() - gone > patience:
-            if remote.rollout.leave():
+            if remote.leave():
                 break
             raise AgentGone(f"The program left and did not come back within {patience:g} s.")
     return _end_of(remote)
@@ -190,7 +190,7 @@ def _end_of(remote: RemoteRollout) -> str:
 
 def _heed(remote: RemoteRollout) -> None:
     """Raise `Cancelled` if a stop was requested while no reply was being taken."""
-    if remote.rollout.stopping and not remote.rollout.over and remote.fault is None:
+    if remote.rollout.guard.stopping and not remote.rollout.over and remote.fault is None:
         raise Cancelled("Stopped on request.")
 
 
@@ -245,7 +245,7 @@ async def _watch(dispatcher: SingleDispatcher, program: Process, guard: Confinem
                 await asyncio.wait_for(remote.left.wait(), FAREWELL_SECONDS)
         _heed(remote)  # a program may end because it was told so
         if ended in done and not remote.rollout.over and remote.fault is None:
-            if program.returncode == 0 and remote.rollout.leave():
+            if program.returncode == 0 and remote.leave():
                 break
             how = f"The program ended (status {program.returncode}) before the trial was over."
             raise AgentGone(guard.reason or f"{how} {guard.last_words()}".strip())

@@ -20,8 +20,10 @@ from openfield.core import Ask, Reply, Truth, Turn, World
 from openfield.domain import Domain, make_world
 from openfield.errors import AgentProtocol, DamagedRun, OpenfieldError, ReplayMismatch
 from openfield.journal.recorder import Recorder, read_chunk
+from openfield.journal.replay import resume
 from openfield.journal.schema import SourceText, digest_chunk, extend_chain
 from openfield.journal.versions import CodeVersion, is_command
+from openfield.limit_guard import CUT_OFF, NEVER, UNLIMITED
 from openfield.record import (
     ENCODER,
     NO_TURN,
@@ -33,7 +35,7 @@ from openfield.record import (
     is_same_truth,
     restore_arrays,
 )
-from openfield.rollout import CUT_OFF, NEVER, UNLIMITED, Rollout
+from openfield.rollout import Rollout
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -310,7 +312,7 @@ def find_false_turns(attempt: Attempt, domain: Domain[Any], steps: Iterable[RawS
     try:
         world = make_world(domain, attempt.trial)
         with closing(world):
-            Rollout.resume(world, _comparing(past, world), known=NEVER)
+            resume(world, _comparing(past, world), known=NEVER)
     except Exception as error:
         said = str(error) if isinstance(error, OpenfieldError) else f"{type(error).__name__}: {error}"
         yield f"{attempt.place}: {said}"

@@ -21,6 +21,7 @@ from openfield.errors import InvalidInput, ReplayMismatch
 from openfield.files.atomic import replacing
 from openfield.files.webp import write_webp
 from openfield.journal.reader import CellRecord, Run
+from openfield.journal.replay import resume
 from openfield.journal.trust import trusted_domain
 from openfield.lazy import import_extra
 from openfield.record import is_picture
@@ -201,7 +202,7 @@ class EpisodeReplay:
         return film_observations(self._domain, self._cell.trial)
 
     def _resume(self, first: int) -> Rollout:
-        return Rollout.resume(self._film.world, self._run.raw_steps(self._cell.id, self._cell.attempt, first), known=1)
+        return resume(self._film.world, self._run.raw_steps(self._cell.id, self._cell.attempt, first), known=1)
 
     def _play(self, rollout: Rollout, turn: int, number: int, tell: Progress) -> Iterator[Picture]:
         """Play on from a turn, which is the first of an episode."""

@@ -10,14 +10,19 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from openfield.core import Agent, Remembers, Reply, Saves, Turn
 from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, blame_agent, shorten
-from openfield.rollout import Heartbeat, nanoseconds
+from openfield.limit_guard import Heartbeat, nanoseconds
+
+if TYPE_CHECKING:
+    from openfield.rollout import Rollout
 
 MIN_SECONDS, FACTOR = 10.0, 10.0
 """What is not a reply may take ten times as long as one, and ten seconds at least: models are loaded there."""
+SAVE_SECONDS = 30.0
+"""An agent is asked for its state at most this often: what was played since is played again when a run is resumed."""
 MAX_STATE = 512 << 20
 """Bytes of a saved state; SQLite takes less than twice as much in one piece."""
 METHODS = ("save", "load", "remember", "close")
@@ -72,6 +77,21 @@ class Deadline:
                 self(close, "An agent's close() raised")
             except AgentFault as fault:
                 warnings.warn(str(fault), RuntimeWarning, stacklevel=2)
+
+
+def save_at_intervals(save: Callable[[], bytes], rollout: Rollout, seconds: float) -> Callable[[], bytes | None]:
+    """Return a function that saves an agent's state if the last one is old enough, and at the end of the trial."""
+    saved = time.monotonic_ns()
+
+    def save_if_due() -> bytes | None:
+        nonlocal saved
+        if not rollout.over and time.monotonic_ns() < nanoseconds(seconds, saved):
+            return None
+        state = save()
+        saved = time.monotonic_ns()
+        return state
+
+    return save_if_due
 
 
 class AsyncAgent:

@@ -20,7 +20,7 @@ from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.rules import own_rule, write_rules
 from openfield.journal.writer import Journal
-from openfield.rollout import UNLIMITED, Rollout
+from openfield.rollout import Rollout
 from openfield.trial import Trial
 
 
@@ -101,7 +101,7 @@ def import_trials(domain: Domain[Any], imported: Iterable[ImportedTrial], path: 
 def _write(journal: Journal, domain: Domain[Any], cell: Cell, episodes: Sequence[ImportedEpisode]) -> None:
     recorder = Recorder(cell.id, journal.begin(cell.id), journal.add)
     recorder.rule = own_rule(domain, cell.trial)
-    rollout = Rollout(ImportedWorld(episodes), UNLIMITED, recorder)
+    rollout = Rollout(ImportedWorld(episodes), recorder=recorder)
     for episode in episodes:
         rollout.reply(Reply(None, episode.belief))
     rollout.close(rollout.outcome, "")

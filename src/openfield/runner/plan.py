@@ -33,7 +33,7 @@ from openfield.registry import (
     list_trial_code,
     name_control,
 )
-from openfield.rollout import SAVE_SECONDS
+from openfield.runner.deadline import SAVE_SECONDS
 from openfield.runner.isolation.agent import check_isolated
 from openfield.runner.isolation.bubblewrap import settle
 from openfield.runner.isolation.settings import IsolatedAgents, Isolation

@@ -34,11 +34,13 @@ from openfield.errors import (
 )
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit, Recorder
+from openfield.journal.replay import recall, resume
 from openfield.journal.rules import own_rule
+from openfield.limit_guard import NEVER, Heartbeat
 from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
-from openfield.rollout import NEVER, SAVE_SECONDS, Heartbeat, Rollout, drive
-from openfield.runner.deadline import Deadline, adapt_async
+from openfield.rollout import Rollout, drive
+from openfield.runner.deadline import SAVE_SECONDS, Deadline, adapt_async, save_at_intervals
 from openfield.runner.isolation.agent import isolate_agent, plays_here
 from openfield.runner.isolation.sandbox import Sandbox
 from openfield.runner.isolation.settings import Isolation
@@ -157,15 +159,15 @@ class Player:
         rollout = self._open(
             job, domain, recorder, self._prepare(agent, job, domain, recorder, ask, rewinds), self._heartbeat
         )
-        rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
-        rollout.save_seconds = job.save_seconds
+        if isinstance(agent, Saves):
+            rollout.save = save_at_intervals(partial(ask.save, agent), rollout, job.save_seconds)
         if hasattr(agent, "on_wait"):
             agent.on_wait = partial(_excuse, rollout)
         if is_oracle(job.agent, domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         try:
             if isinstance(agent, Remembers):
-                ask.remind(agent, rollout.recall())
+                ask.remind(agent, recall(rollout))
             return drive(rollout, agent)
         except AgentDiffers as error:
             if not rewinds and self._has_state(job, agent):
@@ -251,7 +253,7 @@ class Player:
         try:
             with suppress(Cancelled):
                 if isinstance(agent, Remembers):
-                    ask.remind(agent, rollout.recall())
+                    ask.remind(agent, recall(rollout))
                 drive(rollout, agent)
         except AgentDiffers as error:
             raise AgentFault(
@@ -289,8 +291,8 @@ def _returning() -> Iterator[None]:
 
 def _excuse(rollout: Rollout, nanoseconds: int) -> None:
     """Leave out of a reply's time what an agent waited for an endpoint; stop waiting if the rollout is to stop."""
-    rollout.excuse(nanoseconds)
-    if rollout.stopping:
+    rollout.guard.excuse(nanoseconds)
+    if rollout.guard.stopping:
         raise Cancelled("Stopped while it waited.")
 
 
@@ -312,7 +314,7 @@ def open_rollout(
     if recorder is not None:
         recorder.rule = own_rule(domain, cell.trial)
     try:
-        return Rollout.resume(world, past, cell.trial.limits, recorder, heartbeat, known)
+        return resume(world, past, cell.trial.limits, recorder, heartbeat, known)
     except BaseException:
         world.close()
         raise

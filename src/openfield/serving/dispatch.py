@@ -245,7 +245,7 @@ class TrialDispatcher(RecordingDispatcher):
                 if remote.is_idle(before):
                     del self._remotes[session]
                     await asyncio.to_thread(remote.settle)
-                    if remote.hung_up and remote.rollout.leave():
+                    if remote.hung_up and remote.leave():
                         remote.rollout.close(remote.rollout.outcome)
                         continue
                     remote.rollout.close("cancelled")
@@ -347,7 +347,7 @@ class TrialDispatcher(RecordingDispatcher):
             if closing and remote.rollout.turn.last is not None and not remote.rollout.over:
                 remote.rollout.reply(Reply())  # no agent will say anything more of the episode that has ended
             if closing and remote.hung_up and remote.fault is None:
-                remote.rollout.leave()
+                remote.leave()
             outcome, note = remote.rollout.outcome if remote.rollout.over else "cancelled", ""
             if remote.fault is not None:
                 outcome, note = explain(remote.fault)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from openfield.core import Reply, Spec, Turn
 from openfield.errors import OpenfieldError
 from openfield.journal.receipt import Receipt
+from openfield.limit_guard import NEVER
 from openfield.rollout import Rollout
 
 QUICK_NANOSECONDS = 2_000_000
@@ -75,7 +76,7 @@ class RemoteRollout:
             if self.closed:
                 raise ConnectionError("this connection is closed; the agent may have come back over another one")
             if self._away:
-                self.rollout.excuse(self._away)
+                self.rollout.guard.excuse(self._away)
                 self._away = 0
             began = time.monotonic_ns()
             turn = self.rollout.reply(reply)
@@ -95,6 +96,20 @@ class RemoteRollout:
             answered.settle(None)
         else:
             written.then(lambda: answered.settle(None, written.failure))
+
+    def leave(self) -> bool:
+        """End the trial as truncated for an agent that has left, and return whether its world lets it leave here."""
+        rollout = self.rollout
+        farewell: Callable[[], Sequence[Reply] | None] = getattr(rollout.world, "farewell", lambda: None)
+        replies = None if rollout.over or rollout.failed else farewell()
+        if replies is None:
+            return False
+        for reply in replies:
+            rollout.guard.excuse(NEVER)
+            rollout.reply(reply)
+        if not rollout.over:
+            rollout.cut()
+        return True
 
     def settle(self) -> None:
         """Wait for a reply under way, and take no further one."""

@@ -17,9 +17,9 @@ from openfield.core import Agent, Saves
 from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
+from openfield.limit_guard import MAX_HESITATIONS
 from openfield.record import ENCODER
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
-from openfield.rollout import MAX_HESITATIONS
 from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials

@@ -20,8 +20,9 @@ from openfield.domain import Domain, make_world
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
 from openfield.journal.recorder import Recorder, read_raw_chunk
+from openfield.journal.replay import resume
 from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep
-from openfield.rollout import NEVER, Rollout, drive
+from openfield.rollout import Rollout, drive
 from openfield.runner.player import explain
 from openfield.testing.clocks import inside_world
 from openfield.testing.leaks import parts_of
@@ -145,8 +146,8 @@ def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Transcript:
     rollout: Rollout | None = None
     try:
         rollout = Rollout(watched, Limits(None, trial.limits.episode_turns, TRIAL_SECONDS), recorder)
+        # A state from within the trial shows whether an agent can go on from it.
         rollout.save = agent.save if isinstance(agent, Saves) else None
-        rollout.save_seconds = 0.0  # a state from within the trial shows whether an agent can go on from it
         outcome, note = drive(rollout, agent), ""
     except Exception as error:
         outcome, note = explain(error)
@@ -163,7 +164,7 @@ def replay(
     """Give recorded replies to a fresh world. Return what it showed, and the first difference from the record."""
     watched = kind(make_world(domain, trial))
     try:
-        Rollout.resume(watched, steps, known=NEVER)
+        resume(watched, steps)
     except OpenfieldError as error:
         return watched, error
     finally:
@@ -175,7 +176,7 @@ def compare_agent(domain: Domain[Any], trial: Trial, agent: Agent, transcript: T
     """Show an agent the turns of a transcript, from turn `known` on. Return where it answers otherwise."""
     watched = WatchedWorld(domain.world(trial))
     try:
-        rollout = Rollout.resume(watched, transcript.steps, known=known)
+        rollout = resume(watched, transcript.steps, known=known)
         while not rollout.over and rollout.turns < len(transcript.steps) - 1:
             rollout.reply(agent(rollout.turn))
     except OpenfieldError as error:

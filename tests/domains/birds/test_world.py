@@ -15,6 +15,7 @@ from openfield.domains.birds.wire.conversation import Conversation, WireCommand
 from openfield.domains.birds.wire.messages import Request
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
+from openfield.journal.replay import resume
 from openfield.rollout import Rollout
 from support.birds.worlds import SMALL, begin, trial, world
 
@@ -255,5 +256,5 @@ def test_a_rollout_replays_to_the_same_turns(tmp_path):
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
         steps = list(run.raw_steps(cell.id, cell.attempt))
-    replayed = Rollout.resume(DOMAIN.world(trials[0]), steps)
+    replayed = resume(DOMAIN.world(trials[0]), steps)
     assert replayed.turns == len(steps) - 1

@@ -21,6 +21,7 @@ from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.gym import DomainEnv
 from openfield.journal.reader import Run
+from openfield.journal.replay import resume
 from openfield.rollout import Rollout
 from support.doom.worlds import SHORT, TASKS, chance, open_world, play, still
 
@@ -117,7 +118,7 @@ def test_images_are_recorded_as_digests_and_drawn_again_by_replay(domain: DoomDo
     with Run(path) as run:
         (cell,) = run.cells()
         steps = list(run.raw_steps(cell.id, cell.attempt))
-    rollout = Rollout.resume(DoomWorld(domain, trials[0]), steps)
+    rollout = resume(DoomWorld(domain, trials[0]), steps)
     assert rollout.over
     rollout.world.close()
     film = domain.film(trials[0])  # a film is replayed too: it has the size that agents see

@@ -19,7 +19,7 @@ from openfield.domains.ond.testset.builder import write_tests, write_trials
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.samples import draw_glyphs, load_digits, make_samples, read_folder
 from openfield.errors import AgentProtocol, InvalidInput
-from openfield.rollout import Rollout
+from openfield.journal.replay import resume
 
 SMALL = {"training": 60, "round_size": 10, "before": 2, "after": 3}
 
@@ -187,7 +187,7 @@ def test_a_recorded_test_replays_to_the_same_turns(tmp_path: Path) -> None:
 
     with Run(tmp_path / "r.sqlite") as run:
         past = list(run.raw_steps(result.cells[0].id, 1))
-    assert Rollout.resume(DOMAIN.world(trials[0]), past).over
+    assert resume(DOMAIN.world(trials[0]), past).over
 
 
 def test_actions_survive_a_journal() -> None:

@@ -20,6 +20,7 @@ from openfield.domain import Domain, make_world
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.people import list_people
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
+from openfield.journal.replay import resume
 from openfield.journal.rules import read_rules
 from openfield.journal.trust import admit_code, trusted_domain
 from openfield.metrics.scenario import scenario_of
@@ -27,7 +28,6 @@ from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
 from openfield.record import RECORD_FACT, Step, action_key, observation_key, restore_arrays
 from openfield.registry import known_domain, list_trial_code
-from openfield.rollout import Rollout
 
 Stage = Literal["training", "before", "after"]
 STAGES: tuple[Stage, ...] = ("training", "before", "after")
@@ -248,7 +248,7 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
     try:
         world = make_film(domain, cell.trial).world if pictures else make_world(domain, cell.trial)
         with closing(world):
-            rollout = Rollout.resume(world, past, cell.trial.limits, known=0)
+            rollout = resume(world, past, cell.trial.limits, known=0)
             for step in run.steps(cell.id, cell.attempt):
                 turn = rollout.turn if step.reply is None else rollout.reply(step.reply)
                 if pictures:

@@ -21,9 +21,10 @@ from openfield.core import Belief, Reply, Turn, World
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import InvalidInput
 from openfield.journal.recorder import Recorder
+from openfield.journal.replay import recall, resume
 from openfield.journal.rules import own_rule
+from openfield.limit_guard import NEVER
 from openfield.record import RawStep
-from openfield.rollout import Rollout
 from openfield.trial import Trial
 
 
@@ -55,8 +56,8 @@ class OpenTrial:
         limits = msgspec.structs.replace(cell.trial.limits, reply_seconds=None)
         remember = getattr(self.page, "remember", lambda turn, reply: None)
         try:
-            self.rollout = Rollout.resume(world, past, limits, recorder, known=0)
-            for turn, reply in self.rollout.recall():
+            self.rollout = resume(world, past, limits, recorder, known=0)
+            for turn, reply in recall(self.rollout):
                 remember(turn, reply)
         except BaseException:
             world.close()
@@ -80,7 +81,7 @@ class OpenTrial:
     def look(self) -> None:
         """Begin to measure how long the person thinks: the page has shown the turn now."""
         with self._lock:
-            self.rollout.excuse(1 << 62)
+            self.rollout.guard.excuse(NEVER)
 
     def act(self, act: Any, away: int = 0) -> None:
         """Take an act of the person, with what they believe.
@@ -94,7 +95,7 @@ class OpenTrial:
         """
         with self._lock:
             self.committed = None
-            self.rollout.excuse(away)
+            self.rollout.guard.excuse(away)
             self._take(self.page.act(act, self.turn))
 
     def answer(self, reply: Reply) -> None:
