@@ -492,7 +492,7 @@ def test_an_ended_rollout_takes_no_reply_and_says_so_every_time(failing: Callabl
 
 @pytest.mark.parametrize("fault", [AgentProtocol("text"), AgentCrashed("too much"), AgentTimeout("silent")])
 def test_a_save_that_fails_does_not_lose_the_episode(fault: Exception) -> None:
-    def save() -> bytes:
+    def save(over: bool) -> bytes:
         raise fault
 
     kept = Kept()
@@ -531,7 +531,7 @@ def test_a_stop_survives_the_end_of_an_episode() -> None:
     rollout = Rollout(two_episodes(), recorder=Kept().recorder())
     rollout.reply(Reply(1))
     rollout.reply(Reply(1))
-    rollout.save = lambda: (rollout.stop(), b"")[1]
+    rollout.save = lambda over: (rollout.stop(), b"")[1]
     with pytest.raises(Cancelled):
         rollout.reply(Reply())
 
@@ -684,6 +684,6 @@ def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:
 def test_a_rollout_has_few_enough_attributes_to_be_fast() -> None:
     """Python shares the keys of fewer than 30 attributes between the objects of a class."""
     rollout = Rollout(two_episodes(), recorder=Kept().recorder())
-    rollout.save = lambda: b""
+    rollout.save = lambda over: b""
     drive(rollout, lambda turn: Reply(1, Belief(0.5), note="said"))
     assert len(vars(rollout)) < 30

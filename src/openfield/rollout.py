@@ -78,8 +78,8 @@ class Rollout:
     """Whether a reply could not be taken, so that no other is."""
     guard: LimitGuard
     """What holds the agent to its limits."""
-    save: Callable[[], bytes | None] | None = None
-    """Returns the agent's state, which is committed with a finished episode; None keeps the last one."""
+    save: Callable[[bool], bytes | None] | None = None
+    """Returns the agent's state, to be committed with a finished episode, or None; told whether the trial is over."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class Rollout:
             detail=truth.detail,
         )
         try:
-            state = None if self.save is None else self.save()
+            state = None if self.save is None else self.save(self.over)
         except AgentFault as error:
             fault = type(error)(f"Turn {self.turns}: {error}")
         self._recorder.end_episode(end, state, hidden=turn.last is None)

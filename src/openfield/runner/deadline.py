@@ -10,14 +10,11 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from openfield.core import Agent, Remembers, Reply, Saves, Turn
 from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, blame_agent, shorten
 from openfield.limit_guard import Heartbeat, nanoseconds
-
-if TYPE_CHECKING:
-    from openfield.rollout import Rollout
 
 MIN_SECONDS, FACTOR = 10.0, 10.0
 """What is not a reply may take ten times as long as one, and ten seconds at least: models are loaded there."""
@@ -79,13 +76,13 @@ class Deadline:
                 warnings.warn(str(fault), RuntimeWarning, stacklevel=2)
 
 
-def save_at_intervals(save: Callable[[], bytes], rollout: Rollout, seconds: float) -> Callable[[], bytes | None]:
-    """Return a function that saves an agent's state if the last one is old enough, and at the end of the trial."""
+def save_at_intervals(save: Callable[[], bytes], seconds: float) -> Callable[[bool], bytes | None]:
+    """Return a function that saves an agent's state if the last one is old enough, or if the trial is over."""
     saved = time.monotonic_ns()
 
-    def save_if_due() -> bytes | None:
+    def save_if_due(over: bool) -> bytes | None:
         nonlocal saved
-        if not rollout.over and time.monotonic_ns() < nanoseconds(seconds, saved):
+        if not over and time.monotonic_ns() < nanoseconds(seconds, saved):
             return None
         state = save()
         saved = time.monotonic_ns()

@@ -160,7 +160,7 @@ class Player:
             job, domain, recorder, self._prepare(agent, job, domain, recorder, ask, rewinds), self._heartbeat
         )
         if isinstance(agent, Saves):
-            rollout.save = save_at_intervals(partial(ask.save, agent), rollout, job.save_seconds)
+            rollout.save = save_at_intervals(partial(ask.save, agent), job.save_seconds)
         if hasattr(agent, "on_wait"):
             agent.on_wait = partial(_excuse, rollout)
         if is_oracle(job.agent, domain):

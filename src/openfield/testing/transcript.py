@@ -147,7 +147,7 @@ def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Transcript:
     try:
         rollout = Rollout(watched, Limits(None, trial.limits.episode_turns, TRIAL_SECONDS), recorder)
         # A state from within the trial shows whether an agent can go on from it.
-        rollout.save = agent.save if isinstance(agent, Saves) else None
+        rollout.save = (lambda over: agent.save()) if isinstance(agent, Saves) else None
         outcome, note = drive(rollout, agent), ""
     except Exception as error:
         outcome, note = explain(error)
