@@ -14,21 +14,18 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
-from openfield.capabilities import HasFilm
 from openfield.console import escape_controls, say_count
 from openfield.core import Belief
 from openfield.domain import Domain, says_novel
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
-from openfield.journal.people import PERSON, measure_responses, name_people
+from openfield.journal.people import measure_responses, name_people
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.journal.rules import DomainRules, find_false_rules, own_rule, read_rules
-from openfield.journal.trust import SIGNATURE, trusted_domain
 from openfield.journal.usage import Usage, read_run_usage
 from openfield.metrics.catalogue import find_metrics, installed_metrics
 from openfield.registry import known_domain
-from openfield.runner.provenance import FACT, Provenance, latest_versions, mark_versions, read_provenance
-from openfield.runner.sealing import SEED_FACT
+from openfield.runner.provenance import Provenance, latest_versions, mark_versions, read_provenance
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -42,10 +39,6 @@ if TYPE_CHECKING:
     from openfield.metrics.summary import Summary
     from openfield.report.export.frames import RowKind
     from openfield.report.film import DomainFilm
-
-
-HIDDEN_FACTS = ("domain ", "rules ", "session ", PERSON, FACT, SIGNATURE)
-"""How facts begin that a page does not show."""
 
 
 class NumberChoice(TypedDict, total=False):
@@ -285,25 +278,10 @@ class Result:
             films: What `films` returned.
             links: Title -> address of what else is on a site that the page is part of.
         """
-        from openfield.report.page import ReportOptions, render_page, write_page
+        from openfield.report.page import write_report
 
-        title = " + ".join(path.stem for path in self.paths)
-        hidden = HIDDEN_FACTS if self._is_over else (*HIDDEN_FACTS, SEED_FACT)
-        facts = {key: value for key, value in self.facts.items() if not key.startswith(hidden)}
-        for record in self.records:
-            facts |= record.describe(f" of {Path(record.run).stem}" if len(self.records) > 1 else "")
         summary, cells = self.summary(metrics, intervals, failures), self.counted(failures)
-        options = ReportOptions(
-            facts=facts,
-            cautions=self.cautions,
-            baseline=self.baseline,
-            objectives=objectives,
-            films=films,
-            provenance=self.provenance,
-            links=links or {},
-        )
-        page = render_page(title, cells, self.domains, summary, options)
-        write_page(Path(path), page)
+        write_report(Path(path), self, summary, cells, objectives, films, links or {})
         return Path(path)
 
     def films(self, trust: bool = False) -> list[DomainFilm]:
@@ -312,29 +290,9 @@ class Result:
         Args:
             trust: Run a domain that a run file names even if this user did not sign it.
         """
-        from openfield.report.film import DomainFilm, make_small_film
+        from openfield.report.film import film_domains
 
-        films: dict[str, DomainFilm] = {}
-        for path in self.paths:
-            with Run(path) as run:
-                for cell in sorted(run.cells(), key=lambda cell: (cell.control, not cell.trial.is_changed)):
-                    domain, number = cell.trial.domain, _first_changed(cell)
-                    if domain in films or number is None or not self._draws(run, cell, trust):
-                        continue
-                    title = self.domains[domain].title
-                    caption = f"{cell.agent}, trial {cell.trial.id[:8]}, episode {number}"
-                    caption += ", the first in a changed world" if cell.episodes[number].novel else ""
-                    films[domain] = DomainFilm(title, caption, make_small_film(run, cell, number, trust))
-        return list(films.values())
-
-    @staticmethod
-    def _draws(run: Run, cell: CellRecord, trust: bool) -> bool:
-        """Return whether a cell can be filmed."""
-        from openfield.report.film import sees_pictures
-
-        if cell.trial.imported is not None:
-            return False
-        return isinstance(trusted_domain(run, cell.trial.domain, trust), HasFilm) or sees_pictures(run, cell)
+        return film_domains(self.paths, self.domains, trust)
 
     def objectives(self) -> dict[str, Any]:
         """Return the objectives without reward of all agents, in training, before the onset and after it.
@@ -342,22 +300,12 @@ class Result:
         A run whose steps cannot be counted is named with the reason, and the others are computed. If people played in
         one of the runs, the similarity to them is among the objectives.
         """
-        from openfield.objectives.runs.evaluate import evaluate_runs
-        from openfield.objectives.runs.recordings import read_run, read_study
-        from openfield.report.objectives import runs_record
+        from openfield.report.objectives import evaluate_run_files
 
-        runs, entries = [], []
-        for path in self.paths:
-            try:
-                runs.append(read_run(path))
-                entries.append({"run": str(path), "episodes": runs[-1].episodes})
-            except OpenfieldError as error:
-                entries.append({"run": str(path), "error": str(error)})
-        human = read_study(self.paths)
-        return runs_record(entries, None if human is None else human.path, "nats", evaluate_runs(runs, human=human))
+        return evaluate_run_files(self.paths)
 
     @property
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether all cells have ended, so that the root seed of a sealed run may be shown."""
         return all(cell.outcome is not None for cell in self.cells)
 
@@ -406,12 +354,6 @@ class Result:
             return metric.pool(cells) if metric.pool and all(map(is_asked_for, cells)) else {}
 
         return metric if metric.relate else replace(metric, measure=measure, pool=pool)
-
-
-def _first_changed(cell: CellRecord) -> int | None:
-    """Return the first test episode in a changed world, or the last one if nothing changes; None if none is over."""
-    changed = (each.number for each in cell.episodes if each.novel and each.phase == "test")
-    return next(changed, len(cell.episodes) - 1 if cell.episodes else None)
 
 
 def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | DomainRules]]:

@@ -10,11 +10,11 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from openfield.capabilities import Film, make_film
+from openfield.capabilities import Film, HasFilm, make_film
 from openfield.core import Reply, Turn, World
 from openfield.domain import Domain, make_world
 from openfield.errors import InvalidInput, ReplayMismatch
@@ -27,6 +27,9 @@ from openfield.lazy import import_extra
 from openfield.record import is_picture
 from openfield.rollout import Rollout
 from openfield.trial import Trial
+
+if TYPE_CHECKING:
+    from openfield.report.words import Domains
 
 MAX_PICTURES = {".gif": 1_000, ".webp": 10_000}
 """Pictures of a film in each format. A GIF is made in memory, a WebP picture by picture."""
@@ -122,6 +125,40 @@ def make_small_film(run: Run, cell: CellRecord, episode: int, trust: bool = Fals
         if len(data) <= MAX_SMALL_BYTES or count == 1:
             return data
         count = max(int(count * 0.9 * MAX_SMALL_BYTES / len(data)), 1)
+
+
+def film_domains(paths: Iterable[Path], domains: Domains, trust: bool = False) -> list[DomainFilm]:
+    """Return a film of each domain of some run files that draws: the first changed episode of an agent.
+
+    Args:
+        paths: The run files.
+        domains: Their domains, by name.
+        trust: Run a domain that a run file names even if this user did not sign it.
+    """
+    films: dict[str, DomainFilm] = {}
+    for path in paths:
+        with Run(path) as run:
+            for cell in sorted(run.cells(), key=lambda cell: (cell.control, not cell.trial.is_changed)):
+                domain, number = cell.trial.domain, _first_changed(cell)
+                if domain in films or number is None or not _draws(run, cell, trust):
+                    continue
+                caption = f"{cell.agent}, trial {cell.trial.id[:8]}, episode {number}"
+                caption += ", the first in a changed world" if cell.episodes[number].novel else ""
+                films[domain] = DomainFilm(domains[domain].title, caption, make_small_film(run, cell, number, trust))
+    return list(films.values())
+
+
+def _draws(run: Run, cell: CellRecord, trust: bool) -> bool:
+    """Return whether a cell can be filmed."""
+    if cell.trial.imported is not None:
+        return False
+    return isinstance(trusted_domain(run, cell.trial.domain, trust), HasFilm) or sees_pictures(run, cell)
+
+
+def _first_changed(cell: CellRecord) -> int | None:
+    """Return the first test episode in a changed world, or the last one if nothing changes; None if none is over."""
+    changed = (each.number for each in cell.episodes if each.novel and each.phase == "test")
+    return next(changed, len(cell.episodes) - 1 if cell.episodes else None)
 
 
 def _shrink(picture: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield import __version__
+from openfield.errors import OpenfieldError
 from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluation
 from openfield.objectives.measures.similarity import Conditionals, Similarity
 
@@ -130,6 +131,25 @@ def similarity_record(
         "version": __version__,
         **asked,
     }
+
+
+def evaluate_run_files(paths: Sequence[Path]) -> dict[str, Any]:
+    """Return the objectives of all agents of run files as a record, by stage. A file that cannot be counted is named.
+
+    If people played in one of the runs, the similarity to them is among the objectives.
+    """
+    from openfield.objectives.runs.evaluate import evaluate_runs
+    from openfield.objectives.runs.recordings import read_run, read_study
+
+    runs, entries = [], []
+    for path in paths:
+        try:
+            runs.append(read_run(path))
+            entries.append({"run": str(path), "episodes": runs[-1].episodes})
+        except OpenfieldError as error:
+            entries.append({"run": str(path), "error": str(error)})
+    human = read_study(paths)
+    return runs_record(entries, None if human is None else human.path, "nats", evaluate_runs(runs, human=human))
 
 
 def runs_record(

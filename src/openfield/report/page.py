@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from openfield.files.atomic import replacing
+from openfield.journal.people import PERSON
 from openfield.journal.reader import CellRecord
+from openfield.journal.trust import SIGNATURE
 from openfield.metrics.summary import Summary
 from openfield.report.analysis import Analysis, ScenarioAnalysis, ScenarioFigures, TrialScore, analyse, trace_figures
 from openfield.report.figures.stages import StageFigures, arrange_objectives
@@ -22,12 +24,18 @@ from openfield.report.film import DomainFilm
 from openfield.report.render import ALL, Detail, render
 from openfield.report.run_list import RunEntry, RunSummary
 from openfield.report.words import MAX_COMMANDS, Domains, describe_provenance, say_outcomes
-from openfield.runner.provenance import Provenance
+from openfield.runner.provenance import FACT, Provenance
+from openfield.runner.sealing import SEED_FACT
+
+if TYPE_CHECKING:
+    from openfield.result import Result
 
 MAX_BYTES = 500_000
 """Bytes of a page without films."""
 MAX_FACT = 40
 """Characters of a fact that stands at the top of a page; longer ones, such as fingerprints, stand at its end."""
+HIDDEN_FACTS = ("domain ", "rules ", "session ", PERSON, FACT, SIGNATURE)
+"""How facts begin that a page does not show."""
 DETAILS = (
     Detail(24, 24),
     Detail(12, 12),
@@ -114,6 +122,43 @@ def write_page(path: Path, page: str) -> None:
     """Write a page to a file, which appears whole or not at all."""
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
+
+
+def write_report(
+    path: Path,
+    result: Result,
+    summary: Summary,
+    cells: Sequence[CellRecord],
+    objectives: dict[str, Any] | None = None,
+    films: Sequence[DomainFilm] = (),
+    links: Mapping[str, str] = {},
+) -> None:
+    """Write the report of a result.
+
+    Args:
+        path: Where to write it.
+        result: What was played.
+        summary: Its numbers.
+        cells: Its cells, as they count.
+        objectives: The record of its objectives, for a section about it.
+        films: Films of its domains.
+        links: Title -> address of what else is on a site that the page is part of.
+    """
+    title = " + ".join(path.stem for path in result.paths)
+    hidden = HIDDEN_FACTS if result.is_over else (*HIDDEN_FACTS, SEED_FACT)
+    facts = {key: value for key, value in result.facts.items() if not key.startswith(hidden)}
+    for record in result.records:
+        facts |= record.describe(f" of {Path(record.run).stem}" if len(result.records) > 1 else "")
+    options = ReportOptions(
+        facts=facts,
+        cautions=result.cautions,
+        baseline=result.baseline,
+        objectives=objectives,
+        films=films,
+        provenance=result.provenance,
+        links=links,
+    )
+    write_page(path, render_page(title, cells, result.domains, summary, options))
 
 
 def render_page(

@@ -10,9 +10,8 @@ from starlette.requests import Request
 from openfield.journal.reader import Run
 from openfield.journal.rules import known_rules
 from openfield.metrics.scenario import Scenario
-from openfield.report.page import RunPage
+from openfield.report.page import HIDDEN_FACTS, RunPage
 from openfield.report.words import MAX_COMMANDS, describe_novelty, describe_provenance
-from openfield.result import HIDDEN_FACTS
 from openfield.runner.provenance import read_provenance
 from openfield.runner.sealing import SEED_FACT
 from openfield.view.pace import Pace
