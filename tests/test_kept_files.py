@@ -87,7 +87,7 @@ def test_todays_world_shows_the_recorded_turns_and_truths(name: str) -> None:
     with Run(KEPT / f"{name}.sqlite") as run:
         for attempt in run.attempts():
             steps = run.raw_steps(attempt.cell, attempt.number)
-            assert list(find_false_turns(attempt, domain, steps)) == []
+            assert list(find_false_turns(attempt, domain.world, steps)) == []
 
 
 @pytest.mark.parametrize("name", TOLD)

@@ -81,6 +81,11 @@ class Belief(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return max(self.novel, default=0.0) if isinstance(self.novel, tuple) else self.novel
 
 
+def says_novel(belief: Belief) -> bool:
+    """Return whether the probability is one half or more, for any sample. This is the common rule."""
+    return belief.highest >= 0.5
+
+
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.get):
     """What the agent gives back. `Reply(None, belief)` is always legal and shows an ACT turn again."""
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.blind import draw_set, place_change
-from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, World
+from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, World, says_novel
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
 from openfield.record import EpisodeEnd, action_key, observation_key
@@ -242,8 +242,3 @@ def check_version(domain: Domain[Any], trial: Trial) -> None:
             f"Version {trial.version} of {domain.name} made trial {trial.id}, and this is version {domain.version}, "
             "with other rules. It can be read, reported and verified, but not replayed or resumed."
         )
-
-
-def says_novel(belief: Belief) -> bool:
-    """Return whether the probability is one half or more, for any sample. This is the common rule."""
-    return belief.highest >= 0.5

@@ -23,6 +23,8 @@ MAX_TEXT = 1 << 16
 """Characters of an agent with its parameters."""
 MAX_DEPTH = 20
 """How deep lists and tables may be nested."""
+CONTROL = "control:"
+"""What the source of a control begins with in plans and run files."""
 COMMANDS = ("process:", "wire:")
 """What the source of a program begins with. Programs take the words of their command instead of parameters."""
 MODELS = ("onnx:", "sb3:")
@@ -35,6 +37,16 @@ _BARE = re.compile(r"[^,=()\[\]{}\"']+")
 _KEY = re.compile(r"[\w.-]+")
 _WHOLE = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan")
+
+
+def is_control(source: str | None) -> bool:
+    """Return whether the source of an agent in a plan or a run file is that of a control."""
+    return source is not None and source.startswith(CONTROL)
+
+
+def is_command(source: str) -> bool:
+    """Return whether the source of an agent is the command of a program."""
+    return source.startswith(COMMANDS)
 
 
 def strip_parameters(source: str) -> str:

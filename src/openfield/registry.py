@@ -26,7 +26,7 @@ from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.lazy import import_extra
-from openfield.parameters import LLM, MODELS, split_source, strip_parameters
+from openfield.parameters import CONTROL, LLM, MODELS, is_control, split_source, strip_parameters
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -39,8 +39,6 @@ MODEL_AGENTS = {"onnx": "openfield.agents.onnx:onnx_agent", "sb3": "openfield.ag
 """Where agents are made from the files of trained models, by what their sources begin with."""
 LANGUAGE_MODEL = "openfield.agents.llm:llm_agent"
 """Where `llm:MODEL` is made."""
-CONTROL = "control:"
-"""What the source of a control begins with in plans and run files."""
 CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator")
 """Agents that must fail, found by name in every domain that has no agent of this name."""
 AgentSource = str | Callable[..., Any]
@@ -151,11 +149,6 @@ def name_control(source: str, domain: Domain[Any]) -> str:
     if plain in domain.agents or plain in find_entry_points("openfield.agents"):
         return source
     return f"{CONTROL}{source}" if source.partition(":")[0] in CONTROLS else source
-
-
-def is_control(source: str | None) -> bool:
-    """Return whether the source of an agent in a plan or a run file is that of a control."""
-    return source is not None and source.startswith(CONTROL)
 
 
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:

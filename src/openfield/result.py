@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import msgspec
 
 from openfield.console import escape_controls, say_count
-from openfield.core import Belief
-from openfield.domain import Domain, says_novel
-from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.core import Belief, says_novel
+from openfield.domain import Domain
+from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.people import measure_responses, name_people
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
@@ -378,6 +378,12 @@ def check_verdicts(run: Run) -> Iterator[str]:
     """Yield the recorded rules and verdicts on beliefs that domains contradict, where they are at hand."""
     verdicts, facts = run.verdicts(), run.facts
     find = cache(partial(_find_domain, run))
+    try:
+        for name in {trial.domain for trial in run.trials()}:
+            read_rules(facts, name)
+    except DamagedRun as error:
+        yield str(error)
+        return
     for domain in map(find, sorted({trial.domain for trial in run.trials()})):
         yield from () if isinstance(domain, DomainRules) else find_false_rules(facts, domain)
     for attempt in run.attempts() if verdicts else ():

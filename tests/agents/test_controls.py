@@ -14,7 +14,8 @@ from openfield.core import Ask, Reply, Turn
 from openfield.errors import InvalidInput
 from openfield.journal.reader import CellRecord
 from openfield.metrics.performance import split_periods
-from openfield.registry import CONTROLS, find_agent, find_domain, is_control
+from openfield.parameters import is_control
+from openfield.registry import CONTROLS, find_agent, find_domain
 from openfield.rollout import Rollout, drive
 from openfield.trial import derive
 from support.places import MAZE

@@ -454,7 +454,7 @@ def replay(path: Path) -> list[str]:
         return [
             fault
             for attempt in run.attempts()
-            for fault in find_false_turns(attempt, WARY, run.raw_steps(attempt.cell, attempt.number))
+            for fault in find_false_turns(attempt, WARY.world, run.raw_steps(attempt.cell, attempt.number))
         ]
 
 
@@ -462,7 +462,9 @@ def test_replay_names_a_world_that_shows_other_turns(finished: Path) -> None:
     with Run(finished) as run:
         attempt = list(run.attempts())[-1]
         trial = msgspec.structs.replace(attempt.trial, seed=attempt.trial.seed + 1)
-        (fault,) = find_false_turns(attempt._replace(trial=trial), WARY, run.raw_steps(attempt.cell, attempt.number))
+        (fault,) = find_false_turns(
+            attempt._replace(trial=trial), WARY.world, run.raw_steps(attempt.cell, attempt.number)
+        )
     assert re.match(r"Cell [0-9a-f]{12}, attempt \d: Turn 0 differs from the recorded one", fault)
 
 

@@ -16,7 +16,8 @@ import openfield as of
 from openfield import __version__
 from openfield.core import Reply
 from openfield.journal import versions
-from openfield.journal.versions import CodeVersion, identify_agent, identify_object
+from openfield.journal.fingerprint import CodeVersion
+from openfield.journal.versions import identify_agent, identify_object
 from support.players import Learner, copycat
 from support.worlds import TINY, tiny_trials
 

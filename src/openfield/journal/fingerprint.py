@@ -1,4 +1,4 @@
-"""Fingerprints of runs and plans: one digest that changes when any value of them does.
+"""Fingerprints of runs, plans and versions of code: one digest that changes when any value of them does.
 
 The fingerprint of a run covers every value a reader uses, times included. It does not depend on the order in which
 cells were played, nor on how steps were compressed. The fingerprint of a plan covers its cells and trials, so that it
@@ -34,7 +34,26 @@ TABLES = {
 
 The chain of an attempt's last chunk stands for all its steps.
 """
+_PARTS = {"name": "its class or function", "command": "its command", "code": "its code"}
+"""What the parts of a version are called that are neither files, packages nor parameters."""
 _ENCODER = msgspec.msgpack.Encoder()
+
+
+class CodeVersion(msgspec.Struct, frozen=True):
+    """What an agent or a domain is made of."""
+
+    parts: dict[str, str]
+    """Files with their digests, packages with their versions, and the name or command that chooses among them."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits, the same as long as no part changes."""
+        return hashlib.sha256(msgspec.json.encode(self.parts, order="sorted")).hexdigest()[:16]
+
+    def differences(self, other: CodeVersion) -> list[str]:
+        """Return in words which parts are not the same in another version."""
+        names = sorted(name for name in {*self.parts, *other.parts} if self.parts.get(name) != other.parts.get(name))
+        return [_PARTS.get(name) or name.partition(" ")[2] for name in names]
 
 
 class Fingerprint:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,13 +17,13 @@ import msgspec
 import numpy as np
 
 from openfield.core import Ask, Reply, Truth, Turn, World
-from openfield.domain import Domain, make_world
 from openfield.errors import AgentProtocol, DamagedRun, OpenfieldError, ReplayMismatch
+from openfield.journal.fingerprint import CodeVersion
 from openfield.journal.recorder import Recorder, read_chunk
 from openfield.journal.replay import resume
 from openfield.journal.schema import SourceText, digest_chunk, extend_chain
-from openfield.journal.versions import CodeVersion, is_command
 from openfield.limit_guard import CUT_OFF, NEVER, UNLIMITED
+from openfield.parameters import is_command
 from openfield.record import (
     ENCODER,
     NO_TURN,
@@ -305,12 +305,12 @@ def find_false_arrays(attempt: Attempt, steps: Iterable[Step]) -> Iterator[str]:
             yield f"{attempt.place}: turn {number}: {error}."
 
 
-def find_false_turns(attempt: Attempt, domain: Domain[Any], steps: Iterable[RawStep]) -> Iterator[str]:
+def find_false_turns(attempt: Attempt, make_world: Callable[[Trial], World], steps: Iterable[RawStep]) -> Iterator[str]:
     """Play the recorded replies of an attempt in a fresh world. Yield the first turn or truth that differs."""
     scored = attempt.outcome in ENDED
     past = (step for step in steps if scored or bytes(step.turn) != NO_TURN)  # a failed reply led nowhere
     try:
-        world = make_world(domain, attempt.trial)
+        world = make_world(attempt.trial)
         with closing(world):
             resume(world, _comparing(past, world), known=NEVER)
     except Exception as error:

@@ -27,8 +27,9 @@ import msgspec
 
 from openfield import __version__
 from openfield.domain import Domain
+from openfield.journal.fingerprint import CodeVersion
 from openfield.journal.schema import find_run_files
-from openfield.parameters import LLM, MODELS, named_files, split_source
+from openfield.parameters import LLM, MODELS, is_command, is_control, named_files, split_source
 from openfield.record import UNWRITABLE, action_key
 from openfield.registry import (
     FIND_CONTROL,
@@ -36,7 +37,6 @@ from openfield.registry import (
     MODEL_AGENTS,
     AgentSource,
     find_entry_points,
-    is_control,
     look_here,
     name_control,
 )
@@ -54,25 +54,6 @@ UNCOVERED = (".", "__pycache__")
 """How the names of files and folders in a folder begin that are no part of an agent."""
 SYSTEM_FOLDERS = (Path("/proc"), Path("/sys"))
 """Their files are no files on a disk: to read one may wait for ever."""
-WORDS = {"name": "its class or function", "command": "its command", "code": "its code"}
-"""What the parts of a version are called that are neither files, packages nor parameters."""
-
-
-class CodeVersion(msgspec.Struct, frozen=True):
-    """What an agent or a domain is made of."""
-
-    parts: dict[str, str]
-    """Files with their digests, packages with their versions, and the name or command that chooses among them."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits, the same as long as no part changes."""
-        return hashlib.sha256(msgspec.json.encode(self.parts, order="sorted")).hexdigest()[:16]
-
-    def differences(self, other: CodeVersion) -> list[str]:
-        """Return in words which parts are not the same in another version."""
-        names = sorted(name for name in {*self.parts, *other.parts} if self.parts.get(name) != other.parts.get(name))
-        return [WORDS.get(name) or name.partition(" ")[2] for name in names]
 
 
 class Code:
@@ -195,11 +176,6 @@ def _add_parameters(code: Code | None, parameters: Mapping[str, Any]) -> Code | 
         for name, value in parameters.items():
             code.add_parameter(name, value)
     return code
-
-
-def is_command(source: str) -> bool:
-    """Return whether the source of an agent is the command of a program."""
-    return source.startswith(("process:", "wire:"))
 
 
 def identify_object(given: Any) -> Code:

@@ -16,7 +16,7 @@ import msgspec
 
 from openfield.errors import InvalidInput, JournalError, NotARun
 from openfield.journal.reader import Run
-from openfield.registry import is_control
+from openfield.parameters import is_control
 from openfield.runner.provenance import read_provenance
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.journal.versions import CodeVersion
+    from openfield.journal.fingerprint import CodeVersion
     from openfield.runner.executors import Executor, Inline, Processes
     from openfield.runner.experiment import Experiment, read_experiment
     from openfield.runner.plan import Plan, make_plan

@@ -19,10 +19,9 @@ from openfield.errors import AgentFault, InvalidInput
 from openfield.journal.rules import write_rules
 from openfield.journal.trust import sign_code
 from openfield.journal.versions import Code, identify_agent
-from openfield.parameters import settle_source, split_source, write_source
+from openfield.parameters import CONTROL, settle_source, split_source, write_source
 from openfield.record import RecordKind
 from openfield.registry import (
-    CONTROL,
     CONTROLS,
     AgentSource,
     absolute,

@@ -23,10 +23,11 @@ from openfield import __version__
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.installation import list_extras
+from openfield.journal.fingerprint import CodeVersion
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.schema import SourceText
-from openfield.journal.versions import Code, CodeVersion, find_versions, identify_file, identify_object, identify_source
-from openfield.registry import is_control
+from openfield.journal.versions import Code, find_versions, identify_file, identify_object, identify_source
+from openfield.parameters import is_control
 
 FACT = "command "
 """How the keys of these facts begin; the moment follows."""

@@ -19,7 +19,8 @@ from openfield.metrics.concordance import estimate_concordance
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.significance import flip_signs, permute_labels
 from openfield.metrics.summary import list_numbers, measure_trials
-from openfield.registry import CONTROL, domain_source, use_domain
+from openfield.parameters import CONTROL
+from openfield.registry import domain_source, use_domain
 from openfield.result import Result
 from openfield.runner.isolation.bubblewrap import find_obstacle
 from openfield.runner.isolation.settings import isolate

@@ -122,7 +122,7 @@ def test_pictures_are_recorded_resumed_verified_and_replayed(tmp_path: Path, tri
         assert run.verify() == []
         (attempt,) = run.attempts()
         steps = run.raw_steps(cell.id, cell.attempt)
-        assert list(find_false_turns(attempt, find_domain(cell.trial.domain), steps)) == []
+        assert list(find_false_turns(attempt, find_domain(cell.trial.domain).world, steps)) == []
     shown = observations(path)
     assert all(("data" in each) == (record == "full") for each in shown)
     if record == "full":

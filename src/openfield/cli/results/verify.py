@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +63,7 @@ def _count_imported(path: Path) -> int:
 
 
 def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
-    from openfield.domain import check_version
+    from openfield.domain import check_version, make_world
     from openfield.journal.reader import Run
     from openfield.journal.rules import find_false_rules
     from openfield.journal.verification import find_false_turns
@@ -79,5 +80,5 @@ def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
             faults += [fault for domain in domains.values() for fault in find_false_rules(run.facts, domain)]
             for attempt in run.attempts():
                 steps = run.raw_steps(attempt.cell, attempt.number)
-                faults += find_false_turns(attempt, domains[attempt.trial.domain], steps)
+                faults += find_false_turns(attempt, partial(make_world, domains[attempt.trial.domain]), steps)
     return faults

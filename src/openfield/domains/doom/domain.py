@@ -14,8 +14,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from openfield.blind import draw_set
-from openfield.core import Belief, Reply, Spec, World
-from openfield.domain import Domain, says_novel
+from openfield.core import Belief, Reply, Spec, World, says_novel
+from openfield.domain import Domain
 from openfield.domains.doom import episode
 from openfield.domains.doom import novelty as catalogue
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_shared

@@ -10,8 +10,7 @@ import itertools
 from collections.abc import Callable
 from contextlib import suppress
 
-from openfield.core import Belief
-from openfield.domain import says_novel
+from openfield.core import Belief, says_novel
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.journal.rules import own_rule
