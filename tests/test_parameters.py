@@ -12,7 +12,6 @@ from openfield.core import Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import Run
-from openfield.journal.versions import identify_agent
 from openfield.parameters import (
     MAX_DEPTH,
     MAX_TEXT,
@@ -25,6 +24,7 @@ from openfield.parameters import (
     write_source,
     write_value,
 )
+from openfield.provenance.versions import identify_agent
 from openfield.registry import find_agent
 from openfield.runner.experiment import make_experiment, parse_agents
 from openfield.runner.isolation.view import view_of_python

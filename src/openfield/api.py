@@ -17,6 +17,7 @@ import msgspec
 from openfield.console import is_watched
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
+from openfield.provenance.provenance import Remarks
 from openfield.record import Entry, check_record_kind
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
@@ -24,7 +25,6 @@ from openfield.runner.cluster import PROCESSES, Players, assign_resources, choos
 from openfield.runner.executors import refuse_unguarded
 from openfield.runner.experiment import say_mismatch
 from openfield.runner.plan import Agents, Plan, make_plan
-from openfield.runner.provenance import Remarks
 from openfield.runner.run import RunOptions, read_plan, run_plan
 from openfield.runner.scheduler import Watch
 from openfield.trial import Trial

@@ -19,13 +19,13 @@ from openfield.core import Belief, says_novel
 from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
-from openfield.journal.people import measure_responses, name_people
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
-from openfield.journal.rules import DomainRules, find_false_rules, own_rule, read_rules
-from openfield.journal.usage import Usage, read_run_usage
 from openfield.metrics.catalogue import find_metrics, installed_metrics
+from openfield.provenance.people import measure_responses, name_people
+from openfield.provenance.provenance import Provenance, latest_versions, mark_versions, read_provenance
+from openfield.provenance.rules import DomainRules, find_false_rules, own_rule, read_rules
+from openfield.provenance.usage import Usage, read_run_usage
 from openfield.registry import known_domain
-from openfield.runner.provenance import Provenance, latest_versions, mark_versions, read_provenance
 from openfield.trial import Trial
 
 if TYPE_CHECKING:

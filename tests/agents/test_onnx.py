@@ -16,7 +16,7 @@ from openfield.agents.onnx import onnx_agent
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, Cancelled, InvalidInput, MissingExtra, UnknownName
 from openfield.journal.reader import Run
-from openfield.journal.versions import identify_agent
+from openfield.provenance.versions import identify_agent
 from openfield.registry import find_agent
 from support.networks import TOWARDS_GOAL, write_linear, write_network
 from support.stories import press_ctrl_c_after, story

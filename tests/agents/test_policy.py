@@ -12,7 +12,7 @@ import openfield as of
 from openfield.agents.policy import Policy
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, InvalidInput
-from openfield.journal.versions import identify_agent
+from openfield.provenance.versions import identify_agent
 from support.walks import WALKS
 
 SEEN = of.Box(-1, 1, (3,))

@@ -10,7 +10,7 @@ import pytest
 
 import openfield as of
 from openfield.errors import InvalidInput, UnknownName
-from openfield.journal.versions import identify_agent
+from openfield.provenance.versions import identify_agent
 from openfield.registry import find_agent
 from support import stable_baselines3
 

@@ -17,14 +17,14 @@ import pytest
 
 import openfield as of
 from openfield.journal.reader import Run
-from openfield.journal.rules import DomainRules
 from openfield.journal.schema import SCHEMA, SourceText
 from openfield.journal.verification import find_bound_agents, find_false_episodes, find_false_turns
 from openfield.journal.writer import Journal
 from openfield.limit_guard import CUT_OFF
+from openfield.provenance.provenance import find_false_players
+from openfield.provenance.rules import DomainRules
 from openfield.result import Result, check_verdicts
 from openfield.runner.plan import make_plan
-from openfield.runner.provenance import find_false_players
 from openfield.trial import with_limits
 from support.places import ROOT
 from support.players import Fickle, Learner

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics import BUILT_IN, summarise
+from openfield.provenance.provenance import Provenance
 from openfield.report.page import MAX_BYTES, ReportOptions, render_page, write_page
 from openfield.report.words import Domains
-from openfield.runner.provenance import Provenance
 from support.browsers import CHROMIUM
 from support.records import make_cell, make_run, make_trial
 

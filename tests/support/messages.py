@@ -22,7 +22,7 @@ PAGE = TESTS / "data" / "messages.md"
 AREAS = {
     "Everywhere": ("*.py",),
     "The command line": ("cli/**/*.py",),
-    "Run files": ("journal/**/*.py",),
+    "Run files": ("journal/**/*.py", "provenance/**/*.py"),
     "Running": ("runner/**/*.py", "agents/**/*.py"),
     "Serving": ("serving/**/*.py",),
     "Metrics and reports": ("metrics/**/*.py", "report/**/*.py", "view/**/*.py"),

@@ -14,10 +14,10 @@ from axe_core_python.sync_playwright import Axe
 
 import openfield as of
 from openfield import registry
-from openfield.journal.people import person_fact
 from openfield.journal.reader import Run
-from openfield.journal.rules import describe_domain, read_rules
 from openfield.journal.writer import Journal
+from openfield.provenance.people import person_fact
+from openfield.provenance.rules import describe_domain, read_rules
 from openfield.report.addresses import (
     agent_address,
     compare_address,

@@ -21,9 +21,9 @@ from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, Openfiel
 from openfield.gym.window import Window
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
-from openfield.journal.rules import own_rule, write_rules
-from openfield.journal.trust import sign_code
 from openfield.journal.writer import Journal
+from openfield.provenance.rules import own_rule, write_rules
+from openfield.provenance.trust import sign_code
 from openfield.record import RECORD_FACT, UNWRITABLE, RecordKind, check_belief, check_record_kind
 from openfield.registry import (
     PluginWarning,

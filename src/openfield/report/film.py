@@ -22,8 +22,8 @@ from openfield.files.atomic import replacing
 from openfield.files.webp import write_webp
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.replay import resume
-from openfield.journal.trust import trusted_domain
 from openfield.lazy import import_extra
+from openfield.provenance.trust import trusted_domain
 from openfield.record import is_picture
 from openfield.rollout import Rollout
 from openfield.trial import Trial

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield.files.atomic import replacing
-from openfield.journal.people import PERSON
 from openfield.journal.reader import CellRecord
-from openfield.journal.trust import SIGNATURE
 from openfield.metrics.summary import Summary
+from openfield.provenance.people import PERSON
+from openfield.provenance.provenance import FACT, Provenance
+from openfield.provenance.trust import SIGNATURE
 from openfield.report.analysis import Analysis, ScenarioAnalysis, ScenarioFigures, TrialScore, analyse, trace_figures
 from openfield.report.figures.stages import StageFigures, arrange_objectives
 from openfield.report.film import DomainFilm
 from openfield.report.render import ALL, Detail, render
 from openfield.report.run_list import RunEntry, RunSummary
 from openfield.report.words import MAX_COMMANDS, Domains, describe_provenance, say_outcomes
-from openfield.runner.provenance import FACT, Provenance
 from openfield.runner.sealing import SEED_FACT
 
 if TYPE_CHECKING:

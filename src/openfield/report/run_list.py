@@ -17,7 +17,7 @@ import msgspec
 from openfield.errors import InvalidInput, JournalError, NotARun
 from openfield.journal.reader import Run
 from openfield.parameters import is_control
-from openfield.runner.provenance import read_provenance
+from openfield.provenance.provenance import read_provenance
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,9 +26,9 @@ from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.provenance.provenance import Provenance
 from openfield.report import words
 from openfield.report.words import NONE, Domains
-from openfield.runner.provenance import Provenance
 
 SHORT = ("Note", "Tags", "Git revision", "Versions")
 """What the terminal says about a command; the page has all of it."""

@@ -14,13 +14,13 @@ from openfield.console import escape_controls
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
-from openfield.journal.rules import DomainRules
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import MIN_TRIALS, Estimate, say_p, say_units
 from openfield.metrics.summary import AgentResults, Summary
-from openfield.runner.provenance import Provenance
+from openfield.provenance.provenance import Provenance
+from openfield.provenance.rules import DomainRules
 
 MAX_PAIRS = 15
 MAX_NOTE_LENGTH = 300

@@ -3,7 +3,7 @@
 Start with `plan`, which pairs agents with trials, then `run`, then `scheduler`, which starts cells on one of the
 `executors`.
 `player` plays one cell; `deadline` and `processes` end agents that do not answer. `experiment` reads experiment files,
-`cluster` and `ray` play on several machines, `isolation` closes agents off, and `provenance` says how a run was made.
+`cluster` and `ray` play on several machines, and `isolation` closes agents off.
 """
 
 from typing import TYPE_CHECKING
@@ -12,10 +12,10 @@ from openfield.lazy import attach
 
 if TYPE_CHECKING:
     from openfield.journal.fingerprint import CodeVersion
+    from openfield.provenance.provenance import Provenance
     from openfield.runner.executors import Executor, Inline, Processes
     from openfield.runner.experiment import Experiment, read_experiment
     from openfield.runner.plan import Plan, make_plan
-    from openfield.runner.provenance import Provenance
     from openfield.runner.run import RunOptions, read_plan, run_plan
     from openfield.runner.scheduler import RunWarning
 

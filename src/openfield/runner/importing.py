@@ -18,8 +18,8 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
-from openfield.journal.rules import own_rule, write_rules
 from openfield.journal.writer import Journal
+from openfield.provenance.rules import own_rule, write_rules
 from openfield.rollout import Rollout
 from openfield.trial import Trial
 

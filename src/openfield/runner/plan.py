@@ -16,10 +16,10 @@ from openfield import __version__
 from openfield.cell import Cell
 from openfield.domain import Domain, check_version
 from openfield.errors import AgentFault, InvalidInput
-from openfield.journal.rules import write_rules
-from openfield.journal.trust import sign_code
-from openfield.journal.versions import Code, identify_agent
 from openfield.parameters import CONTROL, settle_source, split_source, write_source
+from openfield.provenance.rules import write_rules
+from openfield.provenance.trust import sign_code
+from openfield.provenance.versions import Code, identify_agent
 from openfield.record import RecordKind
 from openfield.registry import (
     CONTROLS,

@@ -35,8 +35,8 @@ from openfield.errors import (
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit, Recorder
 from openfield.journal.replay import recall, resume
-from openfield.journal.rules import own_rule
 from openfield.limit_guard import NEVER, Heartbeat
+from openfield.provenance.rules import own_rule
 from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import Rollout, drive

@@ -12,15 +12,15 @@ import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.journal.writer import Journal
+from openfield.provenance.provenance import Remarks, RunOrigin
+from openfield.provenance.trust import admit_code, list_code, sign_code, trusted_domain
 from openfield.record import RECORD_FACT, RecordKind
 from openfield.registry import list_trial_code
 from openfield.runner.cluster import RESOURCES, Cluster, Players, SideBySide, assign_resources, read_kept_resources
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
-from openfield.runner.provenance import Remarks, RunOrigin
 from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from openfield.console import say_count
 from openfield.errors import AgentAway, Cancelled, InvalidInput, ReplayMismatch
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, Run
 from openfield.journal.receipt import Receipt
-from openfield.journal.usage import TokenBudget
 from openfield.journal.writer import Journal
+from openfield.provenance.provenance import latest_versions, read_provenance
+from openfield.provenance.usage import TokenBudget
 from openfield.record import AttemptEnd, Chunk, Entry
 from openfield.registry import domain_source
 from openfield.runner.executors import Executor
 from openfield.runner.plan import Plan
 from openfield.runner.player import AWAY, Job
-from openfield.runner.provenance import latest_versions, read_provenance
 
 Watch = Callable[[Entry], None]
 LOOK_SECONDS = 1.0

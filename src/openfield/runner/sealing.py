@@ -14,7 +14,7 @@ from pathlib import Path
 
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
-from openfield.journal.trust import admit_code
+from openfield.provenance.trust import admit_code
 from openfield.registry import list_trial_code
 from openfield.trial import Trial
 

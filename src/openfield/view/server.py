@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from openfield.errors import InvalidInput
-from openfield.journal.trust import user_key
+from openfield.provenance.trust import user_key
 from openfield.report.render import load_templates
 from openfield.serving.listen import check_exposure, fastest_loop, refuse_place
 from openfield.view.access import Access

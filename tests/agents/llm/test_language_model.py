@@ -23,7 +23,7 @@ from openfield.cli.results.show import show
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentAway, AgentProtocol, Cancelled, InvalidInput
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.usage import read_run_usage
+from openfield.provenance.usage import read_run_usage
 from openfield.record import Step
 from openfield.spaces import Discrete
 from support.endpoint import Raw, Request, Responder, Status, last_message, obedient, reply, serving

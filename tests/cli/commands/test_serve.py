@@ -19,7 +19,7 @@ from openfield.cli import run_command
 from openfield.errors import InvalidInput
 from openfield.journal import writer
 from openfield.journal.reader import Run
-from openfield.runner.provenance import read_provenance
+from openfield.provenance.provenance import read_provenance
 from openfield.runner.sealing import DIGEST_FACT, SEED_FACT
 from support.places import MAZE
 

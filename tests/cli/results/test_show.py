@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import openfield as of
-from openfield.journal.people import person_fact
 from openfield.journal.writer import Journal
+from openfield.provenance.people import person_fact
 from support.places import MAZE
 from support.players import copycat
 from support.worlds import tiny_trials

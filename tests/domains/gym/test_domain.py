@@ -15,7 +15,7 @@ import openfield as of
 from openfield.domains.gym.domain import GymDomain
 from openfield.domains.gym.family import FAMILY
 from openfield.domains.gym.makers import find_maker
-from openfield.journal.trust import is_domain_code, trusted_domain
+from openfield.provenance.trust import is_domain_code, trusted_domain
 from openfield.registry import absolute, find_domain, list_trial_code
 from openfield.testing import check_domain, check_wire, check_world
 from support.all_spaces import PARTS, AllSpaces

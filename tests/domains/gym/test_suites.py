@@ -9,7 +9,7 @@ import pytest
 import openfield as of
 from openfield.domains.gym.formula import read_formula
 from openfield.domains.gym.suites.suite import SUITES, check_suite, open_suite, read_suite
-from openfield.journal.trust import is_domain_code
+from openfield.provenance.trust import is_domain_code
 from openfield.registry import find_domain, list_trial_code
 
 LAB = """

@@ -172,9 +172,9 @@ def _play_in_browser(asked: _Asked, trial_options: TrialOptions, place: PlaceOpt
     from openfield.errors import Cancelled
     from openfield.journal.leases import holding
     from openfield.journal.writer import Journal
+    from openfield.provenance.provenance import RunOrigin
     from openfield.result import Result
     from openfield.runner.experiment import naming
-    from openfield.runner.provenance import RunOrigin
     from openfield.view.play.people import check_dealing, make_links, read_people
     from openfield.view.play.people_study import PeopleStudy
     from openfield.view.play.play_server import PlayServer

@@ -112,8 +112,8 @@ def _serve_trials(
 
     from openfield.journal.leases import holding
     from openfield.journal.writer import Journal
+    from openfield.provenance.provenance import RunOrigin
     from openfield.record import RECORD_FACT
-    from openfield.runner.provenance import RunOrigin
     from openfield.serving.dispatch import open_dispatcher, serve_domain
     from openfield.serving.listen import allow_connections, fastest_loop, refusing_place
 

@@ -110,7 +110,7 @@ def _find_sources(rows: list[SourceRow], name: str) -> list[SourceRow]:
 
 def _list_users(run: Run) -> dict[str, list[str]]:
     """Return by digest which agents and domains a file belongs to, as they are now."""
-    from openfield.runner.provenance import latest_versions, read_provenance
+    from openfield.provenance.provenance import latest_versions, read_provenance
 
     told = read_provenance(run.facts, run.path)
     latest = [(name, version) for (_, name), version in latest_versions(told).items()]
@@ -126,7 +126,7 @@ def _list_users(run: Run) -> dict[str, list[str]]:
 
 
 def _show_cells(run: Run, as_json: bool) -> None:
-    from openfield.journal.people import list_people, name_people
+    from openfield.provenance.people import list_people, name_people
 
     people = ("person",) if list_people(run) else ()
     titles = ("cell", "agent", *people, "domain", "novelty", "outcome", "episodes", "turns", "note")

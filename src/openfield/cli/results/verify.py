@@ -65,10 +65,10 @@ def _count_imported(path: Path) -> int:
 def _find_faults(path: Path, replay: bool, trust: bool) -> list[str]:
     from openfield.domain import check_version, make_world
     from openfield.journal.reader import Run
-    from openfield.journal.rules import find_false_rules
     from openfield.journal.verification import find_false_turns
+    from openfield.provenance.provenance import find_false_players
+    from openfield.provenance.rules import find_false_rules
     from openfield.result import check_verdicts
-    from openfield.runner.provenance import find_false_players
 
     with Run(path) as run:
         faults = run.verify()

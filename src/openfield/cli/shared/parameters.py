@@ -13,9 +13,9 @@ from openfield.errors import InvalidInput
 from openfield.options import MORE, CommandChanges, Count, Seconds, Whole, given
 
 if TYPE_CHECKING:
+    from openfield.provenance.provenance import Remarks
     from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
-    from openfield.runner.provenance import Remarks
     from openfield.trial import Trial
 
 AGENTS = Group("Agents", sort_key=1)
@@ -206,7 +206,7 @@ class RecordOptions:
 
     def remarks(self, experiment: Path | None = None) -> Remarks:
         """Return what is recorded about the command, with its experiment file."""
-        from openfield.runner.provenance import Remarks
+        from openfield.provenance.provenance import Remarks
 
         return Remarks(self.note, tuple(self.tag or ()), experiment)
 

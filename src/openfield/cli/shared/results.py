@@ -16,10 +16,10 @@ from openfield.console import escape_controls, make_console, print_json, print_t
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
+    from openfield.provenance.provenance import Remarks
     from openfield.result import Result, RunRecord
     from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
-    from openfield.runner.provenance import Remarks
 
 
 def play_plan(

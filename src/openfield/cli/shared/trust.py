@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def admit_all(path: Path, trust: bool) -> None:
     """Let all code run that a run file names, and list it."""
     from openfield.journal.reader import Run
-    from openfield.journal.trust import admit_code, list_code
+    from openfield.provenance.trust import admit_code, list_code
 
     with Run(path) as run:
         code = list_code(run)
@@ -25,7 +25,7 @@ def admit_all(path: Path, trust: bool) -> None:
 
 def admit_domains(run: Run, trust: bool) -> dict[str, Domain[Any]]:
     """Let the domains of a run file run, list those that it names, and return all of them."""
-    from openfield.journal.trust import admit_code, list_domain_code, trusted_domain
+    from openfield.provenance.trust import admit_code, list_domain_code, trusted_domain
 
     code = list_domain_code(run)
     admit_code(run, code, trust)

@@ -18,7 +18,7 @@ from openfield.metrics.curricula import gradual
 from openfield.metrics.curricula.tasks import CurriculumResults, summarise_tasks
 from openfield.metrics.failures import apply_policy
 from openfield.metrics.scenario import Key, group_cells, scenario_of
-from openfield.runner.provenance import latest_versions, mark_versions, read_provenance
+from openfield.provenance.provenance import latest_versions, mark_versions, read_provenance
 
 
 def export_results(path: Path, target: Path, cell: str | None) -> str:

@@ -13,10 +13,10 @@ from contextlib import suppress
 from openfield.core import Belief, says_novel
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
-from openfield.journal.rules import own_rule
 from openfield.metrics.curricula.instances import assume_curriculum, has_borders, list_visits
 from openfield.metrics.metric import built_in, undefined
 from openfield.metrics.performance import mean
+from openfield.provenance.rules import own_rule
 from openfield.registry import known_domain
 from openfield.trial import Trial
 

@@ -18,14 +18,14 @@ from openfield.capabilities import make_film
 from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain, make_world
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
-from openfield.journal.people import list_people
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
 from openfield.journal.replay import resume
-from openfield.journal.rules import read_rules
-from openfield.journal.trust import admit_code, trusted_domain
 from openfield.metrics.scenario import scenario_of
 from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
+from openfield.provenance.people import list_people
+from openfield.provenance.rules import read_rules
+from openfield.provenance.trust import admit_code, trusted_domain
 from openfield.record import RECORD_FACT, Step, action_key, observation_key, restore_arrays
 from openfield.registry import known_domain, list_trial_code
 

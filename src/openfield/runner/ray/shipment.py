@@ -19,8 +19,8 @@ from typing import Any
 
 import openfield
 from openfield.errors import InvalidInput
-from openfield.journal.versions import Code, identify_source
 from openfield.parameters import is_command, is_control, split_source, write_source
+from openfield.provenance.versions import Code, identify_source
 from openfield.registry import AgentSource, absolute, list_trial_code
 from openfield.runner.plan import Plan, agent_text
 from openfield.trial import Trial

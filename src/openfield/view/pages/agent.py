@@ -6,8 +6,8 @@ import msgspec
 from starlette.requests import Request
 
 from openfield.errors import UnknownName
-from openfield.journal.people import read_answers
 from openfield.metrics.metric import Number
+from openfield.provenance.people import read_answers
 from openfield.report.addresses import read_name
 from openfield.report.analysis import ScenarioAnalysis, TrialScore
 from openfield.report.figures.curves import Curve

@@ -8,11 +8,11 @@ import msgspec
 from starlette.requests import Request
 
 from openfield.journal.reader import Run
-from openfield.journal.rules import known_rules
 from openfield.metrics.scenario import Scenario
+from openfield.provenance.provenance import read_provenance
+from openfield.provenance.rules import known_rules
 from openfield.report.page import HIDDEN_FACTS, RunPage
 from openfield.report.words import MAX_COMMANDS, describe_novelty, describe_provenance
-from openfield.runner.provenance import read_provenance
 from openfield.runner.sealing import SEED_FACT
 from openfield.view.pace import Pace
 from openfield.view.page import analyses_of, is_twin, library_of, pace_of, page

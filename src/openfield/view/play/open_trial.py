@@ -22,8 +22,8 @@ from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import InvalidInput
 from openfield.journal.recorder import Recorder
 from openfield.journal.replay import recall, resume
-from openfield.journal.rules import own_rule
 from openfield.limit_guard import NEVER
+from openfield.provenance.rules import own_rule
 from openfield.record import RawStep
 from openfield.trial import Trial
 

@@ -20,9 +20,9 @@ import msgspec
 from openfield.cell import Cell
 from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput, JournalError, OpenfieldError, ReplayMismatch
-from openfield.journal.people import person_fact
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
+from openfield.provenance.people import person_fact
 from openfield.record import AttemptEnd
 from openfield.registry import domain_source
 from openfield.runner.plan import facts_of

@@ -19,10 +19,10 @@ import msgspec
 from openfield.capabilities import HasFilm
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
-from openfield.journal.people import person_fact
 from openfield.journal.reader import CellRecord, Episode, Run
-from openfield.journal.rules import known_rules
 from openfield.metrics.scenario import scenario_of
+from openfield.provenance.people import person_fact
+from openfield.provenance.rules import known_rules
 from openfield.report.film import sees_pictures
 from openfield.report.words import describe_novelty
 from openfield.view.library import Library, Signature, sign_file

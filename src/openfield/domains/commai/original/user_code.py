@@ -14,7 +14,7 @@ from typing import Any
 from openfield.domains.commai.original.configuration import find_task
 from openfield.domains.commai.original.imports import MODULES, is_old_name, user_folder
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
-from openfield.journal.versions import Code, identify_source
+from openfield.provenance.versions import Code, identify_source
 
 
 def list_code(settings: Mapping[str, Any]) -> list[str]:

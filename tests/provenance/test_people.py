@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import openfield as of
-from openfield.journal.people import person_fact
 from openfield.journal.writer import Journal
+from openfield.provenance.people import person_fact
 from openfield.result import Result
 from support.places import MAZE
 

@@ -15,9 +15,9 @@ import pytest
 import openfield as of
 from openfield import __version__
 from openfield.core import Reply
-from openfield.journal import versions
 from openfield.journal.fingerprint import CodeVersion
-from openfield.journal.versions import identify_agent, identify_object
+from openfield.provenance import versions
+from openfield.provenance.versions import identify_agent, identify_object
 from support.players import Learner, copycat
 from support.worlds import TINY, tiny_trials
 

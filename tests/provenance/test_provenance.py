@@ -14,8 +14,15 @@ import openfield as of
 from openfield import __version__
 from openfield.errors import DamagedRun, InvalidInput
 from openfield.journal.reader import Run
+from openfield.provenance.provenance import (
+    MAX_SOURCE,
+    Provenance,
+    Remarks,
+    name_command,
+    read_provenance,
+    read_revision,
+)
 from openfield.result import Result
-from openfield.runner.provenance import MAX_SOURCE, Provenance, Remarks, name_command, read_provenance, read_revision
 from support.places import MAZE
 from support.players import copycat
 from support.worlds import tiny_trials

@@ -9,8 +9,8 @@ import pytest
 
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.reader import Run
-from openfield.journal.trust import admit_code, key_path, sign_code, trusted_domain
 from openfield.journal.writer import Journal
+from openfield.provenance.trust import admit_code, key_path, sign_code, trusted_domain
 from openfield.runner.plan import make_cells
 from support.places import MAZE
 from support.worlds import tiny_trials

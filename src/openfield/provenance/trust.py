@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
-from openfield.journal.versions import identify_source
 from openfield.parameters import is_command, is_control, strip_parameters
+from openfield.provenance.versions import identify_source
 from openfield.registry import find_domain, find_family, known_domain, list_trial_code, split_family
 
 if TYPE_CHECKING:

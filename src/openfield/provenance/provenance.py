@@ -26,8 +26,8 @@ from openfield.installation import list_extras
 from openfield.journal.fingerprint import CodeVersion
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.schema import SourceText
-from openfield.journal.versions import Code, find_versions, identify_file, identify_object, identify_source
 from openfield.parameters import is_control
+from openfield.provenance.versions import Code, find_versions, identify_file, identify_object, identify_source
 
 FACT = "command "
 """How the keys of these facts begin; the moment follows."""
