@@ -294,6 +294,12 @@ def test_an_action_that_fails_when_it_is_written_is_the_fault_of_the_agent() -> 
         drive(Rollout(endless()), lambda turn: Reply(np.zeros(3).view(TrapArray)))
 
 
+def test_a_reply_that_did_not_come_through_drive_is_made_plain_too() -> None:
+    world = two_episodes()
+    Rollout(world).reply(Reply(Trap(a=1)))
+    assert type(world.replies[0].action) is dict
+
+
 def test_beliefs_notes_and_times_of_an_agents_own_classes_are_made_plain() -> None:
     kept, world = Kept(), two_episodes()
     rollout = Rollout(world, Limits(reply_seconds=None, tokens=100), kept.recorder())
