@@ -23,13 +23,13 @@ import openfield as of
 from calibrate import calls_per_second
 from openfield.cell import Cell
 from openfield.errors import Cancelled
+from openfield.isolation import Isolation
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
 from openfield.registry import use_domain
 from openfield.runner.isolation.agent import IsolatedFactory
 from openfield.runner.isolation.bubblewrap import find_obstacle
-from openfield.runner.isolation.settings import Isolation
 
 REPEATS = 9
 LOOP_TURNS = 100_000

@@ -89,3 +89,11 @@ def test_novelties_are_named_and_applied_by_the_domain() -> None:
 def test_beliefs_of_a_half_and_more_are_detections() -> None:
     for novel, detected in ((0.5, True), (0.49, False), ((0.1, 0.9), True), ((0.1,), False), ((), False)):
         assert TINY.detected(of.Belief(novel)) is detected
+
+
+def test_settings_are_made_once_for_all_episodes_of_a_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    (trial,) = tiny_trials(1)
+    made: list[str] = []
+    monkeypatch.setattr(TINY, "settings_in", lambda trial, phase: made.append(phase.name) or TinySettings())
+    assert sum(turn.first for turn in play(trial)[0]) == 8
+    assert made == [phase.name for phase in trial.phases]

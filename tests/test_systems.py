@@ -14,8 +14,8 @@ import pytest
 
 from openfield.domains.doom.engine.launch import load_vizdoom
 from openfield.errors import InvalidInput
+from openfield.isolation import Isolation
 from openfield.runner.isolation.bubblewrap import settle
-from openfield.runner.isolation.settings import Isolation
 from support.places import MAZE
 
 WALK = Path(__file__).parent / "support/walk_commands.py"

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         WorldFault,
     )
     from openfield.gym.environment import env
+    from openfield.isolation import isolate
     from openfield.journal.reader import CellRecord, Episode, Run
     from openfield.journal.writer import Journal
     from openfield.metrics.metric import Metric, Number
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from openfield.registry import find_agent, find_domain
     from openfield.result import Result
     from openfield.rollout import Rollout, drive
-    from openfield.runner.isolation.settings import isolate
     from openfield.settings import Settings
     from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
     from openfield.trial import Limits, Phase, Trial

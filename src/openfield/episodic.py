@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from openfield.core import Ask, Ending, Reply, Truth, Turn
@@ -47,6 +48,7 @@ class EpisodicWorld(Generic[S]):
         self._start = start
         self._script = [phase for phase in trial.phases for _ in range(phase.episodes)]
         self._number, self._skipped = -1, 0
+        self._settings_in = cache(partial(domain.settings_in, trial))  # they are the same in all episodes of a phase
         self.truth = Truth()
 
     @property
@@ -87,7 +89,7 @@ class EpisodicWorld(Generic[S]):
         self._novel = bool(self._phase.novelty)
         self._red_light = self._novel if self._trial.red_light else None
         rng = random.Random(derive(self._trial.seed, "episode", self._number))
-        self._play = self._start(self._domain.settings_in(self._trial, self._phase), rng)
+        self._play = self._start(self._settings_in(self._phase), rng)
         return self._turn(first=True)
 
     def _turn(self, first: bool = False) -> Turn:

@@ -20,7 +20,7 @@ from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
-from openfield.metrics.catalogue import find_metrics, installed_metrics
+from openfield.metrics.catalogue import find_metrics, installed_metrics, metric_names
 from openfield.provenance.people import measure_responses, name_people
 from openfield.provenance.provenance import Provenance, latest_versions, mark_versions, read_provenance
 from openfield.provenance.rules import DomainRules, find_false_rules, own_rule, read_rules
@@ -322,12 +322,11 @@ class Result:
 
     def _named_metrics(self) -> list[str]:
         """Return the metrics that the domains name. Those that only a run file names must be installed."""
-        installed = {metric.name for metric in installed_metrics()}
         named = [
             name
             for domain in self.domains.values()
             for name in domain.metrics
-            if name in installed or isinstance(domain, Domain)
+            if isinstance(domain, Domain) or name in metric_names()
         ]
         return list(dict.fromkeys(named))
 
@@ -367,7 +366,7 @@ def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | Doma
 
 def _state(cell: CellRecord, run: Run) -> CellRecord:
     """Return a cell with its beliefs step by step, if its test counts steps or has only borders between tasks."""
-    from openfield.metrics.curricula.instances import has_borders
+    from openfield.metrics.performance import has_borders
 
     if not any(phase.steps for phase in cell.trial.phases) and not has_borders(cell.trial):
         return cell

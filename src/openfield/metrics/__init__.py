@@ -8,19 +8,17 @@ other, `openset` those for samples of known and unknown classes.
 
 from __future__ import annotations
 
-from openfield.metrics.characterisation import CHARACTERISATION
-from openfield.metrics.comparison import Comparison
-from openfield.metrics.curricula.borders import BORDERS
-from openfield.metrics.curricula.gradual import GRADUAL
-from openfield.metrics.detection import DETECTION, PASSIVE
-from openfield.metrics.metric import Kind, Metric, Number
-from openfield.metrics.openset.cells import OPENSET
-from openfield.metrics.performance import ADAPTATION, PERFORMANCE, RETURNS, WINNING
-from openfield.metrics.programme import BASELINE, PROGRAMME
-from openfield.metrics.scenario import Scenario
-from openfield.metrics.sets import SETS
-from openfield.metrics.stats import Estimate, Intervals
-from openfield.metrics.summary import AgentResults, Summary, summarise
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
+
+if TYPE_CHECKING:
+    from openfield.metrics.catalogue import BUILT_IN
+    from openfield.metrics.comparison import Comparison
+    from openfield.metrics.metric import Kind, Metric, Number
+    from openfield.metrics.scenario import Scenario
+    from openfield.metrics.stats import Estimate, Intervals
+    from openfield.metrics.summary import AgentResults, Summary, summarise
 
 __all__ = [
     "BUILT_IN",
@@ -36,8 +34,4 @@ __all__ = [
     "summarise",
 ]
 
-BUILT_IN = (
-    *(PERFORMANCE, RETURNS, WINNING, SETS, DETECTION, ADAPTATION, PASSIVE, GRADUAL, BORDERS),
-    *(PROGRAMME, BASELINE, CHARACTERISATION, OPENSET),
-)
-"""The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""
+__getattr__, __dir__ = attach(__name__)

@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.concordance import estimate_concordance
-from openfield.metrics.curricula.instances import has_borders
 from openfield.metrics.metric import Pooled, built_in, undefined
-from openfield.metrics.performance import count_left, count_lost, mean, performances, split_periods
+from openfield.metrics.performance import count_left, count_lost, has_borders, mean, performances, split_periods
 from openfield.metrics.stats import Estimate
 
 WINDOW = 10

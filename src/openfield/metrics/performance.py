@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from openfield.capabilities import Curriculum, HasCurriculum
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.failures import count_steps_before, counts_steps
@@ -130,6 +132,29 @@ def planned_size(trial: Trial, setting: str) -> int:
         return int(getattr(known_domain(trial.domain).settings_in(trial, Phase("test")), setting, 0))
     except OpenfieldError:
         return 0
+
+
+def find_curriculum(trial: Trial) -> Curriculum | None:
+    """Return what the domain of a trial says of its curriculum; None if it is not known here or has none."""
+    with suppress(OpenfieldError):
+        domain = known_domain(trial.domain)
+        if isinstance(domain, HasCurriculum):
+            return domain.curriculum(trial)
+    return None
+
+
+def assume_curriculum(trial: Trial) -> Curriculum:
+    """Return the curriculum of a trial; where no domain tells of it, what its phases and settings tell."""
+    if (known := find_curriculum(trial)) is not None:
+        return known
+    steps = sum(phase.steps for phase in trial.phases) or planned_size(trial, "max_steps")
+    return Curriculum(tasks=(), steps=steps, task_steps=None, retested=False, strict=True)
+
+
+def has_borders(trial: Trial) -> bool:
+    """Return whether nothing changes in a trial but its tasks, so that beliefs are about the borders between them."""
+    plan = None if trial.novelty else find_curriculum(trial)
+    return plan is not None and len(plan.tasks) != 1
 
 
 def performances(episodes: Iterable[Episode]) -> list[float]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from openfield.journal.reader import CellRecord
+from openfield.metrics.stats import Estimate
 from openfield.settings import write_settings
 
 
@@ -25,6 +26,37 @@ class Scenario(msgspec.Struct, frozen=True, order=True):
 
 Key = tuple[Scenario, str]
 """A scenario and an agent in it."""
+
+
+class TaskResults(msgspec.Struct, frozen=True):
+    """One task over all trials of a curriculum; None stands for a number that is not defined."""
+
+    task: str
+    solved: Estimate
+    """The share of trials in which it is solved, the first time it is met."""
+    steps: Estimate | None
+    """From its first step until it is solved, cut at its own budget."""
+    alone: Estimate | None
+    """The same in the trials that play it alone."""
+    transfer: Estimate | None
+    """The steps alone divided by those in the curriculum: above 1 the tasks before it helped."""
+    retention: Estimate | None
+    """The accuracy in the retest relative to when it was left."""
+
+
+class CurriculumResults(msgspec.Struct, frozen=True):
+    """The tasks of one agent in one scenario."""
+
+    agent: str
+    scenario: Scenario
+    task_steps: int | None
+    """The steps that each task has for itself; None if they share all steps, and times cannot be compared."""
+    tasks: tuple[TaskResults, ...]
+    transfer: Estimate | None
+    """The steps of all tasks alone, divided by those of all tasks in the curriculum."""
+    versions: str = ""
+    """Which of these cells, those of single tasks included, the latest known version of the agent did not play."""
+    control: bool = False
 
 
 def scenario_of(cell: CellRecord) -> Scenario:

@@ -14,12 +14,27 @@ import msgspec
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import AgentScores, Comparison, compare_agents
-from openfield.metrics.curricula.instances import assume_curriculum
-from openfield.metrics.curricula.tasks import CurriculumResults, summarise_tasks
 from openfield.metrics.failures import Policy, apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number
-from openfield.metrics.performance import count_episodes, mean, performances, pick_after, split_periods
-from openfield.metrics.scenario import Key, Scenario, group_cells, is_control, say_versions, sort_cells, unit_of
+from openfield.metrics.performance import (
+    assume_curriculum,
+    count_episodes,
+    find_curriculum,
+    mean,
+    performances,
+    pick_after,
+    split_periods,
+)
+from openfield.metrics.scenario import (
+    CurriculumResults,
+    Key,
+    Scenario,
+    group_cells,
+    is_control,
+    say_versions,
+    sort_cells,
+    unit_of,
+)
 from openfield.metrics.stats import (
     Estimate,
     Intervals,
@@ -126,8 +141,20 @@ def summarise(
         list_failures(judged),
         intervals,
         policy,
-        tuple(filter(None, (summarise_tasks(key, played, known, intervals) for key, played in members.items()))),
+        tuple(_summarise_curricula(members, known, intervals)),
     )
+
+
+def _summarise_curricula(
+    members: Mapping[Key, Sequence[CellRecord]], cells: Sequence[CellRecord], intervals: Intervals
+) -> Iterator[CurriculumResults]:
+    """Yield the tasks of agents that play a curriculum; other runs do not even load what measures them."""
+    for key, played in members.items():
+        if any(find_curriculum(cell.trial) for cell in played):
+            from openfield.metrics.curricula.tasks import summarise_tasks
+
+            if (found := summarise_tasks(key, played, cells, intervals)) is not None:
+                yield found
 
 
 def _mark_versions(comparisons: Iterable[Comparison], groups: Iterable[AgentResults]) -> Iterator[Comparison]:

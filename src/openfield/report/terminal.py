@@ -21,9 +21,8 @@ from rich.text import Text
 
 from openfield.console import MAX_WIDTH
 from openfield.metrics.comparison import Comparison
-from openfield.metrics.curricula.tasks import CurriculumResults
 from openfield.metrics.metric import Number
-from openfield.metrics.scenario import Scenario
+from openfield.metrics.scenario import CurriculumResults, Scenario
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.provenance.provenance import Provenance

@@ -16,11 +16,11 @@ import msgspec
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
+from openfield.isolation import Isolation
 from openfield.parameters import with_parameters
 from openfield.record import RecordKind, check_record_kind
 from openfield.registry import check_extra, find_domain, split_family
 from openfield.runner.cluster import PROCESSES, Players, choose_workers
-from openfield.runner.isolation.settings import Isolation
 from openfield.runner.plan import name_agent
 from openfield.runner.sealing import read_trials, seal
 from openfield.settings import make_settings

@@ -16,6 +16,7 @@ from openfield import __version__
 from openfield.cell import Cell
 from openfield.domain import Domain, check_version
 from openfield.errors import AgentFault, InvalidInput
+from openfield.isolation import IsolatedAgents, Isolation
 from openfield.parameters import CONTROL, settle_source, split_source, write_source
 from openfield.provenance.rules import write_rules
 from openfield.provenance.trust import sign_code
@@ -33,9 +34,6 @@ from openfield.registry import (
     name_control,
 )
 from openfield.runner.deadline import SAVE_SECONDS
-from openfield.runner.isolation.agent import check_isolated
-from openfield.runner.isolation.bubblewrap import settle
-from openfield.runner.isolation.settings import IsolatedAgents, Isolation
 from openfield.trial import Trial
 
 MAX_NAME = 200
@@ -117,6 +115,9 @@ def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource], isolati
         check_version(domains[trial.domain], trial)
     agents = {name: _name_control(source, domains.values()) for name, source in agents.items()}
     if isolation is not None:
+        from openfield.runner.isolation.agent import check_isolated
+        from openfield.runner.isolation.bubblewrap import settle
+
         isolation = settle(isolation)
         agents = {name: _name_isolated(name, source) for name, source in agents.items()}
     first = {cell.trial.domain: cell.trial for cell in reversed(cells)}

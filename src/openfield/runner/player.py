@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,6 +32,7 @@ from openfield.errors import (
     WorldFault,
     describe_error,
 )
+from openfield.isolation import Isolation
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit, Recorder
 from openfield.journal.replay import recall, resume
@@ -41,11 +42,11 @@ from openfield.record import RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import Rollout, drive
 from openfield.runner.deadline import SAVE_SECONDS, Deadline, adapt_async, save_at_intervals
-from openfield.runner.isolation.agent import isolate_agent, plays_here
-from openfield.runner.isolation.sandbox import Sandbox
-from openfield.runner.isolation.settings import Isolation
 from openfield.runner.processes import Guard
 from openfield.trial import with_places
+
+if TYPE_CHECKING:
+    from openfield.runner.isolation.sandbox import Sandbox
 
 AWAY = "The agent is away:"
 """How the note of an attempt begins that can be resumed when what its agent needs answers again."""
@@ -183,7 +184,7 @@ class Player:
         """Let a program that speaks the domain's wire play the cell."""
         heartbeat = None if load(f"{WIRE_AGENTS}:is_watched")(command) else self._heartbeat
         rollout = self._open(job, domain, recorder, known=0, heartbeat=heartbeat)
-        guard = Guard() if job.isolation is None else Sandbox(job.isolation, job.run)
+        guard = Guard() if job.isolation is None else _make_sandbox(job.isolation, job.run)
         try:
             outcome: str = load(f"{WIRE_AGENTS}:drive_program")(rollout, domain, job.cell, command, guard)
         except AgentDiffers as error:
@@ -194,10 +195,13 @@ class Player:
     def _find_agent(self, job: Job, domain: Domain[Any], afterwards: ExitStack) -> AgentFactory:
         """Return the factory of an agent. One that is not isolated is looked for once in each process."""
         source = job.agent
-        if job.isolation is not None and not plays_here(source, domain):
-            factory = isolate_agent(str(source), job.domain, job.isolation, job.run)
-            afterwards.callback(getattr(factory, "close", lambda: None))
-            return factory
+        if job.isolation is not None:
+            from openfield.runner.isolation.agent import isolate_agent, plays_here
+
+            if not plays_here(source, domain):
+                factory = isolate_agent(str(source), job.domain, job.isolation, job.run)
+                afterwards.callback(getattr(factory, "close", lambda: None))
+                return factory
         if not isinstance(source, str):
             return find_agent(source, domain)
         key = source, domain.name
@@ -274,6 +278,12 @@ class Player:
         if self._stopping:
             self._rollout.stop()
         return self._rollout
+
+
+def _make_sandbox(isolation: Isolation, run: Path) -> Sandbox:
+    from openfield.runner.isolation.sandbox import Sandbox
+
+    return Sandbox(isolation, run)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput
+from openfield.isolation import Isolation, make_isolation
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.writer import Journal
 from openfield.provenance.provenance import Remarks, RunOrigin
@@ -19,7 +20,6 @@ from openfield.record import RECORD_FACT, RecordKind
 from openfield.registry import list_trial_code
 from openfield.runner.cluster import RESOURCES, Cluster, Players, SideBySide, assign_resources, read_kept_resources
 from openfield.runner.executors import Executor, Inline, Processes
-from openfield.runner.isolation.settings import Isolation, make_isolation
 from openfield.runner.plan import Plan, check_plan, facts_of
 from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from openfield.blind import middle_half
 from openfield.domain import Domain
+from openfield.isolation import isolate
 from openfield.metrics.catalogue import find_metrics
 from openfield.metrics.concordance import estimate_concordance
 from openfield.metrics.metric import Metric, Number
@@ -23,7 +24,6 @@ from openfield.parameters import CONTROL
 from openfield.registry import domain_source, use_domain
 from openfield.result import Result
 from openfield.runner.isolation.bubblewrap import find_obstacle
-from openfield.runner.isolation.settings import isolate
 from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.sealing import SEED_BITS

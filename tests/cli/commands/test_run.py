@@ -286,3 +286,14 @@ def test_a_run_in_which_only_controls_were_scored_has_failed(openfield: Any) -> 
     Path("bad.py").write_text(FAILING.format(broken=True))
     assert openfield("run", MAZE, "--agent", "bad.py:Failing", "--controls", *SMALL).status == 1
     assert openfield("run", MAZE, "--agent", "sleeper", "-o", "alone.sqlite", *SMALL).status == 0
+
+
+def test_a_local_run_loads_neither_ray_nor_isolation_nor_metrics_of_other_domains(tmp_path: Path) -> None:
+    command = ["run", MAZE, "--agent", "random", "--trials", "1", "--workers", "0", "-o", str(tmp_path / "run.sqlite")]
+    code = f"import sys; from openfield.cli import run_command; run_command({command!r}); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = ran.stdout.splitlines()[-1].split()
+    assert "openfield.metrics.performance" in loaded
+    others = [f"openfield.metrics.{name}" for name in ("openset", "curricula", "characterisation", "programme", "sets")]
+    unwanted = ("ray", "openfield.runner.ray", "openfield.runner.isolation", *others)
+    assert [name for name in loaded for each in unwanted if name == each or name.startswith(f"{each}.")] == []

@@ -21,11 +21,11 @@ import openfield as of
 from conftest import Spawn
 from openfield.core import Spec, Turn
 from openfield.errors import Cancelled, InvalidInput
+from openfield.isolation import Isolation, isolate
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.schema import open_to_write
 from openfield.runner.isolation import bubblewrap
 from openfield.runner.isolation.agent import IsolatedFactory
-from openfield.runner.isolation.settings import Isolation, isolate
 from openfield.trial import Limits
 from support import intruders, players
 from support.places import ROOT

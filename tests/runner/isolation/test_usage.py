@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from openfield.isolation import Isolation
 from openfield.runner.isolation import usage
 from openfield.runner.isolation.sandbox import has_own_root
-from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.usage import UsageWatch, find_descendants, list_memory_files, read_share, read_stat
 from support.stories import wait_until
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from openfield.errors import InvalidInput
+from openfield.isolation import Isolation
 from openfield.journal.schema import open_to_write
 from openfield.runner.isolation import bubblewrap, view
-from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.view import View, view_of_command, view_of_python
 
 

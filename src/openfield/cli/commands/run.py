@@ -126,9 +126,9 @@ def _run_experiment(
     import msgspec
 
     from openfield.errors import InvalidInput
+    from openfield.isolation import Isolation, isolate
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, names_experiment, naming, read_experiment
-    from openfield.runner.isolation.settings import Isolation, isolate
     from openfield.runner.plan import Agents, add_controls, make_plan
 
     if domain.endswith(".sqlite"):

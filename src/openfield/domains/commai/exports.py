@@ -15,9 +15,9 @@ import msgspec
 from openfield.domains.commai.environment.environment import Tally
 from openfield.journal.reader import CellRecord, Run
 from openfield.metrics.curricula import gradual
-from openfield.metrics.curricula.tasks import CurriculumResults, summarise_tasks
+from openfield.metrics.curricula.tasks import summarise_tasks
 from openfield.metrics.failures import apply_policy
-from openfield.metrics.scenario import Key, group_cells, scenario_of
+from openfield.metrics.scenario import CurriculumResults, Key, group_cells, scenario_of
 from openfield.provenance.provenance import latest_versions, mark_versions, read_provenance
 
 

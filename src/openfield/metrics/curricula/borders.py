@@ -13,9 +13,9 @@ from contextlib import suppress
 from openfield.core import Belief, says_novel
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
-from openfield.metrics.curricula.instances import assume_curriculum, has_borders, list_visits
+from openfield.metrics.curricula.instances import list_visits
 from openfield.metrics.metric import built_in, undefined
-from openfield.metrics.performance import mean
+from openfield.metrics.performance import assume_curriculum, has_borders, mean
 from openfield.provenance.rules import own_rule
 from openfield.registry import known_domain
 from openfield.trial import Trial

@@ -17,7 +17,6 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.curricula.instances import (
     STRICT_STREAK,
     TaskInstance,
-    assume_curriculum,
     count_tasks,
     count_to_solve,
     first_instances,
@@ -26,7 +25,7 @@ from openfield.metrics.curricula.instances import (
     solving_steps,
 )
 from openfield.metrics.metric import Pooled, built_in, undefined, worst_numbers
-from openfield.metrics.performance import mean
+from openfield.metrics.performance import assume_curriculum, mean
 from openfield.metrics.scenario import unit_of
 from openfield.metrics.stats import Estimate
 

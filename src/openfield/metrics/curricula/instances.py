@@ -14,12 +14,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from openfield.capabilities import Curriculum, HasCurriculum
-from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
-from openfield.metrics.performance import planned_size
-from openfield.registry import known_domain
-from openfield.trial import Trial
+from openfield.metrics.performance import assume_curriculum
 
 STREAK, STRICT_STREAK = 5, 20
 """Instances in a row that solve a task: in the original curriculum, and so many that luck is not enough."""
@@ -80,29 +76,6 @@ def read_instances(cell: CellRecord) -> list[TaskInstance]:
         with suppress(msgspec.ValidationError):
             found.append(msgspec.convert(episode.detail, TaskInstance))
     return found
-
-
-def find_curriculum(trial: Trial) -> Curriculum | None:
-    """Return what the domain of a trial says of its curriculum; None if it is not known here or has none."""
-    with suppress(OpenfieldError):
-        domain = known_domain(trial.domain)
-        if isinstance(domain, HasCurriculum):
-            return domain.curriculum(trial)
-    return None
-
-
-def assume_curriculum(trial: Trial) -> Curriculum:
-    """Return the curriculum of a trial; where no domain tells of it, what its phases and settings tell."""
-    if (known := find_curriculum(trial)) is not None:
-        return known
-    steps = sum(phase.steps for phase in trial.phases) or planned_size(trial, "max_steps")
-    return Curriculum(tasks=(), steps=steps, task_steps=None, retested=False, strict=True)
-
-
-def has_borders(trial: Trial) -> bool:
-    """Return whether nothing changes in a trial but its tasks, so that beliefs are about the borders between them."""
-    plan = None if trial.novelty else find_curriculum(trial)
-    return plan is not None and len(plan.tasks) != 1
 
 
 def list_visits(cell: CellRecord) -> list[Visit]:

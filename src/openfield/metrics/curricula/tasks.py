@@ -16,8 +16,9 @@ import msgspec
 from openfield.capabilities import Curriculum
 from openfield.journal.reader import CellRecord
 from openfield.metrics.curricula.gradual import retention
-from openfield.metrics.curricula.instances import assume_curriculum, find_curriculum, first_instances, steps_to_solve
-from openfield.metrics.scenario import Key, Scenario, is_control, say_versions
+from openfield.metrics.curricula.instances import first_instances, steps_to_solve
+from openfield.metrics.performance import assume_curriculum, find_curriculum
+from openfield.metrics.scenario import CurriculumResults, Key, TaskResults, is_control, say_versions
 from openfield.metrics.stats import (
     FROM_ZERO,
     Estimate,
@@ -35,37 +36,6 @@ Unit = int | str
 """The seed of a trial, or the person who played it."""
 Values = dict[Unit, float]
 """Unit -> a value there; repeats of a trial, and trials of a person, are averaged."""
-
-
-class TaskResults(msgspec.Struct, frozen=True):
-    """One task over all trials of a curriculum; None stands for a number that is not defined."""
-
-    task: str
-    solved: Estimate
-    """The share of trials in which it is solved, the first time it is met."""
-    steps: Estimate | None
-    """From its first step until it is solved, cut at its own budget."""
-    alone: Estimate | None
-    """The same in the trials that play it alone."""
-    transfer: Estimate | None
-    """The steps alone divided by those in the curriculum: above 1 the tasks before it helped."""
-    retention: Estimate | None
-    """The accuracy in the retest relative to when it was left."""
-
-
-class CurriculumResults(msgspec.Struct, frozen=True):
-    """The tasks of one agent in one scenario."""
-
-    agent: str
-    scenario: Scenario
-    task_steps: int | None
-    """The steps that each task has for itself; None if they share all steps, and times cannot be compared."""
-    tasks: tuple[TaskResults, ...]
-    transfer: Estimate | None
-    """The steps of all tasks alone, divided by those of all tasks in the curriculum."""
-    versions: str = ""
-    """Which of these cells, those of single tasks included, the latest known version of the agent did not play."""
-    control: bool = False
 
 
 class TaskCourse(NamedTuple):

@@ -17,7 +17,7 @@ from openfield.files.atomic import replacing
 from openfield.files.csv_files import write_csv
 from openfield.files.database import Database
 from openfield.journal.reader import CellRecord
-from openfield.metrics.curricula.tasks import CurriculumResults
+from openfield.metrics.scenario import CurriculumResults
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 

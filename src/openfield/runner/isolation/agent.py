@@ -27,13 +27,13 @@ from openfield.errors import (
     InvalidInput,
     OpenfieldError,
 )
+from openfield.isolation import Isolation
 from openfield.parameters import LLM, settle_source, strip_parameters
 from openfield.registry import PROCESS_AGENT, absolute, check_agent, domain_source, load
 from openfield.runner.deadline import FACTOR, MIN_SECONDS
 from openfield.runner.isolation import messages
 from openfield.runner.isolation.messages import Channel, pack_turn
 from openfield.runner.isolation.sandbox import Sandbox
-from openfield.runner.isolation.settings import Isolation
 from openfield.runner.isolation.view import view_of_python
 from openfield.trial import Trial
 

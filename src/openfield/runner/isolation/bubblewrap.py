@@ -11,7 +11,7 @@ import msgspec
 
 from openfield.errors import InvalidInput
 from openfield.installation import find_program
-from openfield.runner.isolation.settings import Isolation
+from openfield.isolation import Isolation
 from openfield.runner.isolation.view import View, system_mounts
 
 FOLDER = "/sandbox"

@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
+from openfield.isolation import Isolation, read_size
 from openfield.runner.isolation import bubblewrap, listener, supervisor
-from openfield.runner.isolation.settings import Isolation, read_size
 from openfield.runner.isolation.usage import PROC, UsageWatch, find_descendants, list_processes
 from openfield.runner.isolation.view import View, list_installations, view_of_command
 from openfield.runner.processes import ONE_THREAD, read_last_line

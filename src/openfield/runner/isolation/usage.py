@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from openfield.runner.isolation.settings import Isolation, read_size
+from openfield.isolation import Isolation, read_size
 
 POLL_SECONDS = 0.05
 PROC = Path("/proc")

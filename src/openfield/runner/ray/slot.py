@@ -27,13 +27,13 @@ import msgspec
 
 from openfield import __version__
 from openfield.errors import OpenfieldError, describe_error
+from openfield.isolation import Isolation
 from openfield.journal.schema import commit, open_to_write
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.registry import check_agent, check_extra, find_domain
 from openfield.runner.executors import Processes, hidden_main
 from openfield.runner.isolation.agent import check_isolated
 from openfield.runner.isolation.bubblewrap import find_obstacle
-from openfield.runner.isolation.settings import Isolation
 from openfield.runner.player import Job
 from openfield.runner.processes import ONE_THREAD, end_with_parent
 from openfield.runner.ray.shipment import Shipment
