@@ -5,27 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Unpack
-
-import msgspec
+from typing import Any
 
 from openfield.console import is_watched
 from openfield.domain import Domain
-from openfield.errors import InvalidInput, UnknownName
-from openfield.provenance.provenance import Remarks
-from openfield.record import Entry, check_record_kind
+from openfield.errors import InvalidInput
+from openfield.record import Entry
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
-from openfield.runner.cluster import PROCESSES, Players, assign_resources, choose_workers
 from openfield.runner.executors import refuse_unguarded
-from openfield.runner.experiment import say_mismatch
+from openfield.runner.experiment import RunOptions, fill
 from openfield.runner.plan import Agents, Plan, make_plan
-from openfield.runner.run import RunOptions, read_plan, run_plan
+from openfield.runner.run import read_plan, run_plan, with_options
 from openfield.runner.scheduler import Watch
 from openfield.trial import Trial
 
@@ -46,7 +42,7 @@ def run(
     repeats: int = 1,
     retry: bool = False,
     watch: Watch | None = None,
-    **options: Unpack[RunOptions],
+    **options: Any,
 ) -> Result:
     """Evaluate agents on trials and return the result; calling it again resumes.
 
@@ -59,12 +55,12 @@ def run(
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record.
-        options: Further ones, such as `concurrency`, `executor`, `keep` and `progress`, see `RunOptions`.
+        options: Further ones, such as `concurrency`, `executor` and `keep`, see `RunOptions`, and `progress`, which
+            shows progress bars or does not; by default a person at a terminal or in a notebook sees them.
     """
     refuse_unguarded()
-    _check_options({"workers": workers, "repeats": repeats, "retry": retry, **options})
-    plan = _with_options(make_plan(agents, trials, repeats), options)
-    return _play(plan, Path(journal), _players(int(workers), options), retry, watch, options)
+    chosen = _fill_options(workers=workers, repeats=repeats, retry=retry, **options)
+    return _play(make_plan(agents, trials, chosen.repeats), Path(journal), watch, chosen)
 
 
 def resume(
@@ -72,7 +68,7 @@ def resume(
     workers: int = 0,
     retry: bool = False,
     watch: Watch | None = None,
-    **options: Unpack[RunOptions],
+    **options: Any,
 ) -> Result:
     """Go on with a run file and return the result. The file is all it needs.
 
@@ -81,31 +77,31 @@ def resume(
         workers: How many processes play cells; 0 plays them here, one after the other.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record.
-        options: Further ones, such as `concurrency`, `executor`, `progress` and `trust`, see `RunOptions`.
+        options: Further ones, such as `concurrency` and `executor`, see `RunOptions`; `progress`, as for `run`; and
+            `trust`, which runs code that the file names even if you did not sign it.
     """
-    _check_options({"workers": workers, "retry": retry, **options})
-    keep = options.get("keep", False)
-    plan = _with_options(read_plan(journal, retry, trust=options.get("trust", False), keep=keep), options)
-    return _play(plan, Path(journal), _players(int(workers), options), retry, watch, options)
+    chosen = _fill_options(workers=workers, retry=retry, **options)
+    plan = read_plan(journal, chosen.retry, trust=chosen.trust, keep=chosen.keep)
+    return _play(plan, Path(journal), watch, chosen)
 
 
-class _AllOptions(RunOptions, total=False):
-    """The options, and the parameters beside them that are plain values."""
+@dataclass(frozen=True, kw_only=True)
+class CallOptions(RunOptions):
+    """What `run` and `resume` take: the options of a run, and how this call of Python goes about it."""
 
-    workers: int
-    repeats: int
-    retry: bool
+    repeats: int = 1
+    """How often each agent plays each trial."""
+    retry: bool = False
+    """Play cells again that an agent failed."""
+    trust: bool = False
+    """Run code that a run file names even if you did not sign it; only for `resume`."""
+    progress: bool | None = None
+    """Show a progress bar for each agent; by default on a terminal and in a notebook."""
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _fill_options(**values: Any) -> CallOptions:
     """Check names and types: deep inside a run a wrong one would raise what no caller understands."""
-    for name in options.keys() - _AllOptions.__annotations__.keys():
-        raise UnknownName("option", name, _AllOptions.__annotations__, label="Known")
-    check_record_kind(options.get("record"))
-    try:
-        msgspec.convert({name: _as_plain(value) for name, value in options.items()}, _AllOptions)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"{say_mismatch(error)}.") from None
+    return fill(CallOptions, {name: _as_plain(value) for name, value in values.items()})
 
 
 def _as_plain(value: Any) -> Any:
@@ -115,34 +111,23 @@ def _as_plain(value: Any) -> Any:
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value
 
 
-def _with_options(plan: Plan, options: RunOptions) -> Plan:
-    """Return a plan with how often agents are saved, what is kept of large arrays, and what is used."""
-    seconds, tokens = options.get("save_seconds", plan.save_seconds), options.get("run_token_limit")
-    if not seconds >= 0:
-        raise InvalidInput(f"save_seconds must be a number of at least 0, not {seconds!r}.")
-    if tokens is not None and tokens < 1:
-        raise InvalidInput(f"run_token_limit must be a whole number of at least 1, not {tokens!r}.")
-    resources = assign_resources(plan.agents, plan.resources, options.get("resources", {}))
-    return replace(plan, save_seconds=seconds, tokens=tokens, record=options.get("record"), resources=resources)
-
-
-def _play(plan: Plan, journal: Path, players: Players, retry: bool, watch: Watch | None, options: RunOptions) -> Result:
+def _play(plan: Plan, journal: Path, watch: Watch | None, options: CallOptions) -> Result:
     """Play what is left of a plan, behind progress bars if a person is there to see them, and return the result."""
-    with _watching(plan, journal, watch, options) as tell:
-        run_plan(plan, journal, players, retry, tell, options.get("keep", False), _remarks(options))
+    plan = with_options(plan, options)
+    with _watching(plan, journal, watch, options.progress) as tell:
+        run_plan(plan, journal, retry=options.retry, watch=tell)
     return Result([journal])
 
 
 @contextmanager
-def _watching(plan: Plan, journal: Path, watch: Watch | None, options: RunOptions) -> Iterator[Watch | None]:
+def _watching(plan: Plan, journal: Path, watch: Watch | None, wanted: bool | None) -> Iterator[Watch | None]:
     """Yield what is called with every entry: what the caller gave, the progress bars, or both."""
-    wanted = options.get("progress")
     if not (is_watched() if wanted is None else wanted):
         yield watch
         return
     from openfield.report.progress import showing_progress
 
-    with showing_progress(plan, journal, options.get("keep", False)) as show:
+    with showing_progress(plan, journal) as show:
 
         def tell(entry: Entry) -> None:
             show(entry)
@@ -150,11 +135,3 @@ def _watching(plan: Plan, journal: Path, watch: Watch | None, options: RunOption
                 watch(entry)
 
         yield tell
-
-
-def _players(workers: int, options: RunOptions) -> Players:
-    return choose_workers(workers, options.get("executor", PROCESSES), options.get("concurrency"))
-
-
-def _remarks(options: RunOptions) -> Remarks:
-    return Remarks(options.get("note", ""), tuple(options.get("tags", ())))

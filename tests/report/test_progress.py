@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import openfield as of
 from openfield.errors import Cancelled
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.report.progress import Forecast, _Bars
+from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Plan, make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.scheduler import RunWarning
@@ -31,7 +33,7 @@ def bars(path: Path) -> Any:
     def make(plan: Plan, keep: bool = False) -> Any:
         for task in progress.task_ids:
             progress.remove_task(task)
-        made = _Bars(progress, plan, path, keep)
+        made = _Bars(progress, replace(plan, options=RunOptions(workers=0, keep=keep)), path)
         return made, lambda: (int(progress.tasks[0].completed), progress.tasks[0].total)
 
     return make

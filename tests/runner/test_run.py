@@ -260,7 +260,8 @@ def test_one_agent_and_one_trial_need_no_list(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"workers": -1}, "-1 workers"), ({"count": 0}, "at least one trial, not 0")]
+    ("options", "words"),
+    [({"workers": -1}, "'workers' must be a whole number, 0 or more"), ({"count": 0}, "at least one trial, not 0")],
 )
 def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, int], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
@@ -277,7 +278,7 @@ def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, i
         ({"concurrency": True}, "'concurrency' must be a whole number or nothing, not true or false."),
         ({"workers": 1.5}, "'workers' must be a whole number, not a number."),
         ({"tags": "word"}, "'tags' must be a list, not text."),
-        ({"worker": 2}, "Unknown option 'worker'. Did you mean 'workers'? Known: concurrency, executor, keep,"),
+        ({"worker": 2}, "Unknown option 'worker'. Did you mean 'workers'? Known: budget, concurrency, executor, keep,"),
     ],
 )
 def test_options_of_the_wrong_kind_are_refused_before_anything_is_written(

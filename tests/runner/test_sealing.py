@@ -7,31 +7,37 @@ import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from openfield.errors import InvalidInput
 from openfield.journal.writer import Journal
+from openfield.registry import find_domain
 from openfield.result import Result
 from openfield.runner.experiment import make_experiment
 from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.sealing import DIGEST_FACT, SEED_FACT, seal
+from openfield.trial import Trial
 from support.places import MAZE
 
-SMALL = {"domain": MAZE, "trials": 2, "settings": {"before": 1, "after": 1, "training": 0}}
+SMALL: dict[str, Any] = {"domain": MAZE, "trials": 2, "settings": {"before": 1, "after": 1, "training": 0}}
+
+
+def make_trials(path: Path, **keys: Any) -> tuple[list[Trial], dict[str, str]]:
+    return make_experiment(keys).make_trials(find_domain(keys["domain"]), path)
 
 
 def test_a_sealed_run_draws_128_bits_and_keeps_them(path: Path) -> None:
-    sealed = make_experiment({**SMALL, "sealed": True, "output": str(path)})
-    trials, facts = sealed.make_trials()
-    again, _ = sealed.make_trials()
+    trials, facts = make_trials(path, **SMALL, sealed=True)
+    again, _ = make_trials(path, **SMALL, sealed=True)
     assert int(facts[SEED_FACT], 16) >> 96  # with a chance of 2^-32 this fails
     assert {trial.id for trial in trials}.isdisjoint(trial.id for trial in again)
     plan = make_plan("random", trials)
     with Journal(path) as journal:
         journal.enter(plan.cells, plan.sources, facts)
-    assert [trial.id for trial in sealed.make_trials()[0]] == [trial.id for trial in trials]
+    assert [trial.id for trial in make_trials(path, **SMALL, sealed=True)[0]] == [trial.id for trial in trials]
 
 
 def test_a_secret_is_shared_by_runs_and_stays_in_its_file(path: Path, tmp_path: Path) -> None:
@@ -69,11 +75,11 @@ def test_a_file_that_is_no_secret_is_refused(path: Path, tmp_path: Path, content
 
 
 def test_the_trials_of_a_run_are_played_again(path: Path) -> None:
-    trials, facts = make_experiment({**SMALL, "sealed": True, "output": str(path)}).make_trials()
+    trials, facts = make_trials(path, **SMALL, sealed=True)
     plan = make_plan("random", trials)
     with Journal(path) as journal:
         journal.enter(plan.cells, plan.sources, facts)
-    again, _ = make_experiment({"domain": MAZE, "trials_of": str(path)}).make_trials()
+    again, _ = make_trials(path, domain=MAZE, trials_of=str(path))
     assert sorted(trial.id for trial in again) == sorted(trial.id for trial in trials)
 
 
@@ -85,22 +91,22 @@ def test_the_trials_of_a_run_are_played_again(path: Path) -> None:
         ({"trials_of": "x.sqlite", "sealed": True}, "leave out sealed"),
     ],
 )
-def test_contradicting_sources_of_trials_are_refused(keys: dict[str, object], message: str) -> None:
+def test_contradicting_sources_of_trials_are_refused(path: Path, keys: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        make_experiment({"domain": MAZE, **keys}).make_trials()
+        make_trials(path, domain=MAZE, **keys)
 
 
 def test_a_run_without_trials_of_the_domain_is_refused(path: Path) -> None:
-    trials, facts = make_experiment(SMALL).make_trials()
+    trials, facts = make_trials(path, **SMALL)
     plan = make_plan("random", trials)
     with Journal(path) as journal:
         journal.enter(plan.cells, plan.sources, facts)
     with pytest.raises(InvalidInput, match="has no trials of commai"):
-        make_experiment({"domain": "commai", "trials_of": str(path)}).make_trials()
+        make_trials(path, domain="commai", trials_of=str(path))
 
 
 def test_the_seed_is_shown_only_after_the_run(path: Path, tmp_path: Path) -> None:
-    trials, facts = make_experiment({**SMALL, "sealed": True, "output": str(path)}).make_trials()
+    trials, facts = make_trials(path, **SMALL, sealed=True)
     plan = replace(make_plan("random", trials), facts=facts)
     with Journal(path) as journal:
         journal.enter(plan.cells, plan.sources, facts)

@@ -14,7 +14,7 @@ import openfield as of
 from openfield.errors import InvalidInput
 from openfield.journal.merge import merge_runs
 from openfield.journal.reader import Run
-from openfield.runner.experiment import parse_budget
+from openfield.runner.experiment import RunOptions, parse_budget
 from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.scheduler import RunWarning
@@ -162,10 +162,10 @@ def test_a_share_without_cells_is_refused() -> None:
 def test_a_budget_ends_a_run_between_two_cells(tmp_path: Path) -> None:
     plan = make_plan([copycat], tiny_trials(3))
     with pytest.warns(RunWarning, match="The budget is used up; some cells are left. To go on: openfield resume"):
-        run_plan(replace(plan, budget=1e-9), path := tmp_path / "run.sqlite")
+        run_plan(replace(plan, options=RunOptions(workers=0, budget="0.000000001s")), path := tmp_path / "run.sqlite")
     with Run(path) as run:
         assert run.counts() == (3, 0, 0, 0)
-    run_plan(replace(plan, budget=3600.0), path)
+    run_plan(replace(plan, options=RunOptions(workers=0, budget="1h")), path)
     with Run(path) as run:
         assert run.counts().played == 3
 

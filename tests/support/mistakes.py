@@ -105,7 +105,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
     "Experiment files": [
         ("run nowhere.toml", "nowhere.toml cannot be read: No such file or directory."),
         ("run domain.toml", "domain.toml: missing required field `domain`."),
-        ("run key.toml", "Unknown key 'trails'. Did you mean 'trials'? Keys of an experiment: agents, concurrency,"),
+        ("run key.toml", "Unknown key 'trails'. Did you mean 'trials'? Keys of an experiment: agents, budget,"),
         ("run zero.toml", "'trials' must be a whole number, 1 or more."),
         ("run type.toml", "'trials' must be a whole number, not text."),
         ("run agents.toml", "'agents[0]' must be text, not a whole number."),

@@ -11,12 +11,10 @@ import msgspec
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.comparison import Comparison
-from openfield.metrics.curricula.instances import has_borders
-from openfield.metrics.curricula.tasks import CurriculumResults
 from openfield.metrics.metric import Number
 from openfield.metrics.openset.cells import read_answers
-from openfield.metrics.performance import mean, performances, pick_after, split_periods
-from openfield.metrics.scenario import Key, Scenario, group_cells, scenario_of
+from openfield.metrics.performance import has_borders, mean, performances, pick_after, split_periods
+from openfield.metrics.scenario import CurriculumResults, Key, Scenario, group_cells, scenario_of
 from openfield.metrics.summary import AgentResults, Failure, Summary, count_outcomes
 from openfield.report.addresses import (
     compare_address,

@@ -37,7 +37,7 @@ WIDTH = 100
 
 
 @contextmanager
-def showing_progress(plan: Plan, run: Path, keep: bool = False) -> Iterator[Watch]:
+def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
     """Show a bar per agent while a run plays, and yield the function that every entry of the record is given to."""
     columns = (
         TextColumn("{task.description}", markup=False),  # names are not ours: brackets in them mean nothing
@@ -49,7 +49,7 @@ def showing_progress(plan: Plan, run: Path, keep: bool = False) -> Iterator[Watc
     )
     kind = _NotebookProgress if is_notebook() else Progress
     with kind(*columns, console=Console(stderr=True), refresh_per_second=REFRESHES) as progress:
-        yield _Bars(progress, plan, run, keep)
+        yield _Bars(progress, plan, run)
 
 
 class _NotebookProgress(Progress):
@@ -86,7 +86,7 @@ class _Bars:
     Every cell counts by its latest attempt, so that one that is played again does not count twice.
     """
 
-    def __init__(self, progress: Progress, plan: Plan, run: Path, keep: bool = False) -> None:
+    def __init__(self, progress: Progress, plan: Plan, run: Path) -> None:
         self._progress = progress
         self._cells = cells = {cell.id: cell for cell in plan.cells}
         self._domains = plan.domains
@@ -99,7 +99,7 @@ class _Bars:
         with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
             played = opened.count_episodes()
             for key, status in opened.statuses().items():
-                if key in cells and (keep or not is_outdated(cells[key], status.player, plan)):
+                if key in cells and (plan.options.keep or not is_outdated(cells[key], status.player, plan)):
                     self._count(key, played.get((key, status.attempt), 0), status.outcome)
                     self._forecast.left -= self._done[key] == self._total(cells[key])
         unit = "episodes" if self._episodes else "trials"

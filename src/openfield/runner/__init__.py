@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from openfield.journal.fingerprint import CodeVersion
     from openfield.provenance.provenance import Provenance
     from openfield.runner.executors import Executor, Inline, Processes
-    from openfield.runner.experiment import Experiment, read_experiment
+    from openfield.runner.experiment import Experiment, RunOptions, read_experiment
     from openfield.runner.plan import Plan, make_plan
-    from openfield.runner.run import RunOptions, read_plan, run_plan
+    from openfield.runner.run import read_plan, run_plan
     from openfield.runner.scheduler import RunWarning
 
 __all__ = [

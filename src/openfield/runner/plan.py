@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from openfield import __version__
@@ -21,7 +22,6 @@ from openfield.parameters import CONTROL, settle_source, split_source, write_sou
 from openfield.provenance.rules import write_rules
 from openfield.provenance.trust import sign_code
 from openfield.provenance.versions import Code, identify_agent
-from openfield.record import RecordKind
 from openfield.registry import (
     CONTROLS,
     AgentSource,
@@ -33,7 +33,7 @@ from openfield.registry import (
     list_trial_code,
     name_control,
 )
-from openfield.runner.deadline import SAVE_SECONDS
+from openfield.runner.experiment import RunOptions
 from openfield.trial import Trial
 
 MAX_NAME = 200
@@ -55,16 +55,12 @@ class Plan:
     """What the run file keeps of how the plan was made."""
     isolation: Isolation | None = None
     """What isolated agents may see and use; None plays them in the processes of openfield."""
-    save_seconds: float = SAVE_SECONDS
-    """How often an agent is asked for its state, at most."""
-    record: RecordKind | None = None
-    """What is kept of large arrays; None goes on as the run file was begun, or keeps digests."""
-    budget: float | None = None
-    """Seconds after which no further cell is started; None plays all."""
+    options: RunOptions = field(default_factory=lambda: RunOptions(workers=0))
+    """How the cells are played and recorded."""
+    experiment: Path | None = None
+    """The file that describes the run, if there is one."""
     resources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What agents need of a machine of a cluster, by name: `num_cpus` (1), `num_gpus` (0) and others."""
-    tokens: int | None = None
-    """Tokens of language models after which the run stops; None is no limit."""
 
     @property
     def sources(self) -> dict[str, str | None]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,12 +16,14 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.journal.writer import Journal
 from openfield.provenance.provenance import Remarks, RunOrigin
 from openfield.provenance.trust import admit_code, list_code, sign_code, trusted_domain
-from openfield.record import RECORD_FACT, RecordKind
+from openfield.record import RECORD_FACT
 from openfield.registry import list_trial_code
 from openfield.runner.cluster import RESOURCES, Cluster, Players, SideBySide, assign_resources, read_kept_resources
 from openfield.runner.executors import Executor, Inline, Processes
+from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Plan, check_plan, facts_of
 from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
+from openfield.runner.shares import parse_share, share_plan
 
 if TYPE_CHECKING:
     from openfield.runner.ray.connection import RayConnection
@@ -30,70 +32,50 @@ ISOLATION = "isolation"
 """The fact of a run file that says how its agents are isolated."""
 
 
-class RunOptions(TypedDict, total=False):
-    """What `run` and `resume` take beside their parameters."""
-
-    keep: bool
-    """Keep cells that an earlier version of an agent played, and mark them, instead of playing them again."""
-    note: str
-    """What the record should say about this call."""
-    tags: Sequence[str]
-    """Words to find it by."""
-    save_seconds: float
-    """How often an agent is asked for its state, at most; the end of a trial is always saved."""
-    record: RecordKind | None
-    """`digests` of pictures and other large arrays, which replay makes again, or `full` to keep them too."""
-    executor: str
-    """`processes`, the default; `ray` plays on a cluster that is started here, `ray=HOST:PORT` on that one."""
-    concurrency: int | None
-    """How many cells are played at the same time in this process, for agents that wait; then no worker plays."""
-    run_token_limit: int | None
-    """Tokens of language models after which the run stops, to be resumed with a higher limit."""
-    resources: Mapping[str, Mapping[str, float]]
-    """What agents need of the machines of a cluster, by name: `num_cpus`, `num_gpus` and resources of other names."""
-    trust: bool
-    """Run code that a run file names even if you did not sign it; only for `resume`."""
-    progress: bool | None
-    """Show a progress bar for each agent; by default on a terminal and in a notebook."""
+def with_options(plan: Plan, options: RunOptions) -> Plan:
+    """Return a plan that is played with these options: its share of the cells, and what agents need beside it."""
+    if options.share is not None:
+        plan = share_plan(plan, parse_share(options.share))
+    resources = assign_resources(plan.agents, plan.resources, options.resources)
+    return replace(plan, options=options, resources=resources)
 
 
 def run_plan(
     plan: Plan,
     journal: str | Path,
-    workers: Players = 0,
+    workers: Players | None = None,
     retry: bool = False,
     watch: Watch | None = None,
-    keep: bool = False,
-    remarks: Remarks | None = None,
 ) -> None:
     """Play all cells of a plan that a run file does not hold yet.
 
     Args:
         plan: What to play.
         journal: The run file.
-        workers: How many processes play; 0 plays here. Or the cluster that plays, or how many cells at once here.
+        workers: What plays instead of what the options of the plan say.
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
-        keep: Keep cells that an earlier version of an agent played.
-        remarks: What the user says about this command.
     """
-    with _reaching(workers, plan, Path(journal), retry) as players, Journal(journal) as record:
+    options = plan.options
+    remarks = Remarks(options.note, options.tags, plan.experiment)
+    players = options.players if workers is None else workers
+    with _reaching(players, plan, Path(journal), retry) as reached, Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)
-        if plan.record is None and record.keeps_arrays:  # it goes on as it was begun
-            plan = replace(plan, record="full")
+        if options.record is None and record.keeps_arrays:  # it goes on as it was begun
+            options = replace(options, record="full")
+            plan = replace(plan, options=options)
         facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
-        facts |= {} if plan.record is None else {RECORD_FACT: plan.record}
+        facts |= {} if options.record is None else {RECORD_FACT: options.record}
         facts |= sign_code(plan.sources.values())
         if plan.resources:
             facts[RESOURCES] = msgspec.json.encode(plan.resources).decode()
         record.enter(plan.cells, plan.sources, facts)
-        scheduler = CellScheduler(record, plan, retry, watch, keep)
-        remarks = remarks or Remarks()
+        scheduler = CellScheduler(record, plan, retry, watch)
         if scheduler.has_changes or remarks.note or remarks.tags:
             wrappers = list_trial_code(cell.trial for cell in plan.cells)
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, wrappers)
             record.enter((), {}, origin.facts(), origin.sources())
-        scheduler.run(_make_executor(players, scheduler, plan, record.path))
+        scheduler.run(_make_executor(reached, scheduler, plan, record.path))
 
 
 @contextmanager
@@ -132,8 +114,6 @@ def _make_executor(
 
         return Threads(scheduler.emit, workers.cells)
     if isinstance(workers, int):
-        if workers < 0:
-            raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
         return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit)
     from openfield.runner.ray.executor import RayExecutor
 

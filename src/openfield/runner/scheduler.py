@@ -47,9 +47,7 @@ class RunWarning(UserWarning):
 class CellScheduler:
     """Starts the cells of a plan on an executor until all are played."""
 
-    def __init__(
-        self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None, keep: bool = False
-    ) -> None:
+    def __init__(self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None) -> None:
         """Read how far the cells of a plan are.
 
         Args:
@@ -57,12 +55,11 @@ class CellScheduler:
             plan: What is to be played.
             retry: Play cells again that an agent failed.
             watch: Called with every entry of the record.
-            keep: Keep cells that an earlier version of an agent played.
         """
         self._journal = journal
         self._plan = plan
         self._watch = watch
-        self._retry, self._keep = retry, keep
+        self._retry, self._keep = retry, plan.options.keep
         self._cells = {cell.id: cell for cell in plan.cells}
         self._reader = Run(journal.path)
         self._journal.flush()
@@ -83,9 +80,9 @@ class CellScheduler:
         self._away: dict[str, str] = {}  # agents that do not answer, and why; no further cell of them is started
         self._stopping = False
         self._executor: Executor | None = None
-        self._budget = None if plan.tokens is None else TokenBudget(plan.tokens, self._reader)
+        self._budget = None if (limit := plan.options.run_token_limit) is None else TokenBudget(limit, self._reader)
         self._ended, self._since = 0, time.monotonic()
-        self._until = self._since + (float("inf") if plan.budget is None else plan.budget)
+        self._until = self._since + plan.options.seconds
         self._line_up()
         self._say_outdated()
 
@@ -226,7 +223,8 @@ class CellScheduler:
             start = self._cells[cell.after], before.attempt
         source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
         agent, domain = self._plan.agents[cell.agent], source or cell.trial.domain
-        isolation, every, full = self._plan.isolation, self._plan.save_seconds, self._plan.record == "full"
+        isolation, options = self._plan.isolation, self._plan.options
+        every, full = options.save_seconds, options.record == "full"
         executor.start(Job(cell, attempt, agent, domain, path, steps, start, isolation, every, full))
 
     def _explain(self, failed: str) -> str:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
+from openfield.cli.shared.parameters import SERVED_TRIALS, Output
 from openfield.cli.shared.results import print_result, print_seed
 from openfield.console import say_count
-from openfield.options import MORE, CommandChanges, Count, Port, given
+from openfield.options import MORE, CommandChanges, Count, Port
+from openfield.runner.experiment import ServedTrials
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -43,7 +44,7 @@ class PlaceOptions:
     """The file with the secret of the links [beside the run file]; it is made if it is missing."""
 
 
-HERE = PlaceOptions()
+PLACE = PlaceOptions()
 
 
 def play(
@@ -51,8 +52,8 @@ def play(
     /,
     options: DomainOptions = None,
     *,
-    trial_options: TrialOptions = DEFAULT,
-    place: PlaceOptions = HERE,
+    trial_options: ServedTrials = SERVED_TRIALS,
+    place: PlaceOptions = PLACE,
     output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "human",
 ) -> None:
@@ -76,12 +77,11 @@ def play(
     from openfield.view.requirements import check_view
 
     file = read_experiment(Path(domain)) if names_experiment(domain) else None
-    source = domain if file is None else file.domain
-    known = find_domain(source)
+    known = find_domain(domain if file is None else file.domain)
     changes = CommandChanges() if file is not None and options is None else prepare(known, "play", options)
     usual = Path(f"runs/{known.name}-played.sqlite" if file is None or file.output is None else file.output)
     path = output or usual
-    asked = _Asked(Path(domain), source, known, changes, path, agent_name, _list_keys(file))
+    asked = _Asked(Path(domain), known, changes, path, agent_name, {} if file is None else file.given)
     if _plays_in_browser(place, changes):
         _play_in_browser(asked, trial_options, place)
         return
@@ -97,7 +97,6 @@ class _Asked:
 
     name: Path
     """What the user named: a domain, or a file."""
-    source: str
     domain: Domain[Any]
     changes: CommandChanges
     path: Path
@@ -110,26 +109,18 @@ class _Asked:
         """The table `[people]` of the file."""
         return dict(self.file.get("people") or {})
 
-    def make_trials(self, options: TrialOptions, **limits: Any) -> tuple[list[Trial], dict[str, str]]:
+    def make_trials(self, options: ServedTrials, **limits: Any) -> tuple[list[Trial], dict[str, str]]:
         """Make the trials, from the file if there is one."""
         from openfield.errors import InvalidInput
         from openfield.runner.experiment import make_experiment
 
         if not self.file:
-            return options.make(self.source, self.changes, self.path, 1, **limits)
-        if given(options):
+            return options.make(self.domain, self.changes, self.path, 1, **limits)
+        if options.given:
             raise InvalidInput(
                 "The file says which trials are played. Leave out --trials, --novelty, --set and others."
             )
-        experiment = make_experiment({**self.file, "output": str(self.path)})
-        return experiment.make_trials(endless=True)
-
-
-def _list_keys(experiment: Any) -> dict[str, Any]:
-    """Return the keys of an experiment as plain data; none without one."""
-    from msgspec import to_builtins
-
-    return {} if experiment is None else dict(to_builtins(experiment))
+        return make_experiment(self.file).make_trials(self.domain, self.path, endless=True)
 
 
 def _plays_in_browser(place: PlaceOptions, changes: CommandChanges) -> bool:
@@ -151,7 +142,7 @@ def _has_piped_lines() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
-def _play_at_terminal(asked: _Asked, trial_options: TrialOptions) -> None:
+def _play_at_terminal(asked: _Asked, trial_options: ServedTrials) -> None:
     from openfield.agents.human import make_human
     from openfield.errors import Cancelled
     from openfield.result import Result
@@ -167,7 +158,7 @@ def _play_at_terminal(asked: _Asked, trial_options: TrialOptions) -> None:
     _finish(asked, facts, Result([asked.path]))
 
 
-def _play_in_browser(asked: _Asked, trial_options: TrialOptions, place: PlaceOptions) -> None:
+def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOptions) -> None:
     """Serve play pages until all people are done, or until interrupted; then print the result."""
     from openfield.errors import Cancelled
     from openfield.journal.leases import holding

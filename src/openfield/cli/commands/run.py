@@ -6,31 +6,23 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import (
-    AGENTS,
-    ALL,
-    HERE,
-    NO_ISOLATION,
-    NO_OPTIONS,
-    NO_REMARKS,
-    USUAL,
-    ClusterOptions,
-    Concurrency,
-    ExperimentOptions,
-    IsolationOptions,
-    NumberOptions,
-    PaceOptions,
-    RecordOptions,
-)
+from openfield.cli.shared.parameters import NO_ISOLATION, NUMBERS, IsolationOptions, NumberOptions, check_cluster
 from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result, print_seed
 from openfield.cli.shared.viewer import viewing, wait_for_readers
 from openfield.console import print_json
 from openfield.options import MORE, CommandChanges, Whole
+from openfield.runner.experiment import Experiment
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.runner.plan import Plan
+
+EXPERIMENT = Experiment()
 
 
 def run(
@@ -38,22 +30,15 @@ def run(
     /,
     options: DomainOptions = None,
     *,
-    agent: Annotated[
-        list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False, metavar="AGENT", group=AGENTS)
-    ] = None,
+    experiment: Experiment = EXPERIMENT,
     isolation: IsolationOptions = NO_ISOLATION,
-    experiment: ExperimentOptions = NO_OPTIONS,
-    output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
-    workers: Whole | None = None,
-    cluster: ClusterOptions = HERE,
-    concurrency: Concurrency = None,
+    reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None,
+    token_limit: Annotated[Whole | None, Parameter(group=MORE, metavar="TOKENS")] = None,
     view: bool = False,
     retry: Annotated[bool, Parameter(group=MORE)] = False,
-    record: RecordOptions = NO_REMARKS,
-    pace: PaceOptions = ALL,
     dry_run: Annotated[bool, Parameter(group=MORE)] = False,
     json: bool = False,
-    numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = USUAL,
+    numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = NUMBERS,
 ) -> None:
     """Evaluate agents. The same command again resumes.
 
@@ -61,18 +46,12 @@ def run(
         domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`). Its options:
             openfield run DOMAIN --help
         options: Options of the domain.
-        agent: A name, `module:Class`, `file.py:Class(KEY=VALUE)`, `process:COMMAND`, `wire:COMMAND`, or `NAME=AGENT`
-            [random].
+        experiment: What is played, and how.
         isolation: Whether agents are isolated.
-        experiment: What is played.
-        output: The run file [runs/DOMAIN.sqlite].
-        workers: Processes that play [2]; 0 plays in this one.
-        cluster: Where cells are played.
-        concurrency: Play so many cells at once in this process, for agents that wait, such as language models.
+        reply_seconds: How long a reply may take [60].
+        token_limit: Tokens that a language model may use in a cell; then the trial ends as truncated.
         view: Show the run in the browser, also when it is over.
         retry: Play the cells again that an agent failed.
-        record: What is kept and noted.
-        pace: How much is played.
         dry_run: Print what would be played and the fingerprint of the plan, to publish it beforehand; play nothing.
         json: Print the numbers as JSON.
         numbers: How numbers are computed.
@@ -80,110 +59,80 @@ def run(
     Example:
         openfield run birds -a planner -a mine.py:Agent --novelty gravity
     """
-    from openfield.runner.experiment import parse_agents
-
-    played = {"agents": parse_agents(agent) if agent else None, "workers": workers, "output": output}
-    played |= {"executor": cluster.executor, "concurrency": concurrency}
-    own = experiment.keys | {key: value for key, value in played.items() if value is not None}
-    _run_experiment(
-        domain, own, options, isolation, Playing(retry, dry_run, json, numbers, record, pace, cluster, view)
-    )
-
-
-class Playing(NamedTuple):
-    """How an experiment is played and printed."""
-
-    retry: bool = False
-    """Play cells again that an agent failed."""
-    dry: bool = False
-    """Print the plan and play nothing."""
-    as_json: bool = False
-    """Print JSON."""
-    numbers: NumberOptions = USUAL
-    """How numbers are computed."""
-    record: RecordOptions = NO_REMARKS
-    """What becomes of earlier cells, and what the record says about the command."""
-    pace: PaceOptions = ALL
-    """How much is played."""
-    cluster: ClusterOptions = HERE
-    """What agents need where cells are played."""
-    view: bool = False
-    """Show the run in the browser."""
-
-
-def _run_experiment(
-    domain: str, own: dict[str, Any], options: Any, isolation: IsolationOptions, playing: Playing
-) -> None:
-    """Run an experiment and print what came of it.
-
-    Args:
-        domain: A domain, or an experiment file.
-        own: Options of the command, as keys of an experiment.
-        options: Options of the domain.
-        isolation: Whether agents are isolated.
-        playing: How it is played.
-    """
-    import msgspec
-
     from openfield.errors import InvalidInput
-    from openfield.isolation import Isolation, isolate
     from openfield.registry import find_domain
-    from openfield.runner.experiment import make_experiment, names_experiment, naming, read_experiment
-    from openfield.runner.plan import Agents, add_controls, make_plan
+    from openfield.runner.experiment import make_experiment, names_experiment, read_experiment
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
     file = Path(domain) if names_experiment(domain) else None
-    remarks = playing.record.remarks(file)
-    start: dict[str, Any] = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
-    changes = prepare(find_domain(start["domain"]), "run", options)
+    start = make_experiment({"domain": domain}) if file is None else read_experiment(file)
+    known = find_domain(start.domain)
+    changes = prepare(known, "run", options)
+    limits = {"reply_seconds": reply_seconds, "tokens": token_limit}
+    own = {**experiment.given, "limits": {key: value for key, value in limits.items() if value is not None}}
     if changes.instead is not None:
-        print_json(changes.instead(_merge(_read_sources(start), changes, own)))
+        agents = {"agents": start.sources} if "agents" in start.given else {}
+        print_json(changes.instead(start.change(agents, changes.experiment, own).given))
         return
-    own["isolate"] = isolation.add_to(start.get("isolate", False))
-    experiment = make_experiment(_merge(start, changes, own))
-    if playing.pace.share and experiment.sealed and experiment.secret is None:
-        raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
-    changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the file is not what is wrong
-    with nullcontext() if file is None or changed else naming(file):
-        named = changes.agents if changes.agents and "agents" not in own else experiment.sources
-        agents: Agents = add_controls(named) if experiment.controls else named
-        if isinstance(experiment.isolate, Isolation):
-            agents = isolate(agents, **msgspec.to_builtins(experiment.isolate))
-        trials, facts = experiment.make_trials()
-        made = make_plan(agents, trials, experiment.repeats)
-        made = replace(made, facts=facts, resources=experiment.resources, record=experiment.record)
-    plan = playing.cluster.apply(playing.pace.apply(playing.record.change(made)))
-    path, players = experiment.path, playing.cluster.check(experiment.players)
-    if playing.dry:
-        if experiment.sealed and experiment.secret is None and not path.exists():
+    own["isolate"] = isolation.add_to(start.given.get("isolate", False))
+    chosen = start.change(changes.experiment, own)
+    check_cluster(experiment, chosen)
+    path = chosen.find_path(known)
+    plan = _make_plan(chosen, known, path, file, changes, own)
+    if dry_run:
+        if chosen.sealed and chosen.secret is None and not path.exists():
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
-        print_plan(plan, path, playing.as_json)
+        print_plan(plan, path, json)
         return
-    with viewing(path) if playing.view else nullcontext() as viewer:
-        result = play_plan(plan, path, players, playing.retry, playing.as_json, playing.record.keep, remarks)
-        print_result(result, playing.as_json, numbers=playing.numbers)
+    with viewing(path) if view else nullcontext() as viewer:
+        result = play_plan(plan, path, retry=retry, as_json=json)
+        print_result(result, json, numbers=numbers)
         for finish in changes.finish:
             finish(result)
-        if not playing.as_json:
-            print_seed(facts)
+        if not json:
+            print_seed(plan.facts)
             print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
         if viewer is not None:
             wait_for_readers(viewer)
     fail_if_nothing_scored(result, plan.cells)
 
 
-def _read_sources(start: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of an experiment file that were given, its agents as text with their parameters."""
-    from openfield.runner.experiment import make_experiment
+def _make_plan(
+    experiment: Experiment,
+    domain: Domain[Any],
+    path: Path,
+    file: Path | None,
+    changes: CommandChanges,
+    own: dict[str, Any],
+) -> Plan:
+    """Return the plan of an experiment.
 
-    agents = {"agents": make_experiment(start).sources} if "agents" in start else {}
-    return {key: value for key, value in start.items() if value is not None} | agents
+    Args:
+        experiment: The experiment.
+        domain: Its domain.
+        path: The run file.
+        file: The experiment file, which messages name if nothing else can be wrong.
+        changes: What options of the domain changed in it.
+        own: What options of the command changed in it.
+    """
+    from msgspec import to_builtins
 
+    from openfield.errors import InvalidInput
+    from openfield.isolation import Isolation, isolate
+    from openfield.runner.experiment import naming
+    from openfield.runner.plan import Agents, add_controls, make_plan
+    from openfield.runner.run import with_options
 
-def _merge(start: dict[str, Any], changes: CommandChanges, own: dict[str, Any]) -> dict[str, Any]:
-    """Return an experiment file changed by options of the domain, then by the command's own."""
-    merged = {**start, **changes.experiment, **own}
-    for key in ("settings", "limits"):
-        merged[key] = {**start.get(key, {}), **changes.experiment.get(key, {}), **own.get(key, {})}
-    return merged
+    if experiment.share and experiment.sealed and experiment.secret is None:
+        raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
+    changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the file is not what is wrong
+    with nullcontext() if file is None or changed else naming(file):
+        named = changes.agents if changes.agents and "agents" not in own else experiment.sources
+        agents: Agents = add_controls(named) if experiment.controls else named
+        if isinstance(experiment.isolate, Isolation):
+            agents = isolate(agents, **to_builtins(experiment.isolate))
+        trials, facts = experiment.make_trials(domain, path)
+        made = make_plan(agents, trials, experiment.repeats)
+        made = replace(made, facts=facts, resources=experiment.needs, experiment=file)
+    return with_options(made, experiment)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import DEFAULT, Output, RecordChoice, TrialOptions
+from openfield.cli.shared.parameters import SERVED_TRIALS, Output, RecordChoice
 from openfield.cli.shared.results import print_seed
 from openfield.console import say_count
 from openfield.options import MORE, Port
+from openfield.runner.experiment import ServedTrials
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -49,7 +50,7 @@ def serve(
     /,
     options: DomainOptions = None,
     *,
-    trial_options: TrialOptions = DEFAULT,
+    trial_options: ServedTrials = SERVED_TRIALS,
     listen: ListenOptions = LOCAL,
     output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "remote",
@@ -82,11 +83,11 @@ def serve(
     if listen.token and changes.needs_token:
         raise InvalidInput(f"Other options of {known.name} already say which tokens let clients in. Leave out --token.")
     check_exposure(host, bool(listen.token) or changes.needs_token)
-    if changes.trials_from and trial_options != DEFAULT:
+    if changes.trials_from and trial_options.given:
         others = "--trials, --seed, --sealed, --secret, --trials-of, --novelty, --set and --redlight"
         raise InvalidInput(f"{changes.trials_from} lists the trials to serve. Leave out {others}.")
     path = output or Path(f"runs/{known.name}-served.sqlite")
-    trials, facts = trial_options.make(domain, changes, path, 5)
+    trials, facts = trial_options.make(known, changes, path, 5)
     try:
         serving = Serving(agent_name, listen.token, changes.serving, listen.durable, record)
         _serve_trials(known, trials, facts, path, host, port, serving)

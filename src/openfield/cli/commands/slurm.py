@@ -33,6 +33,7 @@ def slurm(
     """
     from openfield.errors import InvalidInput
     from openfield.journal.reader import Run
+    from openfield.registry import find_domain
     from openfield.runner.experiment import naming, read_experiment
     from openfield.runner.plan import add_controls, make_plan
     from openfield.runner.shares import Stage, choose_stage
@@ -41,11 +42,12 @@ def slurm(
     check_options(sbatch)
     read = read_experiment(experiment)
     with naming(experiment):
+        domain = find_domain(read.domain)
+        merged = output or read.find_path(domain)
         if read.sealed and read.secret is None:
             raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')
         agents = add_controls(read.sources) if read.controls else read.sources
-        plan = make_plan(agents, read.make_trials()[0], read.repeats)
-    merged = output or read.path
+        plan = make_plan(agents, read.make_trials(domain, merged)[0], read.repeats)
     if merged.exists():
         Run(merged).close()  # another file is refused before the tasks play
     stages: tuple[Stage, ...] = ("first", "rest") if choose_stage(plan.cells, "first") else ("all",)

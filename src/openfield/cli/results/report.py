@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import USUAL, Metrics, NumberOptions, Output, Trust
+from openfield.cli.shared.parameters import NUMBERS, Metrics, NumberOptions, Output, Trust
 from openfield.cli.shared.results import print_result
 from openfield.console import escape_controls, make_console
 
@@ -20,7 +20,7 @@ def report(
     output: Output = None,
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
-    numbers: NumberOptions = USUAL,
+    numbers: NumberOptions = NUMBERS,
     objectives: bool = False,
     films: bool = False,
     trust: Trust = False,

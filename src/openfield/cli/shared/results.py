@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from openfield.cli.shared.parameters import USUAL, NumberOptions
+from openfield.cli.shared.parameters import NUMBERS, NumberOptions
 from openfield.console import escape_controls, make_console, print_json, print_table, say_count
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
-    from openfield.provenance.provenance import Remarks
     from openfield.result import Result, RunRecord
     from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
@@ -25,11 +24,9 @@ if TYPE_CHECKING:
 def play_plan(
     plan: Plan,
     path: Path,
-    workers: Players,
+    workers: Players | None = None,
     retry: bool = False,
     as_json: bool = False,
-    keep: bool = False,
-    remarks: Remarks | None = None,
 ) -> Result:
     """Play what is left of a plan behind progress bars, and return the result.
 
@@ -40,8 +37,8 @@ def play_plan(
     from openfield.runner.run import run_plan
 
     print_estimates(plan, path)
-    with showing_progress(plan, path, keep) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
-        run_plan(plan, path, workers, retry, watch, keep, remarks)
+    with showing_progress(plan, path) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
+        run_plan(plan, path, workers, retry, watch)
     return Result([path])
 
 
@@ -88,7 +85,7 @@ def print_result(
     result: Result,
     as_json: bool,
     metrics: list[str] | None = None,
-    numbers: NumberOptions = USUAL,
+    numbers: NumberOptions = NUMBERS,
     more: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the numbers of a result.

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.curricula.instances import assume_curriculum, first_instances, list_visits
-from openfield.metrics.curricula.tasks import CurriculumResults, TaskResults, pick_scratch
-from openfield.metrics.performance import mean
-from openfield.metrics.scenario import Key
+from openfield.metrics.curricula.instances import first_instances, list_visits
+from openfield.metrics.curricula.tasks import pick_scratch
+from openfield.metrics.performance import assume_curriculum, mean
+from openfield.metrics.scenario import CurriculumResults, Key, TaskResults
 from openfield.metrics.stats import Bounds, Estimate
 from openfield.report.figures import Place, Plot, PlotLine, TrialLinks
 from openfield.report.figures.curves import MAX_SINGLES, pick_evenly

@@ -12,8 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
-from openfield.metrics.curricula.instances import has_borders
-from openfield.metrics.performance import mean, performances, split_periods
+from openfield.metrics.performance import has_borders, mean, performances, split_periods
 from openfield.metrics.summary import score_trials
 from openfield.report.addresses import trial_address
 

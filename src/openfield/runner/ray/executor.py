@@ -133,7 +133,7 @@ class RayExecutor:
         self._unwritten: deque[tuple[Receipt[None], int]] = deque()  # what waits for the disk, with its bytes
         self._stopping = self._is_stop_sent = False
         self._seconds: dict[tuple[str, str], float] = {}  # how long cells last, by domain and agent
-        self._until = time.monotonic() + (math.inf if plan.budget is None else plan.budget)
+        self._until = time.monotonic() + plan.options.seconds
         self._looked = self._knocked = self._ready_at = 0.0
         self._silent_since: float | None = None  # when the head of the cluster was first found not to answer
         self._said: set[str] = set()  # and machines that were said to be lost
