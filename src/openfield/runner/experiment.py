@@ -176,6 +176,7 @@ class RunOptions(Options):
             raise InvalidInput(f"save_seconds must be a number of at least 0, not {self.save_seconds!r}.")
         if self.run_token_limit is not None and self.run_token_limit < 1:
             raise InvalidInput(f"run_token_limit must be a whole number of at least 1, not {self.run_token_limit!r}.")
+        _ = self.players, self.seconds
 
     @property
     def players(self) -> Players:

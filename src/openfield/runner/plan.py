@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from openfield import __version__
@@ -34,6 +33,7 @@ from openfield.registry import (
     name_control,
 )
 from openfield.runner.experiment import RunOptions
+from openfield.runner.provenance import Remarks
 from openfield.trial import Trial
 
 MAX_NAME = 200
@@ -57,8 +57,8 @@ class Plan:
     """What isolated agents may see and use; None plays them in the processes of openfield."""
     options: RunOptions = field(default_factory=lambda: RunOptions(workers=0))
     """How the cells are played and recorded."""
-    experiment: Path | None = None
-    """The file that describes the run, if there is one."""
+    remarks: Remarks = field(default_factory=Remarks)
+    """What the user says about the command, and the experiment file."""
     resources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What agents need of a machine of a cluster, by name: `num_cpus` (1), `num_gpus` (0) and others."""
 

@@ -32,12 +32,19 @@ ISOLATION = "isolation"
 """The fact of a run file that says how its agents are isolated."""
 
 
-def with_options(plan: Plan, options: RunOptions) -> Plan:
-    """Return a plan that is played with these options: its share of the cells, and what agents need beside it."""
+def with_options(plan: Plan, options: RunOptions, experiment: Path | None = None) -> Plan:
+    """Return a plan that is played with these options: its share of the cells, and what agents need beside it.
+
+    Args:
+        plan: The plan.
+        options: How it is played and recorded.
+        experiment: The file that describes the run, if there is one.
+    """
+    remarks = Remarks(options.note, options.tags, experiment)
     if options.share is not None:
         plan = share_plan(plan, parse_share(options.share))
     resources = assign_resources(plan.agents, plan.resources, options.resources)
-    return replace(plan, options=options, resources=resources)
+    return replace(plan, options=options, remarks=remarks, resources=resources)
 
 
 def run_plan(
@@ -56,8 +63,7 @@ def run_plan(
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
     """
-    options = plan.options
-    remarks = Remarks(options.note, options.tags, plan.experiment)
+    options, remarks = plan.options, plan.remarks
     players = options.players if workers is None else workers
     with _reaching(players, plan, Path(journal), retry) as reached, Journal(journal) as record:
         _check_isolation(record.path, plan.isolation)

@@ -134,5 +134,5 @@ def _make_plan(
             agents = isolate(agents, **to_builtins(experiment.isolate))
         trials, facts = experiment.make_trials(domain, path)
         made = make_plan(agents, trials, experiment.repeats)
-        made = replace(made, facts=facts, resources=experiment.needs, experiment=file)
-    return with_options(made, experiment)
+        made = replace(made, facts=facts, resources=experiment.needs)
+    return with_options(made, experiment, file)
