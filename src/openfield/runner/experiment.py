@@ -1,7 +1,8 @@
 """Describe a run: which agents meet what, how often, how it is played, and where it is kept.
 
 `Experiment` is the one description. Experiment files, the command line and `of.run` fill it: a new option of a run is a
-field here, with its type, its default and its help text, and nothing else.
+field here, with its type, its default and its help text, and nothing else. Help prints these fields, so that what makes
+trials is imported only when trials are made.
 """
 
 from __future__ import annotations
@@ -12,27 +13,26 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 from cyclopts import Group, Parameter
 
-from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
 from openfield.isolation import Isolation
 from openfield.options import MORE, CommandChanges, Count, Seconds, Whole
 from openfield.parameters import split_source, with_parameters, write_source
-from openfield.record import RecordKind, check_record_kind
-from openfield.registry import check_extra, split_family
-from openfield.rollout import SAVE_SECONDS
 from openfield.runner.cluster import PROCESSES, Players, choose_workers, parse_resources
-from openfield.runner.sealing import read_trials, seal
-from openfield.settings import make_settings
-from openfield.trial import Limits, Trial, with_limits
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.trial import Limits, Trial
 
 AGENTS = Group("Agents", sort_key=1)
 TRIALS = Group("Trials", sort_key=2)
+RecordChoice = Annotated[Literal["digests", "full"] | None, Parameter(group=MORE)]
+"""What is kept of large arrays."""
 Positive = msgspec.Meta(ge=1, le=1_000_000)
 """More trials than anyone waits for; without an end a mistyped number fills the memory before anything is played."""
 KINDS = {
@@ -159,9 +159,9 @@ class RunOptions(Options):
     """A note for the record. Reports print it."""
     tags: Annotated[tuple[str, ...], Parameter(name="--tag", group=MORE, metavar="NAME", consume_multiple=False)] = ()
     """A word to find the run by. Repeat it for further ones."""
-    save_seconds: Annotated[Seconds, Parameter(group=MORE)] = SAVE_SECONDS
+    save_seconds: Annotated[Seconds, Parameter(group=MORE)] = 30.0
     """Seconds between two states of an agent with save(), at least [30]."""
-    record: Annotated[RecordKind | None, Parameter(group=MORE)] = None
+    record: RecordChoice = None
     """Record digests of pictures and other large arrays, or keep them in full [as begun, or digests]."""
     share: Annotated[str | None, Parameter(group=MORE, metavar="NUMBER/OF")] = None
     """Play only this share of the cells, counted from 0: `3/100`. `openfield merge` joins the shares."""
@@ -256,6 +256,9 @@ class Experiment(RunOptions, TrialOptions):
             usual: How many trials per novelty, where the experiment does not say it.
             endless: Whether trials may have no end; only wires and people may play such trials.
         """
+        from openfield.runner.sealing import read_trials, seal
+        from openfield.settings import make_settings
+
         self._check_source()
         if self.trials_of is not None:
             found = read_trials(Path(self.trials_of), domain.name, self.trust)
@@ -309,6 +312,8 @@ class ServedTrials(TrialOptions):
 
 def names_experiment(text: str) -> bool:
     """Return whether a text names an experiment file, and not a domain; `gym:lab.toml` is a domain."""
+    from openfield.registry import split_family
+
     return text.endswith(".toml") and not split_family(text)[0]
 
 
@@ -339,6 +344,8 @@ def fill(kind: type[Filled], values: Mapping[str, Any], word: str = "option", la
         UnknownName: There is no such option.
         InvalidInput: A value is of the wrong type.
     """
+    from openfield.record import check_record_kind
+
     known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
     for name in values:
         if name not in known:
@@ -371,6 +378,9 @@ def make_trials(
     usual: int = 5,
 ) -> list[Trial]:
     """Make trials of a domain. A key that is not a setting is refused, even if `Domain.trials` has such an option."""
+    from openfield.registry import check_extra
+    from openfield.settings import make_settings
+
     check_extra(domain)
     chosen = make_settings(domain.settings, settings)
     if count is not None and (why := domain.lists_trials(chosen)):
@@ -380,6 +390,8 @@ def make_trials(
 
 def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
     """Return the trials with some of their limits changed."""
+    from openfield.trial import Limits, with_limits
+
     for key in limits:
         if key not in Limits.__struct_fields__:
             raise UnknownName("limit", key, Limits.__struct_fields__, label="Known")

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.parameters import SERVED_TRIALS, Output, RecordChoice
+from openfield.cli.shared.parameters import SERVED_TRIALS, Output
 from openfield.cli.shared.results import print_seed
 from openfield.console import say_count
 from openfield.options import MORE, Port
-from openfield.runner.experiment import ServedTrials
+from openfield.runner.experiment import RecordChoice, ServedTrials
 
 if TYPE_CHECKING:
     from openfield.domain import Domain

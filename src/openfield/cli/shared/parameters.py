@@ -18,8 +18,6 @@ Output = Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE
 """The file to write."""
 Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multiple=False, metavar="NAME")]
 """Metrics, one with each `--metric`."""
-RecordChoice = Annotated[Literal["digests", "full"] | None, Parameter(group=MORE)]
-"""What is kept of large arrays."""
 Trust = Annotated[bool, Parameter(group=MORE)]
 """Whether code that a run file names may run although this user did not sign it."""
 
