@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import openfield as of
 from openfield.errors import Cancelled
 from openfield.journal.reader import Run
 from openfield.registry import CONTROLS
@@ -297,3 +298,13 @@ def test_a_local_run_loads_neither_ray_nor_isolation_nor_metrics_of_other_domain
     others = [f"openfield.metrics.{name}" for name in ("openset", "curricula", "characterisation", "programme", "sets")]
     unwanted = ("ray", "openfield.runner.ray", "openfield.runner.isolation", *others)
     assert [name for name in loaded for each in unwanted if name == each or name.startswith(f"{each}.")] == []
+
+
+def test_every_option_of_a_run_is_also_a_key_of_its_file_and_an_option_of_python(openfield: Any) -> None:
+    Path("e.toml").write_text(f'domain = "{MAZE}"\nnote = "from the file"\ntags = ["kept"]\nworkers = 0\ntrials = 1\n')
+    assert openfield("run", "e.toml", *SHORT[2:], "--note", "from the words").status == 0
+    (made,) = of.Result(["runs/maze.sqlite"]).provenance
+    assert (made.note, made.tags) == ("from the words", ("kept",))
+    trials = of.trials("maze", 1, training=1, before=1, after=1)
+    (again,) = of.run("random", trials, "p.sqlite", note="from Python", tags=["kept"], budget="1h").provenance
+    assert (again.note, again.tags) == ("from Python", ("kept",))
