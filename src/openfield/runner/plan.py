@@ -18,6 +18,7 @@ from openfield.domain import Domain, check_version
 from openfield.errors import AgentFault, InvalidInput
 from openfield.isolation import IsolatedAgents, Isolation
 from openfield.parameters import CONTROL, settle_source, split_source, write_source
+from openfield.provenance.provenance import Remarks
 from openfield.provenance.rules import write_rules
 from openfield.provenance.trust import sign_code
 from openfield.provenance.versions import Code, identify_agent
@@ -33,7 +34,6 @@ from openfield.registry import (
     name_control,
 )
 from openfield.runner.experiment import RunOptions
-from openfield.runner.provenance import Remarks
 from openfield.trial import Trial
 
 MAX_NAME = 200
