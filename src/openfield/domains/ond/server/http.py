@@ -106,7 +106,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Read a piece of a request; refuse a head that is too long, alone or together with the others."""
         self._heard = self._loop.time()
-        if not (self._answering or self._passing):
+        if not (self._has_request or self._passing):
             self._head_bytes += len(data)
             fits = self.heads.take(len(data))
             if self._head_bytes > MAX_HEAD:
@@ -162,6 +162,11 @@ class HttpConnection(asyncio.Protocol):
         else:
             again = self._heard + IDLE if waiting else now + IDLE
             self._timer = self._loop.call_at(again, self.close_if_silent, again)
+
+    @property
+    def _has_request(self) -> bool:
+        """Whether uvicorn has read a head that is not answered yet; its application may begin only later."""
+        return self._answering or (self.http.cycle is not None and not self.http.cycle.response_complete)
 
     def _free_head(self) -> None:
         self.heads.free(self._head_bytes)
