@@ -12,6 +12,7 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.journal.writer import Journal
+from openfield.runner.experiment import RunOptions, fill
 from openfield.runner.plan import make_plan
 from openfield.runner.player import Job
 from openfield.runner.ray import executor as ray_executor
@@ -249,7 +250,7 @@ def test_slots_that_never_get_ready_end_the_run(on: Start, monkeypatch: pytest.M
 
 
 def test_jobs_that_wait_for_a_machine_are_left_when_the_budget_is_used_up(on: Start) -> None:
-    driver = on(FakeRay(1), resources={"other": {"arm": 1}}, budget=0.0)
+    driver = on(FakeRay(1), resources={"other": {"arm": 1}}, options=fill(RunOptions, {"budget": "0.000001s"}))
     waiting = driver.start("other")
     driver.poll()
     assert driver.put_back == [waiting.cell.id]
