@@ -232,5 +232,5 @@ def test_a_prediction_above_ten_is_refused(domain: DoomDomain) -> None:
         for action in ("nothing", None):
             with pytest.raises(AgentProtocol, match=r"Turn 1: the novelty prediction is \d+, not a level up to 10"):
                 rollout.reply(Reply(action, belief))
-            rollout._failed = False
+            rollout.failed = False
         rollout.world.close()

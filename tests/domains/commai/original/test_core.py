@@ -635,7 +635,7 @@ def test_answers_of_a_generator(answer, said, judged):
 
 def test_an_instancer_is_a_plain_function():
     with pytest.raises(TypeError, match="must be a function, not builtin"):
-        TaskGenerator(print)
+        TaskGenerator(len)
 
 
 # Parts
