@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOAK ?= full
+COVERAGE ?= --cov --cov-report=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all coverage check format docs site bench soak clean
+.PHONY: demo test test-all check format docs site bench soak clean
 
 demo: .venv/.package
 	$(BIN)/openfield demo
@@ -13,14 +14,12 @@ demo: .venv/.package
 test: check
 	$(BIN)/python -m pytest --quick
 
-# Everything: also engine, broker, browser, clusters and sandbox where they are installed.
+# Everything: also engine, broker, browser, clusters and sandbox where they are installed. Then the share of lines that
+# the tests run in their own processes: long forms, and programs that tests start, are not measured. Counting lines takes
+# half as long again: `make test-all COVERAGE=` leaves it out.
 test-all: check
-	$(BIN)/python -m pytest
-
-# Which share of the package's lines the tests run in their own processes; programs that they start are not measured.
-coverage: .venv/.tools
-	$(BIN)/python -m pytest --cov --cov-report=
-	@echo "Lines covered by the tests: $$($(BIN)/coverage report --format=total) %"
+	$(BIN)/python -m pytest $(COVERAGE)
+	@[ -z "$(COVERAGE)" ] || echo "Lines covered by the tests: $$($(BIN)/coverage report --format=total) %"
 
 check: .venv/.tools
 	$(BIN)/ruff format --check .

@@ -33,7 +33,8 @@ from openfield.domains.birds.game.physics import STEP
 from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.harness import HarnessState
 from openfield.domains.birds.picture.painting import pixels
-from openfield.domains.birds.wire.remote_agent import play
+from openfield.domains.birds.picture.thumbnail import thumbnail
+from openfield.domains.birds.wire.remote_agent import play_trials
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
@@ -130,6 +131,7 @@ def measure_views(game: Game) -> None:
         "ms for a ground truth", 1000 * per_call(lambda: msgspec.json.encode(ground_truth(see(game, view)))), 3, "lower"
     )
     show("ms for a screenshot", 1000 * per_call(lambda: pixels(see(game, view))), 10, "lower")
+    show("ms for a picture of 84 x 84", 1000 * per_call(lambda: thumbnail(see(game, view))), 2, "lower")
 
 
 def per_call(work: Callable[[], Any], calls: int = 50) -> float:
@@ -166,7 +168,7 @@ def measure_wire() -> None:
 def play_as(port: int, team: int) -> HarnessState:
     with BirdsClient(port=port) as client:
         client.configure(team)
-        play(client, NaiveShooter(Spec(domain="birds", task=""), team))
+        play_trials(client, NaiveShooter(Spec(domain="birds", task=""), team))
         return client.state()
 
 

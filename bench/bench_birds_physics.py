@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from openfield.core import Spec
 from openfield.domains.birds.agents import NaiveShooter, Planner
 from openfield.domains.birds.agents.observed_level import observe_level
@@ -30,7 +32,8 @@ from openfield.domains.birds.novelty import CHANGES, change_level
 
 FULL_POWER = range(-14, 81)
 """Degrees of the 95 shots that are tried at a template."""
-BAR = 36
+BARS = {"normal": 0.95, "novel": 0.95, "phyq": 0.7}
+"""The least share of levels that a full-power shot must solve: normal and novel ones, and normal ones in `phyq`."""
 DRAWN = 3
 """Levels drawn from each template, whether they can be solved or not."""
 
@@ -51,21 +54,21 @@ class Bench:
                 game.settle()
         return game
 
-    def solvable(self, level: Level) -> bool:
+    def solvable(self, level: Level, profile: ProfileName | None = None) -> bool:
         """True if some angle passes a level, or the best angle for each bird in turn."""
-        if any(self.shoot(level, degrees).state == "won" for degrees in FULL_POWER):
+        if any(self.shoot(level, degrees, profile).state == "won" for degrees in FULL_POWER):
             return True
         chosen: list[float] = []
         for _ in level.birds:
-            games = {degrees: self.follow(level, [*chosen, degrees]) for degrees in ANGLES}
+            games = {degrees: self.follow(level, [*chosen, degrees], profile) for degrees in ANGLES}
             if any(game.state == "won" for game in games.values()):
                 return True
             chosen.append(max(games, key=lambda degrees: progress(games[degrees])))
         return False
 
-    def moved(self, level: Level) -> float:
+    def moved(self, level: Level, profile: ProfileName | None = None) -> float:
         """How far an object moves before the first shot; infinite if one is lost."""
-        game = Game(level)
+        game = Game(level, profile)
         placed = [each for each in level.objects if each.kind != "ExternalAgent" and each.type not in INTANGIBLE]
         if len(game.bodies) != len(placed):
             return math.inf
@@ -114,6 +117,11 @@ def show_signatures(bench: Bench) -> None:
     points = [score for block in blocks for score in hit_points(bench, block)]
     odd = sum(score % 10 != 0 for score in points) / max(1, len(points))
     show("phyq, one bird at blocks: share of points that are no multiples of 10", odd, published=0.8)
+    square = LevelObject(kind="Block", type="SquareHole", material="wood", x=-6.06, y=-3.1)
+    level = Level(birds=("BirdRed",), objects=(square, LevelObject(kind="Pig", type="BasicSmall", x=15.0, y=-3.27)))
+    scores = [score for number in range(26) if (score := bench.shoot(level, number / 2 - 13, "phyq").score) >= 100]
+    alone = sum(score == 500 for score in scores) / max(1, len(scores))
+    show("phyq, a bird hits a square of wood on the ground: share of exactly 500 points", alone, published=0.99)
 
 
 def played(bench: Bench, target: LevelObject, birds: int = 1) -> Iterator[Game]:
@@ -132,17 +140,25 @@ def hit_points(bench: Bench, target: LevelObject) -> Iterator[int]:
 
 def show_templates(bench: Bench, pool: LevelPool) -> None:
     """How many templates stand still, and how many some full-power shot solves."""
-    found: dict[str, list[Level]] = {"normal": [], "novel": []}
+    found: dict[str, list[Level]] = {"normal": [], "novel": [], "phyq": []}
     for number in range(9):
         for type_ in pool.types(number):
             if type_ in load_templates():
                 found["novel" if number else "normal"].append(pool.level(pool.names(number, type_)[0]))
+    found["phyq"] = [without_novelties(level) for level in found["normal"]]
     for kind, levels in found.items():
-        moving = sum(bench.moved(level) > 0.3 for level in levels)
+        profile: ProfileName = "phyq" if kind == "phyq" else "sailon"
+        moving = sum(bench.moved(level, profile) > 0.3 for level in levels)
         show(f"{kind} templates in which something moves before the first shot", moving, 0, "lower")
-        solved = sum(bench.solvable(level) for level in levels)
-        bar = BAR if len(levels) == len(load_templates()) else None
-        show(f"{kind} templates of {len(levels)} that some full-power shot solves", solved, bar)
+        ended = sum(Game(level, profile).state != "playing" for level in levels)
+        show(f"{kind} templates that are won or lost when they are loaded", ended, 0, "lower")
+        solved = sum(bench.solvable(level, profile) for level in levels) / max(1, len(levels))
+        show(f"share of {len(levels)} {kind} templates that some full-power shot solves", solved, BARS[kind])
+
+
+def without_novelties(level: Level) -> Level:
+    """A level as Phy-Q has them: without winds."""
+    return replace(level, objects=tuple(each for each in level.objects if each.kind != "Novelty"))
 
 
 def show_drawn(bench: Bench) -> None:

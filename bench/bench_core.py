@@ -81,7 +81,9 @@ class TrivialDomain(of.Domain[Settings]):
     name, title, settings = "trivial", "A world that counts", Settings
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Count along.", actions=of.Discrete(4), observations=of.Discrete(256))
+        return of.Spec(
+            domain=self.name, task="Count along.", actions=of.spaces.Discrete(4), observations=of.spaces.Discrete(256)
+        )
 
     def phases(self, settings: Settings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         return (of.Phase("test"),)
@@ -143,7 +145,7 @@ def measure_loops(folder: Path) -> None:
     for number in range(REPEATS):
         calls.append(calls_per_second(0.1))
         bare.append(_processor_time(_loop_bare))
-        plain.append(_processor_time(lambda: of.drive(of.Rollout(_world(LOOP_TURNS)), answer)))
+        plain.append(_processor_time(lambda: of.rollout.drive(of.rollout.Rollout(_world(LOOP_TURNS)), answer)))
         with Journal(folder / f"{number}.sqlite") as journal:
             recorded.append(_processor_time(partial(_record, journal, LOOP_TURNS)))
     call = 1 / statistics.median(calls)
@@ -228,8 +230,8 @@ def _record(journal: Journal, turns: int) -> None:
     cell = Cell("answer", trial)
     journal.enter([cell], {"answer": None}, {})
     recorder = Recorder(cell.id, journal.begin(cell.id), journal.add)
-    rollout = of.Rollout(_world(turns), recorder=recorder)
-    rollout.close(of.drive(rollout, answer))
+    rollout = of.rollout.Rollout(_world(turns), recorder=recorder)
+    rollout.close(of.rollout.drive(rollout, answer))
     journal.flush()
 
 

@@ -10,6 +10,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
+import numpy as np
+
 from openfield.core import Reply
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.engine import engine as engines
@@ -27,6 +30,8 @@ ACTIONS = {
     "arena": ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing"),
     "duel": ("left", "right", "nothing"),  # a hit would end it
 }
+VECTOR_MODES = {"sync": 2.0, "async": 1.3, "vector_entry_point": 1.0}
+"""How many times as fast as each the native vector environment must be; the last is itself."""
 HARMLESS: dict[str, dict[str, Any]] = {
     "arena": {"player_health": 200, "enemy_damage": (0, 0)},
     "duel": {"player_health": 100, "enemy_damage": 0},
@@ -109,7 +114,7 @@ def maps() -> None:
         trial = ARENA.trials(1, novelty=novelty, training=0, episodes=3000, before=900, unchanged=0)[0]
         started = time.process_time()
         script = TrialScript(ARENA, trial)
-        build_wad("arena", script.layouts, script.settings)
+        build_wad("arena", script.layouts(), script.settings)
         report(f"seconds for 3000 maps of {novelty}", time.process_time() - started, 5.0, "lower")
 
 
@@ -141,8 +146,36 @@ def parallel() -> None:
     report("four agents in parallel against one", one / four, 1.6, "higher")
 
 
+VECTOR_ENVS, VECTOR_STEPS, VECTOR_ROUNDS = 8, 50, 60
+
+
+def vectors() -> None:
+    """Steps per second of eight environments at once, against those that Gymnasium makes of single ones.
+
+    All take turns in one run, so that a busy machine slows down all of them. Steps are compared by their medians: a
+    step in which an episode begins, or in which the system ran something else, takes many times as long.
+    """
+    name = "openfield.gym:openfield/DoomDuel-v0"
+    kinds = {mode: gymnasium.make_vec(name, VECTOR_ENVS, vectorization_mode=mode) for mode in VECTOR_MODES}
+    actions = np.random.default_rng(0).integers(6, size=(VECTOR_STEPS, VECTOR_ENVS))
+    times: dict[str, list[float]] = {mode: [] for mode in kinds}
+    for envs in kinds.values():
+        envs.reset(seed=1)
+    for _, (mode, envs) in itertools.product(range(VECTOR_ROUNDS), kinds.items()):
+        for each in actions:
+            started = time.perf_counter()
+            envs.step(each)
+            times[mode].append(time.perf_counter() - started)
+    for envs in kinds.values():
+        envs.close()
+    middle = {mode: statistics.median(each) for mode, each in times.items()}
+    for mode, bar in VECTOR_MODES.items():
+        ratio = middle[mode] / middle["vector_entry_point"]
+        report(f"eight environments at once against make_vec {mode}", ratio, bar, "higher")
+
+
 def main() -> Iterator[None]:
-    for part in (ratios, turnover, maps, parallel):
+    for part in (ratios, turnover, maps, parallel, vectors):
         part()
         yield
     engines.close_idle_engines()

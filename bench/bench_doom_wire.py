@@ -26,8 +26,8 @@ import aio_pika
 import pika
 
 from openfield.domains.doom.wire.client import AmqpClient
-from openfield.domains.doom.wire.messages import Message, encode
-from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.messages import Message, encode_message
+from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, has_broker
 from openfield.domains.doom.wire.rpc import Rpc
 
 TICKS = 500
@@ -183,7 +183,7 @@ async def measure_blocking(url: str, server: int, echo: int) -> list[tuple[Cost,
     """Return the same for the library of the original agents."""
     async with Rpc(url) as rpc:
         tick = await start_episode(rpc)
-    see, act, vector = encode(tick.see), encode(tick.act), encode(tick.vector)
+    see, act, vector = encode_message(tick.see), encode_message(tick.act), encode_message(tick.vector)
     blocking = BlockingRpc(url)
 
     async def play() -> None:
@@ -208,7 +208,7 @@ def tell(library: str, rounds: list[tuple[Cost, Cost]], bars: bool = True) -> No
 
 
 def main() -> None:
-    if not is_installed():
+    if not has_broker():
         sys.exit(f"There is no RabbitMQ on this machine. Install it: {INSTALL}")
     broker = PrivateBroker()
     try:

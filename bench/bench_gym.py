@@ -117,7 +117,7 @@ def play_recorded(path: Path, world: of.World, trial: of.Trial, actions: list[An
     with Journal(path) as journal:
         cell = Cell("bench", trial)
         journal.enter([cell], {"bench": None}, {})
-        rollout = of.Rollout(world, recorder=Recorder(cell.id, journal.begin(cell.id), journal.add))
+        rollout = of.rollout.Rollout(world, recorder=Recorder(cell.id, journal.begin(cell.id), journal.add))
         for action in actions:
             rollout.reply(of.Reply(action))
             if rollout.turn.last is not None:

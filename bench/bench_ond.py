@@ -63,6 +63,11 @@ def measure(server: Server) -> str:
     report("data of 100,000 samples", server.cost(data), 0.6, "lower", "CPU ms")
     posts = [partial(server.post, session, "wide", n, {"detection": detection("wide", n)}) for n in range(1_000)]
     report("post detection of 100 rows", server.cost(posts), 0.9, "lower", "CPU ms")
+    for count in (10, 3_000) if QUICK else (10, 10_000):
+        for _ in range(server.opened, count):
+            server.open(["small"])
+        opens = [partial(server.open, ["small"])] * 300
+        report(f"new session beside {count:,}", server.cost(opens), 1.2, "lower", "CPU ms")
     wide_posts(server, session)
     evaluations(server, session)
     report("64 sessions over 8 connections", asyncio.run(mixed(server)), 1_400, "higher", "requests/s")
@@ -78,7 +83,7 @@ def wide_posts(server: Server, session: str) -> None:
         numbers = range(first, first + part)
         jobs = [partial(server.post_scores, session, "large", n, rows) for n in numbers]
         costs.append(server.cost(jobs))
-    report("post 100 x 414 scores", float(np.mean(costs)), 8, "lower", "CPU ms")
+    report("post 100 x 414 scores", float(np.mean(costs)), 5, "lower", "CPU ms")
     report(f"growth over {ROUNDS:,} rounds", costs[-1] / costs[0], 1.3, "lower", "x")
     for number in range(100):
         server.post(session, "small", number, both("small", number, rows))
@@ -172,7 +177,7 @@ class Server:
     """The server under test, seen from outside."""
 
     def __init__(self, pid: int, port: int) -> None:
-        self.pid, self.port = pid, port
+        self.pid, self.port, self.opened = pid, port, 0
         self._http = http.client.HTTPConnection("127.0.0.1", port)
 
     def cost(self, jobs: Sequence[partial[Any]]) -> float:
@@ -211,6 +216,7 @@ class Server:
 
     def open(self, tests: list[str]) -> str:
         """Opens a session."""
+        self.opened += 1
         asked = {"protocol": "OND", "novelty_detector_version": "bench", "detection_threshold": 0.5, "test_ids": tests}
         body = json.dumps({"configuration": asked}).encode()
         return str(json.loads(self.ask("POST", "/session", body, "application/json"))["session_id"])

@@ -68,7 +68,7 @@ class CountingDomain(of.Domain[of.Settings]):
     name, title, settings = "counting", "Count", of.Settings
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Answer 1.", actions=of.Discrete(2))
+        return of.Spec(domain=self.name, task="Answer 1.", actions=of.spaces.Discrete(2))
 
     def phases(self, settings: of.Settings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         return (of.Phase("test"),)

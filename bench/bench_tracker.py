@@ -24,8 +24,8 @@ import numpy as np
 from bench_objectives import best, save_sorted
 from openfield.objectives import Tracker
 from openfield.objectives.games import game_study
-from openfield.objectives.games.learners import make_agent
-from openfield.objectives.games.life_file import live, make_env, read_life, write_life
+from openfield.objectives.games.learners import make_study_agent
+from openfield.objectives.games.life_file import live, make_study_env, read_life, write_life
 from openfield.objectives.games.plan import LifeTask, StudyGame
 from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
@@ -125,15 +125,15 @@ def study_figures() -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="openfield-bench-") as folder:
         task = LifeTask(BREAKOUT, "count_bonus", 0, LIFE, Path(folder) / "life.npz")
         life = live(task)
-        bins = game_study.find_thresholds([life])
+        bins = game_study.find_life_thresholds([life])
         assert bins is not None
 
         def keep() -> None:
             write_life(life, task.path)
             found = read_life(task.path)
             assert found is not None
-            game_study.find_thresholds([found])
-            game_study.measure(found, bins, game_study.count_inputs([found], bins), None)
+            game_study.find_life_thresholds([found])
+            game_study.measure(found, bins, game_study.count_life_inputs([found], bins), None)
 
         keep()
         played, kept, coded = [], [], []
@@ -147,8 +147,8 @@ def study_figures() -> Iterator[dict[str, Any]]:
 
 def play_bare() -> None:
     """The environment and the agent of a life, and nothing else."""
-    env = make_env(BREAKOUT)
-    agent = make_agent("count_bonus", actions=4, noop=0, steps=LIFE, seed=0)
+    env = make_study_env(BREAKOUT)
+    agent = make_study_agent("count_bonus", actions=4, noop=0, steps=LIFE, seed=0)
     frame = env.reset(seed=0)[0]
     for _ in range(LIFE):
         action = agent.act(frame)

@@ -53,7 +53,7 @@ class LongPlay:
 
     def __init__(self, settings: LongSettings, rng: random.Random) -> None:
         self.observation, self.reward, self.performance = {"cue": 1}, 0.0, rng.random()
-        self.ended: of.Ending | None = None
+        self.ended: of.core.Ending | None = None
         self._left = settings.turns
 
     def move(self, action: Any) -> None:
@@ -70,7 +70,7 @@ class LongDomain(of.Domain[LongSettings]):
     metrics = ("performance", "detection", "adaptation")
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Say 0.", actions=of.Discrete(1))
+        return of.Spec(domain=self.name, task="Say 0.", actions=of.spaces.Discrete(1))
 
     def phases(self, settings: LongSettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         return of.Phase("test", settings.before), of.Phase("test", settings.after, novelty)

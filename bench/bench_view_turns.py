@@ -42,7 +42,7 @@ class LengthyPlay:
     def __init__(self, settings: LengthySettings, rng: random.Random) -> None:
         self.observation = {"cue": 1, "noise": [round(rng.random(), 3) for _ in range(8)]}
         self.reward, self.performance, self._left = 0.0, rng.random(), EPISODE_TURNS - 1
-        self.ended: of.Ending | None = None
+        self.ended: of.core.Ending | None = None
 
     def move(self, action: Any) -> None:
         self._left -= 1
@@ -57,7 +57,7 @@ class LengthyDomain(of.Domain[LengthySettings]):
     default_novelty, metrics = "none-but-in-name", ("performance",)
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Say 0.", actions=of.Discrete(1))
+        return of.Spec(domain=self.name, task="Say 0.", actions=of.spaces.Discrete(1))
 
     def phases(self, settings: LengthySettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         return of.Phase("test", settings.before), of.Phase("test", settings.after, novelty)

@@ -19,7 +19,7 @@ class TinyPlay:
     """An episode of one turn."""
 
     observation, reward, performance = 0, 0.0, 1.0
-    ended: of.Ending | None = None
+    ended: of.core.Ending | None = None
 
     def __init__(self, settings: TinySettings, rng: random.Random) -> None:
         self.performance = rng.random()
@@ -34,7 +34,7 @@ class TinyDomain(of.Domain[TinySettings]):
     name, title, settings, metrics = "tiny", "Trials of two turns", TinySettings, ("performance",)
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Say 0.", actions=of.Discrete(1))
+        return of.Spec(domain=self.name, task="Say 0.", actions=of.spaces.Discrete(1))
 
     def phases(self, settings: TinySettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         return of.Phase("test", settings.before), of.Phase("test", settings.after, novelty)

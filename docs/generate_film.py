@@ -11,8 +11,8 @@ from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game, solve
 from openfield.domains.birds.novelty import change_level
 from openfield.domains.birds.picture.film import FPS, LevelFilm
-from openfield.files.webp import write_webp
 from openfield.lazy import import_extra
+from openfield.report.film import write_webp
 
 PLACE = Path(__file__).parent / "images" / "birds.webp"
 FOLDER = "novelty_level_0/type010602/Levels"

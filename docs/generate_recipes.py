@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import openfield as of
-from openfield.files.webp import write_webp
 from openfield.journal.reader import Run
 from openfield.lazy import import_extra
-from openfield.report.film import EpisodeReplay
+from openfield.report.film import EpisodeReplay, write_webp
 
 ROOT = Path(__file__).parent.parent
 IMAGES = Path(__file__).parent / "images"
@@ -119,7 +118,7 @@ def _caption(replay: EpisodeReplay, recipe: FilmedRecipe, words: str) -> Iterato
 
 
 def film_model(path: Path) -> None:
-    """Write a film of what a model is told and answers: the episode before the change, and the one after it."""
+    """Write a film of what a model reads and answers: the episode before the change, and the one after it."""
     from local_model import serving
 
     trials = of.trials("gym:MiniGrid-Empty-5x5-v0", 1, novelty="actions-permuted", unchanged=0, **MODEL_EPISODES)

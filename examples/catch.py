@@ -33,13 +33,13 @@ class CatchEpisode:
         self.settings, self.rng = settings, rng
         self.ball, self.row, self.paddle = rng.randrange(settings.width), 0, settings.width // 2
         self.reward = self.performance = 0.0
-        self.ended: of.Ending | None = None
+        self.ended: of.core.Ending | None = None
         self.observation = self._see()
 
     def move(self, action: Any) -> None:
         """Move the paddle and let the ball fall by one row."""
         if not isinstance(action, str) or action not in MOVES:
-            raise of.AgentProtocol(f"unknown action {action!r}; the actions are {', '.join(MOVES)}")
+            raise of.errors.AgentProtocol(f"unknown action {action!r}; the actions are {', '.join(MOVES)}")
         step = -MOVES[action] if self.settings.swapped else MOVES[action]
         self.paddle = min(max(self.paddle + step, 0), self.settings.width - 1)
         self.ball = (self.ball + (self.rng.random() < self.settings.wind)) % self.settings.width
@@ -82,9 +82,9 @@ class Catch(of.Domain[CatchSettings]):
     def spec(self, trial: of.Trial) -> of.Spec:
         """Return what an agent may know before the trial starts."""
         settings = self.settings_in(trial, trial.phases[0])
-        column, row = of.Discrete(settings.width), of.Discrete(settings.height)
-        seen = of.Fields({"ball": column, "row": row, "paddle": column})
-        return of.Spec(domain=self.name, task="Catch the ball.", actions=of.Choice(tuple(MOVES)), observations=seen)
+        column, row = of.spaces.Discrete(settings.width), of.spaces.Discrete(settings.height)
+        actions, seen = of.spaces.Choice(tuple(MOVES)), of.spaces.Fields({"ball": column, "row": row, "paddle": column})
+        return of.Spec(domain=self.name, task="Catch the ball.", actions=actions, observations=seen)
 
     def phases(self, settings: CatchSettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         """Return the script of a trial: training, test as usual, test with the novelty."""

@@ -32,7 +32,7 @@ class MazePlay:
     def __init__(self, settings: MazeSettings, rng: random.Random) -> None:
         self.settings, self.rng, self.moves, self.shortest = settings, rng, 0, 0
         self.reward, self.performance = 0.0, 0.0
-        self.ended: of.Ending | None = None
+        self.ended: of.core.Ending | None = None
         cells = [(x, y) for x in range(settings.size) for y in range(settings.size)]
         while not self.shortest:  # draw again until the goal can be reached
             self.free = set(rng.sample(cells, round((1 - settings.walls) * len(cells))))
@@ -43,7 +43,7 @@ class MazePlay:
     def move(self, action: Any) -> None:
         """Go one cell if it is free. The performance is the shortest way divided by the moves made."""
         if not isinstance(action, str) or action not in MOVES:
-            raise of.AgentProtocol(f"unknown action {action!r}; known are {', '.join(MOVES)}")
+            raise of.errors.AgentProtocol(f"unknown action {action!r}; known are {', '.join(MOVES)}")
         dx, dy = MOVES[self.rng.choice(list(MOVES)) if self.rng.random() < self.settings.slip else action]
         self.at = self._towards(self.at, (-dx if self.settings.swapped else dx, dy))
         self.moves += 1
@@ -102,9 +102,10 @@ class Maze(of.Domain[MazeSettings]):
 
     def spec(self, trial: of.Trial) -> of.Spec:
         """Return what an agent may know before the trial starts."""
-        place = of.Box(0, self.settings_in(trial, trial.phases[0]).size - 1, (2,), "int64")
-        seen = of.Fields({"at": place, "goal": place, "open": of.Box(0, 1, (4,), "int64")})
-        return of.Spec(domain=self.name, task="Reach the goal.", actions=of.Choice(tuple(MOVES)), observations=seen)
+        place = of.spaces.Box(0, self.settings_in(trial, trial.phases[0]).size - 1, (2,), "int64")
+        actions = of.spaces.Choice(tuple(MOVES))
+        seen = of.spaces.Fields({"at": place, "goal": place, "open": of.spaces.Box(0, 1, (4,), "int64")})
+        return of.Spec(domain=self.name, task="Reach the goal.", actions=actions, observations=seen)
 
     def phases(self, settings: MazeSettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         """Return the script of a trial: training, test as usual, test with the novelty."""

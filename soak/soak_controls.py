@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from common import QUICK, SMALL, complete, finish, folder, parameter, report
-from openfield.agents.controls.find import KINDS
+from openfield.agents.controls import KINDS
 from openfield.metrics import Estimate
 from openfield.result import Result
 

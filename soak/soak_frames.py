@@ -20,8 +20,8 @@ from common import finish, folder, parameter, report, start
 from openfield.domain import spec_of
 from openfield.domains.birds.wire import messages as birds
 from openfield.domains.commai.domain import CommaiDomain
-from openfield.domains.commai.wire import zmtp
-from openfield.domains.commai.wire.server import Codec, hello_token, is_hello
+from openfield.domains.commai.wire.line import is_hello
+from openfield.domains.commai.wire.server import Codec, hello_token
 from openfield.domains.doom.wire import messages as doom
 from openfield.errors import OpenfieldError
 from openfield.serving.jsonlines import LineDecoder
@@ -44,7 +44,7 @@ DOOM = [
     b'[{"obj_type":"testing_episode_novelty","secret":"s","novelty_probability":0.5,"novelty_threshold":0.8,"novelty":0,'
     b'"novelty_characterization":{}}]',
 ]
-ZMTP = [zmtp.GREETING + b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x04PAIR\x00\x01a\x00\x05hello"]
+COMMAI = [b"a", b"\xc3\xa9", b"hello", b"hello token", b"a|b"]
 OND = [
     b"POST /session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 61\r\n\r\n"
     b'{"test_ids":["a"],"protocol":"OND","experiment_id":"e","x":1}',
@@ -61,7 +61,7 @@ def main(frames: int) -> None:
         "JSON lines": (JSON_LINES, lambda data: list(LineDecoder().feed(data))),
         "Birds": (BIRDS, lambda data: list(birds.RequestReader().feed(data))),
         "Doom": (DOOM, read_doom),
-        "CommAI": (ZMTP, CommaiReader()),
+        "CommAI": (COMMAI, CommaiReader()),
     }
     for wire, (valid, read) in codecs.items():
         fuzz(wire, frames, valid, read)
@@ -114,17 +114,17 @@ def read_doom(data: bytes) -> None:
 
 
 class CommaiReader:
-    """Reads what a learner sends: frames, then symbols."""
+    """Reads the messages that libzmq has put together; frames of one are separated by `|`."""
 
     def __init__(self) -> None:
         domain = CommaiDomain()
         self._codec = Codec(spec_of(domain, domain.trials(1)[0]))
 
     def __call__(self, data: bytes) -> None:
-        for message in zmtp.Connection().feed(data):
-            if is_hello(message):
-                hello_token(message)
-            self._codec.read(message)
+        message = data.split(b"|")
+        if is_hello(message):
+            hello_token(message)
+        self._codec.read(message)
 
 
 def ask_ond(frames: int) -> None:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -373,3 +374,14 @@ def test_the_front_page_is_short() -> None:
         "docs/images/birds.webp",
         "docs/images/view-run.png",
     ]
+
+
+def test_the_architecture_draws_every_module_and_folder_and_no_other() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = page.split("src/openfield/\n")[1].split("tests/")[0]
+    lines = re.findall(r"^  (\S.*)$", tree, re.MULTILINE)
+    drawn = {word for line in lines for word in takewhile(lambda word: word.endswith((".py", "/")), line.split())}
+    package = ROOT / "src" / "openfield"
+    modules = {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
+    folders = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    assert drawn == modules | folders

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
+import msgspec
 import pytest
 from cyclopts import Parameter
 
+from openfield import api
 from openfield.capabilities import HasOptions
 from openfield.cli import run_command
 from openfield.domains.commai import DOMAIN as COMMAI
 from openfield.domains.ond import DOMAIN as OND
 from openfield.options import CommandChanges, given
 from openfield.registry import installed_domains
+from openfield.runner.experiment import LimitOptions
+from openfield.trial import Limits
 from support.options import parse_options
 
 DOMAIN = """
@@ -145,3 +150,18 @@ def test_words_of_the_original_command_lines_are_still_understood() -> None:
     assert options.bit_mode
     assert options.show_world
     assert parse_options(OND, "serve", ["--data", "d", "--compat"]).compat
+
+
+def test_keywords_of_python_are_the_options_of_a_run_with_their_types() -> None:
+    keywords = get_type_hints(api.ResumeKeywords)
+    options = get_type_hints(api.CallOptions)
+    assert {name: options[name] for name in keywords} == keywords
+    named = {*inspect.signature(api.run).parameters, *inspect.signature(api.resume).parameters}
+    assert {each.name for each in fields(api.CallOptions)} <= {*keywords, *named}
+    assert keywords.keys() - get_type_hints(api.RunKeywords) == {"trust"}
+
+
+def test_the_limits_of_the_command_line_are_those_of_trials() -> None:
+    known = {each.name: each for each in msgspec.structs.fields(Limits)}
+    assert {each.name for each in fields(LimitOptions)} <= known.keys()
+    assert f"[{Limits().reply_seconds:g}]" in inspect.getsource(LimitOptions)

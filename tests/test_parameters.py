@@ -16,9 +16,9 @@ from openfield.parameters import (
     MAX_DEPTH,
     MAX_TEXT,
     named_files,
+    read_agent,
     read_value,
-    settle_source,
-    split_source,
+    shorten_agents,
     strip_parameters,
     with_parameters,
     write_source,
@@ -26,9 +26,9 @@ from openfield.parameters import (
 )
 from openfield.provenance.versions import identify_agent
 from openfield.registry import find_agent
-from openfield.runner.experiment import make_experiment, parse_agents
+from openfield.runner.experiment import make_experiment, read_agents
 from openfield.runner.isolation.view import view_of_python
-from openfield.runner.plan import agent_text, make_plan, name_agents
+from openfield.runner.plan import make_plan, name_agents, settle_agent
 from support.worlds import TINY
 
 CODE = """\
@@ -50,6 +50,11 @@ class Strict:
 def answer(turn, action=0):
     return Reply(action)
 """
+
+
+def split_source(text: str) -> tuple[str, dict[str, Any]]:
+    agent = read_agent(text)
+    return agent.place, dict(agent.parameters)
 
 
 @pytest.fixture
@@ -136,7 +141,7 @@ def test_a_file_holds_parameters_and_those_beside_it_win(module: Path) -> None:
         "temperature": 0.5,
         "opts": {"a": None},
     }
-    text = settle_source("net.py:Net(best.json, more.toml)")
+    text = read_agent("net.py:Net(best.json, more.toml)").settle().text
     assert text == "net.py:Net(checkpoint=x, layers=[1, 2], opts={a=null}, temperature=0.25)"
     Path("list.json").write_text("[1]")
     with pytest.raises(InvalidInput, match="not an object"):
@@ -149,7 +154,7 @@ def test_a_file_holds_parameters_and_those_beside_it_win(module: Path) -> None:
 def test_files_among_the_values_are_kept_with_their_full_path(module: Path) -> None:
     Path("best.pt").write_bytes(b"1")
     Path("train").write_bytes(b"")
-    text = settle_source("net.py:Net(checkpoint=best.pt, mode=train, more=[best.pt])")
+    text = read_agent("net.py:Net(checkpoint=best.pt, mode=train, more=[best.pt])").settle().text
     full = str(Path("best.pt").absolute())
     assert split_source(text)[1] == {"checkpoint": full, "mode": "train", "more": [full]}
     assert named_files({"a": {"b": ["best.pt", 3, "gone.pt"]}}) == [Path(full)]
@@ -180,7 +185,7 @@ def test_what_makes_an_agent_gets_its_parameters(module: Path) -> None:
 
 def test_parameters_are_part_of_the_identity(module: Path) -> None:
     assert list(name_agents(["net.py:Net(b=1,a=2)"])) == ["net.py:Net(a=2, b=1)"]
-    assert list(parse_agents(["net.py:Net(b=1,a=2)", "mine=net.py:Net(b=2)"])) == ["net.py:Net(a=2, b=1)", "mine"]
+    assert list(read_agents(["net.py:Net(b=1,a=2)", "mine=net.py:Net(b=2)"])) == ["net.py:Net(a=2, b=1)", "mine"]
     Path("best.pt").write_bytes(b"1")
 
     def fingerprint(source: Any) -> str:
@@ -199,13 +204,13 @@ def test_parameters_are_part_of_the_identity(module: Path) -> None:
 def test_agents_of_python_with_parameters_have_a_name_and_a_source() -> None:
     from support.players import Learner
 
-    given = of.with_parameters(Learner, rate=0.5)
+    given = of.agents.with_parameters(Learner, rate=0.5)
     assert list(name_agents([given])) == ["Learner(rate=0.5)"]
-    assert agent_text(given) == "support.players:Learner(rate=0.5)"
-    assert of.with_parameters("m:C(a=1)", b=[2], a=3) == "m:C(a=3, b=[2])"
-    assert agent_text(partial(Learner, rate=object())) is None
+    assert str(settle_agent(given)) == "support.players:Learner(rate=0.5)"
+    assert of.agents.with_parameters("m:C(a=1)", b=[2], a=3) == "m:C(a=3, b=[2])"
+    assert settle_agent(partial(Learner, rate=object())) is None
     with pytest.raises(InvalidInput, match="not a object"):
-        of.with_parameters("m:C", a=object())
+        of.agents.with_parameters("m:C", a=object())
 
 
 def test_a_run_with_other_parameters_is_played_again_and_resumes_from_the_file_alone(
@@ -226,7 +231,7 @@ def test_a_run_with_other_parameters_is_played_again_and_resumes_from_the_file_a
 def test_an_experiment_file_gives_parameters_in_brackets_or_as_a_table(module: Path) -> None:
     table = {"agent": "net.py:Net", "parameters": {"layers": [1, 2], "opts": {"a": True}, "temperature": 0.5}}
     experiment = make_experiment({"domain": "tiny", "agents": {"a": "net.py:Net(layers=[3])", "b": table}})
-    assert experiment.sources == {
+    assert {name: agent.text for name, agent in experiment.read_agents().items()} == {
         "a": "net.py:Net(layers=[3])",
         "b": "net.py:Net(layers=[1, 2], opts={a=true}, temperature=0.5)",
     }
@@ -251,3 +256,17 @@ def test_a_domain_that_adapts_agents_is_given_their_parameters() -> None:
 def test_a_plan_refuses_wrong_parameters_before_anything_is_played(module: Path) -> None:
     with pytest.raises(UnknownName, match="temp"):
         make_plan("net.py:Strict(temp=1)", of.trials(TINY, 1))
+
+
+def test_short_names_of_agents_are_their_own() -> None:
+    names = ["random", "a/net.py:Net(rate=1)", "b/net.py:Net(rate=1)", "llm:org/small", "onnx:best.onnx", "wire:run it"]
+    short = shorten_agents(names)
+    assert list(short.values()) == [
+        "random",
+        "a/net.py:Net(rate=1)",
+        "b/net.py:Net(rate=1)",
+        "small",
+        "best.onnx",
+        "wire:run it",
+    ]
+    assert shorten_agents(["x.py:Net", "net.py:Other"]) == {"x.py:Net": "Net", "net.py:Other": "Other"}

@@ -19,7 +19,7 @@ from support import players
 from support.players import Learner, copycat
 from support.worlds import TINY, Tiny
 
-SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2))
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.spaces.Discrete(2))
 TURN = Turn(observation={"cue": 1})
 
 

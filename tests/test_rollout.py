@@ -22,7 +22,7 @@ from openfield.errors import (
     OpenfieldError,
     WorldFault,
 )
-from openfield.journal.replay import recall, resume
+from openfield.journal.replay import recall, resume_rollout
 from openfield.limit_guard import MAX_HESITATIONS
 from openfield.record import AgentState, AttemptEnd, EpisodeEnd
 from openfield.rollout import Rollout, drive
@@ -224,7 +224,7 @@ def test_a_note_is_recorded_and_never_shown_to_the_world() -> None:
     assert stays
     assert {reply.note for reply in (*world.replies, *stays)} == {None}
     assert [step.reply.note for step in steps if step.reply is not None] == [noted] * rollout.turns
-    again = resume(two_episodes(), steps, known=0)
+    again = resume_rollout(two_episodes(), steps, known=0)
     told = list(recall(again))
     assert [reply.note for _, reply in told] == [noted] * rollout.turns
 
@@ -636,7 +636,7 @@ def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -
         assert rollout.reply(Reply("wait", Belief(novel))) is ended
     assert not kept.of(EpisodeEnd)
     rollout.commit()
-    again = resume(Scripted(script), past_of(kept))
+    again = resume_rollout(Scripted(script), past_of(kept))
     assert (again.turn, again.turns) == (ended, 3)
     rollout.reply(Reply())
     (episode,) = kept.of(EpisodeEnd)
@@ -644,7 +644,7 @@ def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -
     drive(rollout, lambda turn: Reply("on"))
     steps = close_and_read(rollout, kept)
     assert [step.turn is None for step in steps] == [False, False, True, True, False, False, True]
-    assert resume(Scripted(script), past_of(kept)).over
+    assert resume_rollout(Scripted(script), past_of(kept)).over
 
 
 class Patient(Scripted):
@@ -667,14 +667,14 @@ def test_of_the_last_episode_of_a_trial_more_is_said_where_the_world_lets_one_st
         assert rollout.reply(Reply("wait", Belief(novel))) is ended
         assert not rollout.over
     rollout.commit()
-    again = resume(Patient([act(0), ended]), past_of(kept))
+    again = resume_rollout(Patient([act(0), ended]), past_of(kept))
     assert (again.turn, again.turns, again.over) == (ended, 3, False)
     rollout.reply(Reply("on"))
     (episode,) = kept.of(EpisodeEnd)
     assert (episode.turns, episode.belief, rollout.over) == (4, Belief(0.7), True)
     steps = close_and_read(rollout, kept)
     assert [step.turn is None for step in steps] == [False, False, True, True, True]
-    assert resume(Patient([act(0), ended]), past_of(kept)).over
+    assert resume_rollout(Patient([act(0), ended]), past_of(kept)).over
 
 
 def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:

@@ -88,6 +88,7 @@ NEEDS = {
     "run maze.py -a onnx:policy.onnx": "onnx",
     "run maze.py -a compass --executor ray -o runs/ray.sqlite": "ray",
     "run maze.py -a compass --view -o runs/viewed.sqlite": "view",
+    "serve commai": "zmq",
     "serve ond": "ond",
     "serve birds": "birds",
     "serve doom": "doom",
@@ -109,8 +110,9 @@ NEEDS = {
 REFUSED = {
     "play maze.py": (130, "Stopped; what you played is in runs/maze-played.sqlite. The same command goes on."),
     "birds import maze.py": (2, "maze.py"),
-    "ond score": (2, "Give --results and --data"),
+    "score ond": (2, "Give --results and --data"),
     "ond merge episode.npz -o all.npz": (2, "episode.npz"),
+    "objectives frames clip.mp4 -o clip.pkl": (2, "[video]'"),
 }
 """Commands that end early, as they do with everything installed, because there is nothing to read."""
 
@@ -166,7 +168,9 @@ def test_every_command_of_a_base_install_works_or_names_its_extra(base: Path, tm
     commands = {words[:-1] for words in answers if words[-1] == "--help" and words not in expected}
     tried = {words[:length] for words in (*expected, ("demo",), ("ond",)) for length in range(len(words) + 1)}
     assert commands <= tried, "each command is tried above"
-    assert {*list_extras()} - {"amqp", "fast", "inspect", "window"} == {*NEEDS.values()}, "the others are for Python"
+    assert {*list_extras()} - {"amqp", "fast", "inspect", "video", "window"} == {*NEEDS.values()}, (
+        "the others are for Python"
+    )
     listed = {line.split()[0]: "pip install" in line for line in answers["list",]["out"].splitlines()[1:]}
     assert listed == {"birds": True, "commai": False, "doom": True, "doom-arena": True, "ond": False}
 
@@ -243,6 +247,8 @@ def fill_folder(folder: Path) -> str:
     rng = np.random.default_rng(0)
     frames, logits = rng.integers(0, 255, (50, 8, 8), dtype=np.uint8), rng.normal(size=(40, 4))
     np.savez(folder / "episode.npz", observ=frames, action=rng.integers(0, 3, 50))
+    (folder / "clip.mp4").touch()
+    np.save(folder / "clip.npy", np.zeros(1, np.int64))
     np.savez(folder / "known.npz", logits=logits, features=logits, labels=rng.integers(0, 4, 40))
     np.savez(folder / "strange.npz", logits=logits, features=logits)
     stream = {"pred": rng.integers(0, 4, 400), "conf": rng.random(400), "label": rng.integers(-1, 4, 400)}

@@ -1,7 +1,8 @@
 """openfield tells you what your agent does when its world changes.
 
-Everything an author of an agent, a domain or a metric needs is here; `docs/reference` lists it by theme. Begin with
-`run`, which evaluates agents, or read `rollout.py`, the loop in the middle of it all.
+Here is what most programs need. The rest has its theme: `openfield.spaces`, `openfield.errors`, `openfield.journal`
+and the other modules named below; `docs/reference` lists them. Begin with `run`, which evaluates agents, or read
+`rollout.py`, the loop in the middle of it all.
 """
 
 import sys
@@ -11,105 +12,41 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
+    from openfield import agents as agents
+    from openfield import capabilities as capabilities
+    from openfield import core as core
+    from openfield import episodic as episodic
+    from openfield import errors as errors
+    from openfield import journal as journal
+    from openfield import metrics as metrics
+    from openfield import objectives as objectives
+    from openfield import options as options
+    from openfield import record as record
+    from openfield import registry as registry
+    from openfield import report as report
+    from openfield import rollout as rollout
+    from openfield import runner as runner
+    from openfield import serving as serving
+    from openfield import spaces as spaces
+    from openfield import testing as testing
     from openfield.agents.detectors import with_detector
     from openfield.agents.policy import policy
     from openfield.api import resume, run, trials
-    from openfield.capabilities import Film
-    from openfield.core import (
-        Agent,
-        AgentFactory,
-        Ask,
-        Belief,
-        Ending,
-        Remembers,
-        Reply,
-        Saves,
-        Spec,
-        Truth,
-        Turn,
-        World,
-    )
+    from openfield.core import Agent, Ask, Belief, Reply, Spec, Truth, Turn, World
     from openfield.domain import Domain
     from openfield.domains.gym.domain import from_gymnasium
-    from openfield.episodic import EpisodicWorld, Play
-    from openfield.errors import (
-        AgentAway,
-        AgentCrashed,
-        AgentDiffers,
-        AgentFault,
-        AgentGone,
-        AgentProtocol,
-        AgentTimeout,
-        Cancelled,
-        DamagedRun,
-        DiskFull,
-        Incomplete,
-        InvalidInput,
-        JournalError,
-        MissingExtra,
-        NotARun,
-        NothingScored,
-        OpenfieldError,
-        ReplayMismatch,
-        RunBusy,
-        UnknownName,
-        WorldFault,
-    )
+    from openfield.episodic import EpisodicWorld
     from openfield.gym.environment import env
     from openfield.isolation import isolate
-    from openfield.journal.reader import CellRecord, Episode, Run
-    from openfield.journal.writer import Journal
-    from openfield.metrics.metric import Metric, Number
     from openfield.novelty import Novelty
-    from openfield.parameters import with_parameters
-    from openfield.record import AttemptEnd, EpisodeEnd
-    from openfield.registry import find_agent, find_domain
     from openfield.result import Result
-    from openfield.rollout import Rollout, drive
     from openfield.settings import Settings
-    from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.2.0"
-__all__ = [
-    "Result",
-    "env",
-    "find_agent",
-    "find_domain",
-    "from_gymnasium",
-    "isolate",
-    "policy",
-    "resume",
-    "run",
-    "trials",
-]
-__all__ += ["with_detector", "with_parameters"]
-__all__ += ["Agent", "AgentFactory", "Ask", "Belief", "Ending", "Remembers", "Reply", "Saves", "Spec", "Truth", "Turn"]
-__all__ += ["Domain", "EpisodicWorld", "Film", "Limits", "Novelty", "Phase", "Play", "Settings", "Trial", "World"]
-__all__ += ["Box", "Choice", "Discrete", "Fields", "Sequence", "Space", "Text", "Tuple"]
-__all__ += ["AttemptEnd", "CellRecord", "Episode", "EpisodeEnd", "Journal", "Rollout", "Run", "drive"]
-__all__ += ["Metric", "Number"]
-__all__ += [
-    "Cancelled",
-    "Incomplete",
-    "InvalidInput",
-    "MissingExtra",
-    "NothingScored",
-    "OpenfieldError",
-    "UnknownName",
-    "WorldFault",
-]
-__all__ += ["DamagedRun", "DiskFull", "JournalError", "NotARun", "RunBusy"]
-__all__ += [
-    "AgentAway",
-    "AgentCrashed",
-    "AgentDiffers",
-    "AgentFault",
-    "AgentGone",
-    "AgentProtocol",
-    "AgentTimeout",
-    "ReplayMismatch",
-]
+__all__ = ["Result", "env", "from_gymnasium", "isolate", "policy", "resume", "run", "trials", "with_detector"]
+__all__ += ["Agent", "Ask", "Belief", "Reply", "Spec", "Truth", "Turn"]
+__all__ += ["Domain", "EpisodicWorld", "Limits", "Novelty", "Phase", "Settings", "Trial", "World"]
 
 
 def _register_environments() -> None:

@@ -10,20 +10,44 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from openfield.console import is_watched
+from openfield.console import is_interactive
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
+from openfield.options import RecordKind, fill
 from openfield.record import Entry
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.executors import refuse_unguarded
-from openfield.runner.experiment import RunOptions, fill
+from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.run import read_plan, run_plan, with_options
 from openfield.runner.scheduler import Watch
 from openfield.trial import Trial
+
+
+class RunKeywords(TypedDict, total=False):
+    """The options of `RunOptions` as keywords, so that type checkers know them, and `progress`."""
+
+    executor: str
+    resources: dict[str, dict[str, float]]
+    concurrency: int | None
+    keep: bool
+    note: str
+    tags: tuple[str, ...]
+    save_seconds: float
+    record: RecordKind | None
+    share: str | None
+    budget: str | None
+    run_token_limit: int | None
+    progress: bool | None
+
+
+class ResumeKeywords(RunKeywords, total=False):
+    """Those of `resume`."""
+
+    trust: bool
 
 
 def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Trial]:
@@ -42,7 +66,7 @@ def run(
     repeats: int = 1,
     retry: bool = False,
     watch: Watch | None = None,
-    **options: Any,
+    **options: Unpack[RunKeywords],
 ) -> Result:
     """Evaluate agents on trials and return the result; calling it again resumes.
 
@@ -60,7 +84,7 @@ def run(
     """
     refuse_unguarded()
     chosen = _fill_options(workers=workers, repeats=repeats, retry=retry, **options)
-    return _play(make_plan(agents, trials, chosen.repeats), Path(journal), watch, chosen)
+    return _play(with_options(make_plan(agents, trials, chosen.repeats), chosen), Path(journal), watch, chosen.progress)
 
 
 def resume(
@@ -68,7 +92,7 @@ def resume(
     workers: int = 0,
     retry: bool = False,
     watch: Watch | None = None,
-    **options: Any,
+    **options: Unpack[ResumeKeywords],
 ) -> Result:
     """Go on with a run file and return the result. The file is all it needs.
 
@@ -81,8 +105,7 @@ def resume(
             `trust`, which runs code that the file names even if you did not sign it.
     """
     chosen = _fill_options(workers=workers, retry=retry, **options)
-    plan = read_plan(journal, chosen.retry, trust=chosen.trust, keep=chosen.keep)
-    return _play(plan, Path(journal), watch, chosen)
+    return _play(read_plan(journal, chosen, trust=chosen.trust), Path(journal), watch, chosen.progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +114,6 @@ class CallOptions(RunOptions):
 
     repeats: int = 1
     """How often each agent plays each trial."""
-    retry: bool = False
-    """Play cells again that an agent failed."""
     trust: bool = False
     """Run code that a run file names even if you did not sign it; only for `resume`."""
     progress: bool | None = None
@@ -111,18 +132,17 @@ def _as_plain(value: Any) -> Any:
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value
 
 
-def _play(plan: Plan, journal: Path, watch: Watch | None, options: CallOptions) -> Result:
+def _play(plan: Plan, journal: Path, watch: Watch | None, progress: bool | None) -> Result:
     """Play what is left of a plan, behind progress bars if a person is there to see them, and return the result."""
-    plan = with_options(plan, options)
-    with _watching(plan, journal, watch, options.progress) as tell:
-        run_plan(plan, journal, retry=options.retry, watch=tell)
+    with _watching(plan, journal, watch, progress) as tell:
+        run_plan(plan, journal, watch=tell)
     return Result([journal])
 
 
 @contextmanager
 def _watching(plan: Plan, journal: Path, watch: Watch | None, wanted: bool | None) -> Iterator[Watch | None]:
     """Yield what is called with every entry: what the caller gave, the progress bars, or both."""
-    if not (is_watched() if wanted is None else wanted):
+    if not (is_interactive() if wanted is None else wanted):
         yield watch
         return
     from openfield.report.progress import showing_progress

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain, check_version
 from openfield.errors import InvalidInput
-from openfield.parameters import strip_parameters
+from openfield.parameters import AgentText, read_agent
 from openfield.trial import Trial
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class AdaptsAgents(Protocol):
 
 def is_oracle(source: Any, domain: Domain[Any]) -> bool:
     """Return whether the source of an agent is that of one that is shown the world."""
-    return isinstance(source, str) and strip_parameters(source) in domain.oracles
+    return isinstance(source, str | AgentText) and read_agent(source).place in domain.oracles
 
 
 @runtime_checkable
@@ -141,7 +141,7 @@ class HasDispatcher(Protocol):
 
 @runtime_checkable
 class HasOptions(Protocol):
-    """Has options of its own for `openfield run`, `play` or `serve`: `openfield serve doom --amqp URL`."""
+    """Has options of its own for `openfield run`, `play`, `serve` or `score`: `openfield serve doom --amqp URL`."""
 
     def options(self, command: str) -> type[CommandOptions] | None:
         """Return the dataclass of options that a command takes, or None; import it here, not with the domain."""

@@ -42,7 +42,7 @@ class CellStatus(NamedTuple):
     """How far a cell is, without its trial and episodes."""
 
     attempt: int = 0
-    """The number of the latest attempt; 0 if there was none."""
+    """The number of the latest attempt; 0 before the first."""
     outcome: str | None = None
     """How that ended; None while it is not over."""
     player: str | None = None

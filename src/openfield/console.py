@@ -45,7 +45,7 @@ def is_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def is_watched() -> bool:
+def is_interactive() -> bool:
     """Return whether a person sees what is printed as it comes: on a terminal or in a notebook."""
     return is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 

@@ -28,6 +28,22 @@ _SHORT = {
     "took": "t",
 }
 """What fields are called in the record, where a turn's names would be longer than what they say: 0.3 calls a turn."""
+__all__ = [
+    "Agent",
+    "AgentFactory",
+    "Ask",
+    "Belief",
+    "ChecksSpec",
+    "Ending",
+    "Remembers",
+    "Reply",
+    "Saves",
+    "Spec",
+    "Truth",
+    "Turn",
+    "World",
+]
+
 PhaseName = Literal["training", "test"]
 Ending = Literal["terminated", "truncated"]
 """How an episode ended: by the rules of the world, or by a limit."""
@@ -103,10 +119,12 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     novel: bool = False
     """The world differs from the normal one."""
     episode_over: bool = False
-    """An episode ends with this turn, whether the agent is told (`Turn.last`) or not."""
+    """An episode ends with this turn, whether the agent learns it (`Turn.last`) or not."""
     performance: float | None = None
     """How well the episode went so far, from 0 to 1; its value at the end of the episode counts."""
     detail: Any = None
+    belief: Belief | None = None
+    """The belief that counts for the episode, whatever else is stated: the agent was told the truth after it."""
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -200,10 +218,10 @@ class Saves(Protocol):
 
 @runtime_checkable
 class Remembers(Protocol):
-    """An agent that is told its recorded past when a cell is resumed, instead of being asked again.
+    """An agent that receives its recorded past when a cell is resumed, instead of being asked again.
 
     For agents whose replies cost money or are random. One that also has `save` and `load` gets its last saved state
-    first, and is then told what came after it.
+    first, and then receives what came after it.
     """
 
     def remember(self, turn: Turn, reply: Reply, /) -> None:

@@ -14,13 +14,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from openfield.blind import draw_set, place_change
-from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, World, says_novel
+from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, Turn, World, says_novel
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import Settings, make_settings, trial_settings
-from openfield.trial import Limits, Phase, Trial, derive, measure_test
+from openfield.trial import Limits, Phase, Trial, derive, draw_set, measure_test, place_change
 
 S = TypeVar("S", bound=Settings)
 
@@ -67,12 +66,14 @@ class Domain(ABC, Generic[S]):
     demo_agents: Sequence[str] = ()
     """The agents that `openfield demo` plays."""
     demo_novelty: str | None = None
-    """The novelty of the demo; the default one if there is none."""
+    """The novelty of the demo; if empty, the default one."""
     demo_settings: Mapping[str, Any] = {}
     gym_name: str = ""
-    """The name of its Gymnasium environment; its own name in camel case if there is none."""
+    """The name of its Gymnasium environment; if empty, its own name in camel case."""
     gym_settings: Mapping[str, Any] = {}
     """Changes of settings for its Gymnasium environment: `{"observe": "array"}`."""
+    gym_endless: bool = False
+    """Whether its Gymnasium environment draws new episodes of the unchanged world for ever, unless it gets a trial."""
     gym_vector: str | None = None
     """The class that steps many environments at once, as `module:Class`, for `gymnasium.make_vec`."""
     check_patience: float = 5.0
@@ -150,6 +151,19 @@ class Domain(ABC, Generic[S]):
         """Return the function that says whether a belief is a detection in this trial."""
         return self.detected
 
+    def list_purchases(self, turn: Turn) -> Sequence[Any]:
+        """Return the actions that buy feedback at a turn; none in a domain that sells none."""
+        return ()
+
+    def tells_change(self, feedback: Any) -> bool:
+        """Return whether feedback of a turn tells that the world has changed."""
+        return False
+
+    @property
+    def sells_feedback(self) -> bool:
+        """Whether agents can buy feedback in this domain."""
+        return type(self).list_purchases is not Domain.list_purchases
+
     def lists_trials(self, settings: S) -> str:
         """Return why a number of trials makes no sense with these settings, which list them; empty where it does."""
         return ""
@@ -220,7 +234,7 @@ class Domain(ABC, Generic[S]):
 
 
 def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
-    """Return what the agent of a trial is told: the domain's spec, how long a reply may take, and when it is asked."""
+    """Return the spec of a trial: the domain's, with how long a reply may take and when the agent is asked."""
     ask: AskMoment = "turn" if trial.settings.get("ask") == "turn" else "episode"
     return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds, ask=ask)
 

@@ -16,6 +16,8 @@ from openfield.errors import OpenfieldError
 from openfield.settings import Settings
 from openfield.trial import Trial, derive
 
+__all__ = ["EpisodicWorld", "Play"]
+
 S = TypeVar("S", bound=Settings)
 ACT, NONE = Ask.ACT, Ask.NONE  # looking up a member of an enumeration takes as long as calling a method
 
@@ -57,7 +59,7 @@ class EpisodicWorld(Generic[S]):
         return self._number + 1 >= len(self._script)
 
     def skip(self, episodes: int) -> bool:
-        """Let `reset` begin after so many episodes: they do not depend on each other. Return False if none is left."""
+        """Let `reset` begin after `episodes`: they do not depend on each other. Return False if none is left."""
         self._skipped = episodes
         return episodes < len(self._script)
 

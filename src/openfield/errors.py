@@ -33,6 +33,30 @@ import signal
 from collections.abc import Iterable
 from typing import Any
 
+__all__ = [
+    "AgentAway",
+    "AgentCrashed",
+    "AgentDiffers",
+    "AgentFault",
+    "AgentGone",
+    "AgentProtocol",
+    "AgentTimeout",
+    "Cancelled",
+    "DamagedRun",
+    "DiskFull",
+    "Incomplete",
+    "InvalidInput",
+    "JournalError",
+    "MissingExtra",
+    "NotARun",
+    "NothingScored",
+    "OpenfieldError",
+    "ReplayMismatch",
+    "RunBusy",
+    "UnknownName",
+    "WorldFault",
+]
+
 NO_HANDLES = (errno.EMFILE, errno.ENFILE)
 """Errors of the system when too many files are open."""
 MORE_MEMORY = "Allow it more (ulimit -v, or the limit of its container), or read fewer files at once."
@@ -107,7 +131,7 @@ class AgentFault(OpenfieldError):
 
     outcome = "agent_error"
     reply_note: Any = None
-    """What the agent wants on record although it gave no reply, such as the tokens of an answer that was none."""
+    """What the agent wants on record although it gave no reply, such as the tokens of a malformed answer."""
 
 
 class AgentCrashed(AgentFault):

@@ -4,43 +4,45 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+from cyclopts import Parameter
 
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, UnknownName
+from openfield.options import AGENTS, MORE, Options, fill
 
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 WRITABLE = ":rw"
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+Positive = msgspec.Meta(ge=1)
 
 
-class Isolation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Isolation(Options):
     """What every isolated agent of a run may see and use; the keys of `[isolate]` in an experiment file."""
 
-    memory: str = "2GB"
-    """Resident memory of all processes of an agent together, with the files in its folder: `500MB`, `2GB`."""
-    grant: tuple[str, ...] = ()
-    """Files and folders it may read; `PATH:rw` may also be written."""
-    env: tuple[str, ...] = ()
-    """Environment variables that are passed on."""
-    gpu: bool = False
-    network: bool = False
-    processes: Positive = 1_000
+    memory: Annotated[str, Parameter(group=MORE, metavar="SIZE")] = "2GB"
+    """Memory of an isolated agent with all its processes and the files in its folder [2GB]."""
+    grant: Annotated[tuple[str, ...], Parameter(group=MORE, consume_multiple=False, metavar="PATH")] = ()
+    """A file or folder that isolated agents may read; `PATH:rw` may be written. Repeat it for further ones."""
+    env: Annotated[tuple[str, ...], Parameter(group=MORE, consume_multiple=False, metavar="NAME")] = ()
+    """An environment variable that isolated agents are given. Repeat it for further ones."""
+    gpu: Annotated[bool, Parameter(group=MORE)] = False
+    """Let isolated agents use the graphics cards."""
+    network: Annotated[bool, Parameter(group=MORE)] = False
+    """Let isolated agents use the network."""
+    processes: Annotated[int, Positive, Parameter(parse=False)] = 1_000
     """Processes and threads at a time."""
-    processor_seconds: Positive = 36_000
+    processor_seconds: Annotated[int, Positive, Parameter(parse=False)] = 36_000
     """Processor time of all processes together, in one cell."""
-    file_size: str = "4GB"
+    file_size: Annotated[str, Parameter(parse=False)] = "4GB"
     """The size of one file."""
-    missing: str = ""
+    missing: Annotated[str, Parameter(parse=False)] = ""
     """Why agents do not run inside bubblewrap. It is set by what works on the machine, not by the user."""
-
-    def __post_init__(self) -> None:
-        """Refuse sizes that are not sizes."""
-        for size in (self.memory, self.file_size):
-            read_size(size)
 
     @property
     def bubblewrap(self) -> bool:
@@ -53,12 +55,30 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return [(Path(word.removesuffix(WRITABLE)).absolute(), word.endswith(WRITABLE)) for word in self.grant]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class IsolationOptions(Isolation):
+    """Whether agents are isolated, and what they may see and use then."""
+
+    isolate: Annotated[bool, Parameter(group=AGENTS)] = False
+    """Play every agent in a closed process of its own."""
+
+    def add_to(self, before: bool | Mapping[str, Any]) -> bool | dict[str, Any]:
+        """Return the key `isolate` of an experiment with these options."""
+        allowed = {name: value for name, value in self.given.items() if name != "isolate"}
+        if before is False and not self.isolate:
+            if allowed:
+                raise InvalidInput(f"--{next(iter(allowed))} is for isolated agents. Add --isolate.")
+            return False
+        return {**({} if isinstance(before, bool) else before), **allowed}
+
+
 def read_size(text: str) -> int:
     """Return a size like `2GB` or `1.5GB` in bytes."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]B)", text.strip(), re.IGNORECASE)
     size = int(float(found[1]) * UNITS[found[2].upper()]) if found else 0
     if not size:
-        raise ValueError(f"'{text}' is not a size; write 500MB or 2GB")
+        raise InvalidInput(f"'{text}' is not a size; write 500MB or 2GB.")
     return size
 
 
@@ -85,12 +105,14 @@ def make_isolation(**values: object) -> Isolation:
     """Make the settings, with paths that stay right in another folder.
 
     Raises:
-        InvalidInput: A size is none, a path or variable does not exist.
+        InvalidInput: A size is malformed, or a path or variable does not exist.
     """
     try:
-        made = msgspec.convert(values, Isolation)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"isolate: {str(error).partition(' - at')[0]}.") from None
+        made = fill(Isolation, values, "key", "Keys of isolate")
+    except (InvalidInput, UnknownName) as error:
+        raise InvalidInput(f"isolate: {error}") from None
+    for size in (made.memory, made.file_size):
+        read_size(size)
     for path, _ in made.grants:
         if not path.exists():
             raise InvalidInput(f"--grant {path}: there is no such file or folder.")
@@ -98,4 +120,4 @@ def make_isolation(**values: object) -> Isolation:
         if name not in os.environ:
             raise InvalidInput(f"--env {name}: there is no such environment variable.")
     grants = tuple(f"{path}{WRITABLE * writable}" for path, writable in made.grants)
-    return msgspec.structs.replace(made, grant=grants)
+    return replace(made, grant=grants)

@@ -21,7 +21,8 @@ def attach(
     """Return `__getattr__` and `__dir__` for a package whose public names are imported late.
 
     The names are those the package imports from its own modules under `if TYPE_CHECKING:`, where type checkers find
-    them as well.
+    them as well. Modules of the package that it imports there are imported late too; an unknown name that one of them
+    exports is refused with its place.
 
     Args:
         package: The package's `__name__`.
@@ -31,10 +32,11 @@ def attach(
 
     def get(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+            raise AttributeError(f"module '{package}' has no attribute '{name}'{_find_place(package, modules, name)}")
         if before is not None:
             before()
-        value = getattr(import_module(modules[name]), name)
+        inside = modules[name] == package
+        value = import_module(f"{package}.{name}") if inside else getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -50,6 +52,15 @@ def _find_homes(package: str) -> dict[str, str]:
     guarded = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
     imports = [node for each in guarded for node in each.body if isinstance(node, ast.ImportFrom)]
     return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+def _find_place(package: str, modules: dict[str, str], name: str) -> str:
+    """Return what to write for a name that a module of the package exports, else an empty text."""
+    if name.startswith("_"):
+        return ""
+    inside = [f"{package}.{module}" for module, home in modules.items() if home == package]
+    places = [module for module in inside if name in import_module(module).__all__]
+    return f": write {places[0]}.{name}" if places else ""
 
 
 def import_extra(module: str, extra: str, need: str) -> Any:

@@ -6,10 +6,10 @@ another process.
 
 from __future__ import annotations
 
-import time
 from collections.abc import MutableSequence
 from typing import Any
 
+from openfield.clock import monotonic_ns
 from openfield.errors import AgentProtocol, AgentTimeout
 from openfield.trial import Limits
 
@@ -45,7 +45,7 @@ class LimitGuard:
         self._tokens_left = limits.tokens or NEVER
         self._hesitations = self._hesitated_at = 0
         self._late = False
-        self._started = self._shown = time.monotonic_ns()
+        self._started = self._shown = monotonic_ns()
         self._ends_at = nanoseconds(limits.trial_seconds, self._started)
 
     @property
@@ -56,16 +56,16 @@ class LimitGuard:
     @property
     def seconds(self) -> float:
         """How long the trial has taken, with the recorded replies that were replayed."""
-        return (time.monotonic_ns() - self._started) / 1e9
+        return (monotonic_ns() - self._started) / 1e9
 
     @property
     def waited(self) -> int:
         """Nanoseconds since the turn was shown."""
-        return (time.monotonic_ns() - self._shown) & MICROSECONDS
+        return (monotonic_ns() - self._shown) & MICROSECONDS
 
     def start_clock(self) -> None:
         """Begin to time a reply: the agent is shown a turn now."""
-        self._shown = time.monotonic_ns()
+        self._shown = monotonic_ns()
         if self.heartbeat is not None:
             self.heartbeat[0] = self._shown + self._deadline
 
@@ -75,7 +75,7 @@ class LimitGuard:
         Raises:
             AgentTimeout: It took too long.
         """
-        now = time.monotonic_ns()
+        now = monotonic_ns()
         took = (now - self._shown) & MICROSECONDS
         if self.heartbeat is not None:
             self.heartbeat[0] = 0
@@ -87,7 +87,7 @@ class LimitGuard:
 
     def excuse(self, nanoseconds: int) -> None:
         """Leave the time in which the agent was not connected out of what its next reply took."""
-        self._shown = min(self._shown + nanoseconds, time.monotonic_ns())
+        self._shown = min(self._shown + nanoseconds, monotonic_ns())
         if self.heartbeat is not None and self.heartbeat[0]:
             self.heartbeat[0] = self._shown + self._deadline
 

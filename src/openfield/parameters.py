@@ -3,13 +3,15 @@
 Values are numbers, `true` and `false`, `null`, text, lists in `[]` and tables in `{}`. Text needs quotes only where it
 could be read as something else, or has one of the signs `,=()[]{}"'`. A file in the brackets, `Net(best.json)` or
 `Net(best.toml)`, holds further parameters; those beside it win. The text of an agent with its parameters is its name
-in reports and its source in run files, so it has one form: `write_source(*split_source(text))`.
+in reports and its source in run files, so it has one form: `read_agent(text).name`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -49,32 +51,85 @@ def is_command(source: str) -> bool:
     return source.startswith(COMMANDS)
 
 
+def list_language_models(agents: Mapping[str, object]) -> list[str]:
+    """Return the names of those agents that are language models."""
+    return [name for name, agent in agents.items() if isinstance(agent, AgentText) and agent.text.startswith(LLM)]
+
+
 def strip_parameters(source: str) -> str:
     """Return an agent without its brackets. They are not read, so nothing in them can be wrong here."""
     found = None if source.startswith(COMMANDS) or not source.endswith(")") else _PLACE.match(source)
     return source if found is None else found[0]
 
 
-def split_source(
-    source: str, unpack: Callable[[dict[str, Any]], Mapping[str, Any]] = dict
-) -> tuple[str, dict[str, Any]]:
-    """Return an agent without its brackets, and the parameters in them; a program is returned as it is.
+@dataclass(frozen=True)
+class AgentText:
+    """An agent as text, split once: `my.py:Net(rate=0.5)` is the place `my.py:Net` with the parameter `rate`."""
+
+    text: str
+    """The text as it was given."""
+    place: str
+    """The text without brackets. That of a program is its whole command."""
+    parameters: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def name(self) -> str:
+        """The one form of the text, with the parameters of files in it: the name of the agent in reports."""
+        return write_source(self.place, self.parameters)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that exist among those that it names: its model, and the values of its parameters."""
+        model = {"": self.place.rpartition(":")[2]} if self.place.startswith(MODELS) else {}
+        return named_files({**self.parameters, **model})
+
+    def settle(self, absolute: Callable[[str], str] = str) -> AgentText:
+        """Return it with full paths of the files that exist: run files keep it so, and processes in other folders.
+
+        Args:
+            absolute: Returns a place as a process in another folder can use it.
+        """
+        place = self.place
+        if place.startswith(MODELS):
+            start, colon, file = place.rpartition(":")
+            place = f"{start}{colon}{_full_path(file)}"
+        return make_agent_text(
+            absolute(place), {name: _change(value, _full_path) for name, value in self.parameters.items()}
+        )
+
+
+def make_agent_text(place: str, parameters: Mapping[str, Any]) -> AgentText:
+    """Return an agent with these parameters."""
+    return AgentText(write_source(place, parameters), place, parameters)
+
+
+@overload
+def read_agent(source: str | AgentText, unpack: Callable[[dict[str, Any]], Mapping[str, Any]] = dict) -> AgentText: ...
+@overload
+def read_agent(source: Callable[..., Any]) -> Callable[..., Any]: ...
+def read_agent(source: Any, unpack: Callable[[dict[str, Any]], Mapping[str, Any]] = dict) -> Any:
+    """Return an agent whose text is split, into its place and the parameters in its brackets; others as they are.
 
     Args:
-        source: The agent.
+        source: The agent. One that is split already stays as it is.
         unpack: Returns the parameters in the values of a file, where they are not the values themselves.
 
     Raises:
         InvalidInput: The brackets cannot be read; the message says where.
     """
+    if not isinstance(source, str):
+        return source
     place = strip_parameters(source)
     if place == source:
-        return source, {}
+        return AgentText(source, source, {})
     if len(source) > MAX_TEXT:
         raise InvalidInput(f"An agent with its parameters has at most {MAX_TEXT:,} characters. Put them in a file.")
     named, files = _Reader(source, len(place) + 1).read_brackets()
     read = (unpack(read_parameters(Path(file))).items() for file in files)
-    return place, {name: value for values in read for name, value in values} | named
+    return AgentText(source, place, {name: value for values in read for name, value in values} | named)
 
 
 def write_source(place: str, parameters: Mapping[str, Any]) -> str:
@@ -85,24 +140,6 @@ def write_source(place: str, parameters: Mapping[str, Any]) -> str:
     """
     written = ", ".join(f"{_write_key(name)}={write_value(value)}" for name, value in sorted(parameters.items()))
     return f"{place}({written})" if parameters else place
-
-
-def settle_source(source: str) -> str:
-    """Return the one form of an agent's text, with the parameters of files in it, and files that exist as full paths.
-
-    This is how run files keep it, and how a process in another folder can use it.
-    """
-    place, parameters = split_source(source)
-    if place.startswith(MODELS):
-        start, colon, file = place.rpartition(":")
-        place = f"{start}{colon}{_full_path(file)}"
-    return write_source(place, {name: _change(value, _full_path) for name, value in parameters.items()})
-
-
-def source_files(source: str) -> list[Path]:
-    """Return the files that exist among those that an agent names: its model, and the values of its parameters."""
-    place, parameters = split_source(source)
-    return named_files({**parameters, "": place.rpartition(":")[2]} if place.startswith(MODELS) else parameters)
 
 
 def named_files(parameters: Mapping[str, Any]) -> list[Path]:
@@ -118,20 +155,49 @@ def named_files(parameters: Mapping[str, Any]) -> list[Path]:
     return found
 
 
+def shorten_agents(agents: Iterable[str]) -> dict[str, str]:
+    """Return a short name for each agent that none of the others has.
+
+    `labs/net.py:Net(rate=0.5)` is `Net`, beside another `Net` with other parameters `Net(rate=0.5)`, and beside one of
+    another file `net.py:Net(rate=0.5)`.
+    """
+    forms = {agent: _list_names(agent) for agent in agents}
+    chosen = dict.fromkeys(forms, 0)
+    while True:
+        names = {agent: forms[agent][at] for agent, at in chosen.items()}
+        uses = Counter(names.values())
+        longer = [agent for agent, name in names.items() if uses[name] > 1 and chosen[agent] < len(forms[agent]) - 1]
+        if not longer:
+            return names
+        for agent in longer:
+            chosen[agent] += 1
+
+
+def _list_names(agent: str) -> list[str]:
+    """Return what an agent may be called, the shortest name first and its own last."""
+    place, bracket, parameters = agent.partition("(")
+    if ":" not in place or " " in place:  # a name, or a command line
+        return [agent]
+    kind, _, name = place.rpartition(":")
+    bare = name.rpartition("/")[2]
+    file = kind.rpartition("/")[2]
+    return list(dict.fromkeys([bare, f"{bare}{bracket}{parameters}", f"{file}:{bare}{bracket}{parameters}", agent]))
+
+
 @overload
 def with_parameters(agent: str, **parameters: Any) -> str: ...
 @overload
 def with_parameters(agent: Callable[..., Any], **parameters: Any) -> Callable[..., Any]: ...
 def with_parameters(agent: Any, **parameters: Any) -> Any:
-    """Return an agent with parameters: `of.with_parameters("my.py:Net", checkpoint="best.pt", temperature=0.5)`.
+    """Return an agent with parameters: `of.agents.with_parameters("my.py:Net", checkpoint="best.pt", temperature=0.5)`.
 
     A class or factory is called with them beside spec and seed, a function beside the turn. They are part of the
     agent's identity: cells that were played with other parameters are played again.
     """
     if not isinstance(agent, str):
         return partial(agent, **parameters)
-    place, before = split_source(agent)
-    return write_source(place, before | parameters)
+    before = read_agent(agent)
+    return write_source(before.place, {**before.parameters, **parameters})
 
 
 def read_parameters(path: Path) -> dict[str, Any]:
@@ -212,7 +278,7 @@ class _Reader:
         return named, files
 
     def read_value(self, depth: int) -> Any:
-        """Return the next value, in so many lists and tables."""
+        """Return the next value, at this depth of lists and tables."""
         self.skip_spaces()
         if depth > MAX_DEPTH:
             raise InvalidInput(f"Parameters are nested more than {MAX_DEPTH} deep.")

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from typing import Any, Literal, get_args
+from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from openfield.core import Belief, PhaseName, Reply, Truth, Turn
-from openfield.errors import AgentProtocol, InvalidInput, describe_error, shorten
+from openfield.errors import AgentProtocol, describe_error, shorten
+
+__all__ = ["AgentState", "AttemptEnd", "AttemptPlayer", "Chunk", "Entry", "EpisodeEnd", "Step"]
 
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out. Larger ones leave a digest, and replay makes them again."""
-RecordKind = Literal["digests", "full"]
-"""What the record keeps of large arrays in turns: digests, or their bytes too."""
 RECORD_FACT = "record"
 """The fact of a run file that says which of these it keeps, if that was said."""
 MAX_STEP = 64 << 20
@@ -105,7 +105,7 @@ class EpisodeInProgress:
 
 
 class AgentState(msgspec.Struct, frozen=True, tag="state"):
-    """The bytes an agent's `save` gave after so many recorded steps."""
+    """The bytes an agent's `save` gave after a number of recorded steps."""
 
     cell: str
     attempt: int
@@ -125,17 +125,15 @@ class AttemptEnd(msgspec.Struct, frozen=True, tag="end"):
     """The process that played it died. What is recorded is sound, and the attempt can go on from there."""
 
 
-Entry = Chunk | EpisodeEnd | AgentState | AttemptEnd
+class AttemptPlayer(msgspec.Struct, frozen=True, tag="player"):
+    """Which version of an agent plays an attempt, where it is not the one that the plan has."""
+
+    cell: str
+    attempt: int
+    fingerprint: str
 
 
-def check_record_kind(record: object) -> None:
-    """Refuse what is not a `RecordKind`; None is no choice.
-
-    Raises:
-        InvalidInput: It is something else.
-    """
-    if record is not None and record not in get_args(RecordKind):
-        raise InvalidInput(f"record is 'digests' or 'full', not {record!r}.")
+Entry = Chunk | EpisodeEnd | AgentState | AttemptPlayer | AttemptEnd
 
 
 def write_large_step(step: tuple[Any, ...], buffer: bytearray, full: bool = False) -> None:

@@ -26,26 +26,28 @@ from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.lazy import import_extra
-from openfield.parameters import CONTROL, LLM, MODELS, is_control, split_source, strip_parameters
+from openfield.parameters import CONTROL, LLM, MODELS, AgentText, is_control, make_agent_text, read_agent
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.trial import Trial
 
 PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.process:process_agent", "openfield.agents.legacy"
+__all__ = ["find_agent", "find_domain"]
+
 FIND_CONTROL = "openfield.agents.controls:find_control"
 """Where agents in other programs and controls are found. They are named as text: agents stand above the registry."""
 MODEL_AGENTS = {"onnx": "openfield.agents.onnx:onnx_agent", "sb3": "openfield.agents.sb3:sb3_agent"}
 """Where agents are made from the files of trained models, by what their sources begin with."""
 LANGUAGE_MODEL = "openfield.agents.llm:llm_agent"
 """Where `llm:MODEL` is made."""
-CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator")
+CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator", "buyer", "scout")
 """Agents that must fail, found by name in every domain that has no agent of this name."""
-AgentSource = str | Callable[..., Any]
+AgentSource = str | AgentText | Callable[..., Any]
 """What an agent may be given as: a name, a dotted name, a command, a function, a class or a factory."""
 
 _domains: dict[str, tuple[Domain[Any], str]] = {}
-"""Domains in use by name, each with the source another process finds it by (empty if there is none)."""
+"""Domains in use by name, each with the source another process finds it by, or an empty text."""
 
 
 class PluginWarning(UserWarning):
@@ -96,7 +98,7 @@ def list_trial_code(trials: Iterable[Trial]) -> list[str]:
         family = name.partition("-")[0]
         if name not in find_entry_points("openfield.domains") and family in find_entry_points("openfield.families"):
             return find_family(family)
-        return find_domain(name) if name in domain_names() else None
+        return known_domain(name) if name in domain_names() else None
 
     return sorted({code for trial in trials if (namer := find_namer(trial.domain)) for code in namer.list_code(trial)})
 
@@ -114,7 +116,7 @@ def known_domain(name: str, source: str = "") -> Domain[Any]:
     known = name in _domains or name in domain_names()  # names of installed ones are read from their packages each time
     if not known or source not in ("", name, absolute(domain_source(name))):
         raise UnknownName("domain", name, domain_names())
-    return find_domain(name)
+    return _domains[name][0] if name in _domains else find_domain(name)
 
 
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
@@ -143,26 +145,28 @@ def agent_names(domain: Domain[Any] | None = None) -> list[str]:
     return sorted({*find_entry_points("openfield.agents"), *(domain.agents if domain else ())})
 
 
-def name_control(source: str, domain: Domain[Any]) -> str:
-    """Return the source of an agent as plans keep it: that of a control says that it is one, whatever its name."""
-    plain = strip_parameters(source)
-    if plain in domain.agents or plain in find_entry_points("openfield.agents"):
-        return source
-    return f"{CONTROL}{source}" if source.partition(":")[0] in CONTROLS else source
+def name_control(agent: AgentText, domain: Domain[Any]) -> AgentText:
+    """Return an agent as plans keep it: the text of a control says that it is one, whatever its name."""
+    if agent.place in domain.agents or agent.place in find_entry_points("openfield.agents"):
+        return agent
+    if agent.text.partition(":")[0] not in CONTROLS:
+        return agent
+    return make_agent_text(f"{CONTROL}{agent.text}", {})
 
 
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     """Return the factory of an agent, however the agent was named."""
-    if not isinstance(source, str):
-        found, parameters = _strip_partial(source)
+    agent = read_agent(source)
+    if not isinstance(agent, AgentText):
+        found, parameters = _strip_partial(agent)
         return _adapt(found, domain, parameters)
-    if source.startswith("process:"):
+    plain, parameters = agent.place, dict(agent.parameters)
+    if plain.startswith("process:"):
         start: Callable[[str], AgentFactory] = load(PROCESS_AGENT)
-        return start(source.removeprefix("process:"))
-    if is_control(name := name_control(source, domain)):
+        return start(plain.removeprefix("process:"))
+    if is_control(name := name_control(agent, domain).text):
         find: Callable[[str, Domain[Any]], AgentFactory] = load(FIND_CONTROL)
         return find(name.removeprefix(CONTROL), domain)
-    plain, parameters = split_source(source)
     if plain.startswith(MODELS):
         return _find_model(plain, parameters)
     if plain.startswith(LLM):
@@ -189,12 +193,13 @@ def _find_model(place: str, parameters: Mapping[str, Any]) -> AgentFactory:
     return make(file, **parameters)
 
 
-def check_agent(source: AgentSource, domain: Domain[Any], trial: Trial | None = None) -> None:
+def check_agent_source(source: AgentSource, domain: Domain[Any], trial: Trial | None = None) -> None:
     """Check that an agent can be found, and that a trained policy fits a trial, before anything starts."""
-    if isinstance(source, str) and source.startswith("wire:"):
-        load(f"{WIRE_AGENTS}:check_program")(source, domain)
+    agent = read_agent(source)
+    if isinstance(agent, AgentText) and agent.text.startswith("wire:"):
+        load(f"{WIRE_AGENTS}:check_program")(agent.text, domain)
         return
-    factory = find_agent(source, domain)
+    factory = find_agent(agent, domain)
     if trial is not None and isinstance(factory, ChecksSpec):
         factory.check_spec(spec_of(domain, trial))
 
@@ -208,7 +213,7 @@ def check_extra(domain: Domain[Any]) -> None:
 
 
 def find_missing_extra(domain: Domain[Any]) -> str:
-    """Return the optional part that a domain needs and that is not installed; empty if there is none."""
+    """Return the optional part that a domain needs and that is not installed, or an empty text."""
     return domain.extra if any(importlib.util.find_spec(name) is None for name in domain.modules) else ""
 
 
@@ -381,7 +386,7 @@ def _import(place: str, source: str, importer: Domain[Any] | None = None) -> Mod
     try:
         if place.endswith(".py"):
             return _import_file(Path(place), importer)
-        look_here()
+        add_working_folder()
         return importlib.import_module(place) if importer is None else importer.import_module(place)
     except MissingExtra:  # it says itself what to install
         raise
@@ -390,7 +395,7 @@ def _import(place: str, source: str, importer: Domain[Any] | None = None) -> Mod
         raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
 
 
-def look_here() -> None:
+def add_working_folder() -> None:
     """Let modules be found in the working directory, unless that was removed."""
     with suppress(FileNotFoundError):
         here = str(Path.cwd())

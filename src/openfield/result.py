@@ -22,7 +22,7 @@ from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.metrics.catalogue import find_metrics, installed_metrics, metric_names
 from openfield.provenance.people import measure_responses, name_people
-from openfield.provenance.provenance import Provenance, latest_versions, mark_versions, read_provenance
+from openfield.provenance.provenance import Provenance, mark_versions, read_provenance, split_versions
 from openfield.provenance.rules import DomainRules, find_false_rules, own_rule, read_rules
 from openfield.provenance.usage import Usage, read_run_usage
 from openfield.registry import known_domain
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
-    from openfield.report.export.frames import RowKind
+    from openfield.report.export.rows import RowKind
     from openfield.report.film import DomainFilm
 
 
@@ -99,7 +99,12 @@ class Result:
                 agents |= run.agents
                 self.domains = domains | self.domains
         self.provenance: list[Provenance] = read_provenance(self.facts, ", ".join(map(str, self.paths)))
-        self.cells: list[CellRecord] = list(mark_versions(known.values(), latest_versions(self.provenance), agents))
+        marked = mark_versions(known.values(), self.provenance, agents)
+        self.cells: list[CellRecord] = list(split_versions(marked, self.provenance))
+        if any(cell.trial.imported is not None for cell in self.cells):
+            from openfield.metrics.scenario import join_imported
+
+            self.cells = join_imported(self.cells)
         if len({self._homes[cell.id] for cell in self.cells if cell.person}) > 1:  # every study has a p01
             self.cells = [
                 msgspec.structs.replace(cell, person=f"{self.paths[self._homes[cell.id]].stem} {cell.person}")
@@ -155,22 +160,24 @@ class Result:
         return [read_record(path) for path in self.paths]
 
     def summary(
-        self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual", failures: Policy = "count"
+        self, metrics: Sequence[str] | None = None, intervals: Intervals = "conservative", failures: Policy = "count"
     ) -> Summary:
         """Return all numbers with their intervals.
 
         Args:
             metrics: The metrics; by default those that the domains name.
-            intervals: `usual`, or `conservative`: wider, and valid without a law of the scores.
+            intervals: `conservative`, valid without a law of the scores, or `usual`: narrower, for a single peak.
             failures: `count` trials that an agent failed, or `exclude` them.
         """
         from openfield.metrics.stats import KINDS_OF_INTERVALS
-        from openfield.metrics.summary import summarise
+        from openfield.metrics.summary import explain_missing, summarise
 
         if intervals not in KINDS_OF_INTERVALS:
             raise UnknownName("kind of intervals", intervals, KINDS_OF_INTERVALS, label="Known")
         cells = self.counted(failures)
-        return summarise(cells, self._metrics(metrics, cells), intervals, failures)
+        chosen = self._metrics(metrics, cells)
+        found = summarise(cells, chosen, intervals, failures)
+        return msgspec.structs.replace(found, missing=tuple(explain_missing(found, chosen))) if metrics else found
 
     def counted(self, failures: Policy = "count") -> list[CellRecord]:
         """Return the cells as they count: what agents failed to play is filled in, or left out."""
@@ -181,7 +188,7 @@ class Result:
         return apply_policy(self.cells, failures)
 
     def table(
-        self, metrics: Sequence[str] | None = None, intervals: Intervals = "usual", failures: Policy = "count"
+        self, metrics: Sequence[str] | None = None, intervals: Intervals = "conservative", failures: Policy = "count"
     ) -> RenderableType:
         """Return the summary as a table that rich prints: `rich.print(result.table())`."""
         from openfield.console import Escaped
@@ -213,19 +220,19 @@ class Result:
                 with a column for each number; or `episodes`.
             options: Those of `summary` for estimates, and of `numbers` for cells. Episodes have none.
         """
-        from openfield.report.export.frames import to_pandas
+        from openfield.report.export.rows import to_pandas
 
         return to_pandas(*self._list_rows(rows, options))
 
     def to_polars(self, rows: RowKind = "estimates", **options: Unpack[NumberChoice]) -> polars.DataFrame:
         """Return a table of polars; the arguments are those of `to_pandas`."""
-        from openfield.report.export.frames import to_polars
+        from openfield.report.export.rows import to_polars
 
         return to_polars(*self._list_rows(rows, options))
 
     def _list_rows(self, rows: RowKind, options: NumberChoice) -> tuple[type[msgspec.Struct], Iterable[msgspec.Struct]]:
         """Return the kind of the rows of a table, and the rows."""
-        from openfield.report.export.rows import EstimateRow, Row, list_estimates, list_numbers, list_rows
+        from openfield.report.export.rows import EstimateRow, Row, list_estimates, list_rows, make_cell_rows
 
         allowed = {"estimates": ("metrics", "intervals", "failures"), "cells": ("metrics", "failures"), "episodes": ()}
         if rows not in allowed:
@@ -236,7 +243,7 @@ class Result:
             return EstimateRow, list_estimates(self.summary(**options))
         if rows == "cells":
             failures = options.get("failures", "count")
-            return list_numbers(self.numbers(options.get("metrics"), failures), failures)
+            return make_cell_rows(self.numbers(options.get("metrics"), failures), failures)
         return Row, list_rows(self.cells, self.responses())
 
     def responses(self) -> dict[str, list[float | None]]:
@@ -261,7 +268,7 @@ class Result:
         self,
         path: str | Path,
         metrics: Sequence[str] | None = None,
-        intervals: Intervals = "usual",
+        intervals: Intervals = "conservative",
         failures: Policy = "count",
         objectives: dict[str, Any] | None = None,
         films: Sequence[DomainFilm] = (),
@@ -331,7 +338,7 @@ class Result:
         return list(dict.fromkeys(named))
 
     def _check_baseline(self) -> None:
-        """Raise an error if the baseline is none of the agents."""
+        """Raise an error if the baseline is not one of the agents."""
         agents = sorted({cell.agent for cell in self.cells if not cell.control})
         if self.baseline is not None and self.baseline not in agents:
             raise UnknownName("agent", self.baseline, agents, label="In this run")

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from openfield.journal.receipt import Receipt
     from openfield.journal.recorder import Recorder
 
+__all__ = ["Rollout", "drive"]
+
 ACT, BELIEF = Ask.ACT, Ask.BELIEF  # looking up a member of an enumeration takes as long as calling a method
 
 
@@ -79,7 +81,7 @@ class Rollout:
     guard: LimitGuard
     """What holds the agent to its limits."""
     save: Callable[[bool], bytes | None] | None = None
-    """Returns the agent's state, to be committed with a finished episode, or None; told whether the trial is over."""
+    """Returns the agent's state, to be committed with a finished episode, or None. Takes whether the trial is over."""
 
     def __init__(
         self,
@@ -241,7 +243,7 @@ class Rollout:
             novel=novel,
             turns=self.turns - episode.first,
             performance=truth.performance,
-            belief=episode.belief,
+            belief=truth.belief or episode.belief,
             ended=ended,
             detail=truth.detail,
         )

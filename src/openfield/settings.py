@@ -23,7 +23,7 @@ SET_SETTINGS = ("onset", "unchanged")
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The root of all settings. Describe a field with `Annotated[int, msgspec.Meta(ge=1, description=...)]`.
 
-    The fields below are those every domain has. `blind` reads the first two, which are about a set of trials, and no
+    The fields below are those every domain has. `draw_set` reads the first two, which are about a set of trials, and no
     trial keeps them.
     """
 
@@ -142,10 +142,15 @@ def _gather_keys(values: Mapping[str, Any], rows: Mapping[str, SettingRow]) -> d
 
 
 def read_plain(text: str) -> Any:
-    """Return the value that a text stands for as JSON; text that is no JSON stands for itself."""
+    """Return the value that a text stands for as JSON; text that is no JSON stands for itself.
+
+    Shells take away quotes: so `[a,b]` is a list of texts.
+    """
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
+        if text[:1] == "[" and text[-1:] == "]" and not set(text[1:-1]) & set("[]{}\"'"):
+            return [read_plain(part.strip()) for part in text[1:-1].split(",")]
         return text
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+__all__ = ["Box", "Choice", "Discrete", "Fields", "Sequence", "Space", "Text", "Tuple"]
+
 MAX_DRAWN = 32
 """Parts of a sequence that is drawn at random."""
 

@@ -9,10 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 import openfield as of
-from openfield.agents.controls import Peeker
+from openfield.agents.controls import Peeker, Scout
 from openfield.core import Ask, Reply, Turn
 from openfield.errors import InvalidInput
 from openfield.journal.reader import CellRecord
+from openfield.metrics.concordance import estimate_concordance
 from openfield.metrics.performance import split_periods
 from openfield.parameters import is_control
 from openfield.registry import CONTROLS, find_agent, find_domain
@@ -22,7 +23,7 @@ from support.places import MAZE
 from support.walks import Walks
 from support.worlds import TINY, act, end
 
-SPEC = of.Spec(domain="tiny", task="", actions=of.Discrete(2))
+SPEC = of.Spec(domain="tiny", task="", actions=of.spaces.Discrete(2))
 BLIND = {"training": 1, "before": 4, "after": 4, "onset": "2-6", "length": 2}
 
 
@@ -150,8 +151,8 @@ def test_the_peeker_finds_the_truth_in_a_run_file(path: Path, monkeypatch: pytes
     of.run("random", trials, path)
     cells = {cell.trial.id: cell.cell for cell in of.Result([path]).cells}
     monkeypatch.chdir(path.parent)
-    monkeypatch.setattr("openfield.agents.controls.peeker._search_stack", lambda: iter(()))
-    monkeypatch.setattr("openfield.agents.controls.peeker._search_memory", lambda: iter(()))
+    monkeypatch.setattr("openfield.agents.controls._search_stack", lambda: iter(()))
+    monkeypatch.setattr("openfield.agents.controls._search_memory", lambda: iter(()))
     for trial in trials:
         agent = Peeker(TINY, SPEC, cells[trial.id].seed)
         world = TINY.world(trial)
@@ -234,3 +235,32 @@ def test_training_in_a_trial_of_its_own_hides_nothing(name: str, path: Path) -> 
     changed = [cell for cell in tests if cell.trial.is_changed]
     assert len(changed) == 2
     assert all(is_right(cell) for cell in changed)
+
+
+SELLING = {"training": 60, "round_size": 10, "before": 3, "after": 5, "onset": "1-6"}
+
+
+def concordance_of(name: str, path: Path) -> float:
+    result = of.run(name, of.trials("ond", 8, novelty="classes", **SELLING), path)
+    found = estimate_concordance(result.cells)
+    assert found is not None
+    return found.mean
+
+
+@pytest.mark.parametrize("name", ["buyer", "buyer:0", "buyer:1"])
+def test_the_buyer_gains_nothing_where_bought_truth_does_not_count(name: str, path: Path) -> None:
+    assert concordance_of(name, path) == 0.5
+
+
+def test_the_buyer_finds_feedback_that_pays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openfield.domains.ond.testset.agent_answers.AgentAnswers.bind", lambda _: None)
+    assert concordance_of("buyer", path) > 0.85  # it knows a batch later
+
+
+def test_the_scout_uses_what_it_noted(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the process of its first visit it knows everything; isolated it must not, which `check --controls` plays."""
+    monkeypatch.setattr("openfield.agents.controls.tempfile.gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(Scout, "seen", {})
+    assert concordance_of("scout", path) == 0.5
+    monkeypatch.setattr(Scout, "seen", {})  # its notes are left
+    assert concordance_of("scout", path.with_name("again.sqlite")) == 1.0

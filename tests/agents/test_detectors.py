@@ -11,11 +11,11 @@ import openfield as of
 from openfield.agents.detectors import (
     DRIFT,
     ObservationShift,
+    ScoreDistribution,
     Seen,
-    Standard,
     TransitionSurprise,
-    calibrate,
-    encode,
+    cross_validate,
+    encode_value,
     find_bound,
 )
 from openfield.errors import Cancelled, InvalidInput, UnknownName
@@ -37,14 +37,14 @@ def walk(rng: Any, push: float = 1.0, start: float = 0.0) -> Seen:
 
 def test_the_model_of_transitions_is_surprised_by_other_moves_and_not_by_other_places() -> None:
     rng, detector = np.random.default_rng(0), TransitionSurprise()
-    standard = calibrate(detector, [walk(rng) for _ in range(20)])
+    standard = cross_validate(detector, [walk(rng) for _ in range(20)])
     assert standard.judge(detector.score(walk(rng, -1.0))) > 4
     assert abs(standard.judge(detector.score(walk(rng)))) < 3
 
 
 def test_statistics_of_observations_tell_other_places() -> None:
     rng, detector = np.random.default_rng(0), ObservationShift()
-    standard = calibrate(detector, [walk(rng) for _ in range(20)])
+    standard = cross_validate(detector, [walk(rng) for _ in range(20)])
     assert standard.judge(detector.score(walk(rng, start=40.0))) > 3
     assert abs(standard.judge(detector.score(walk(rng)))) < 3
 
@@ -64,7 +64,7 @@ def test_training_episodes_are_scored_by_a_detector_that_has_not_seen_them() -> 
             return episode.total
 
     notes, none = Notes(), np.zeros((0, 0))
-    standard = calibrate(notes, [Seen(none, none, float(number)) for number in range(45)])
+    standard = cross_validate(notes, [Seen(none, none, float(number)) for number in range(45)])
     assert sorted(notes.scored) == list(range(45)) == sorted(notes.known)
     assert (standard.mean, standard.episodes) == (22.0, 45)
 
@@ -84,7 +84,7 @@ def test_few_training_episodes_make_no_more_false_alarms() -> None:
     rng, bound, crossed = np.random.default_rng(2), find_bound(0.01), 0
     for _ in range(400):
         training, total = rng.normal(size=8), 0.0
-        standard = Standard(float(training.mean()), float(training.std(ddof=1)), 8)
+        standard = ScoreDistribution(float(training.mean()), float(training.std(ddof=1)), 8)
         for score in rng.normal(size=50):
             total = max(0.0, total + standard.judge(float(score)) - standard.drift)
             if total > bound:
@@ -93,9 +93,11 @@ def test_few_training_episodes_make_no_more_false_alarms() -> None:
 
 
 def test_values_become_rows_of_numbers() -> None:
-    space = of.Fields({"way": of.Choice(("a", "b")), "box": of.Box(0, 9, (2,)), "n": of.Discrete(3, start=1)})
-    assert encode(space, {"way": "b", "box": [4, 5], "n": 2}).tolist() == [0, 1, 4, 5, 0, 1, 0]
-    assert encode(of.Tuple((of.Discrete(1000), of.Text("a", 2))), [7, "aa"]).tolist() == [7]
+    space = of.spaces.Fields(
+        {"way": of.spaces.Choice(("a", "b")), "box": of.spaces.Box(0, 9, (2,)), "n": of.spaces.Discrete(3, start=1)}
+    )
+    assert encode_value(space, {"way": "b", "box": [4, 5], "n": 2}).tolist() == [0, 1, 4, 5, 0, 1, 0]
+    assert encode_value(of.spaces.Tuple((of.spaces.Discrete(1000), of.spaces.Text("a", 2))), [7, "aa"]).tolist() == [7]
 
 
 @pytest.mark.parametrize("detector", ["surprise", "returns", "observations"])
@@ -132,7 +134,7 @@ def test_too_little_training_is_named(path: Path, maze: of.Domain[Any]) -> None:
 
 
 def test_what_cannot_be_watched_is_refused_before_the_run(path: Path, maze: of.Domain[Any]) -> None:
-    large = of.Spec(domain="maze", task="", actions=of.Discrete(2), observations=of.Box(0, 1, (101, 100)))
+    large = of.Spec(domain="maze", task="", actions=of.spaces.Discrete(2), observations=of.spaces.Box(0, 1, (101, 100)))
     for detector in ("surprise", "observations"):
         with pytest.raises(InvalidInput, match="too large for the detector"):
             of.with_detector("random", detector).check_spec(large)

@@ -38,7 +38,7 @@ class Held(gymnasium.Env):
 
     def step(self, action):
         self.steps += 1
-        if (self.episodes, self.steps) == (6, 4) and os.path.isdir("held"):
+        if (self.episodes, self.steps) == (3, 4) and os.path.isdir("held"):
             open(f"held/{uuid.uuid4().hex}", "w").close()
             threading.Event().wait()
         self.at[int(action)] += self.force * self.np_random.normal()
@@ -103,7 +103,7 @@ def test_every_kind_of_agent_goes_on_after_a_kill(
     held.rename(tmp_path / "let go")
     of.resume("x.sqlite", concurrency=len(sources))
     assert [(number, outcome) for number, outcome, _ in attempts(tmp_path / "x.sqlite")] == [(1, "done")] * len(sources)
-    with of.Run("x.sqlite") as run:
+    with of.journal.Run("x.sqlite") as run:
         cells = run.cells()
     of.run(
         {cell.agent: run_source for cell, run_source in zip(cells, sources, strict=True)}, cells[0].trial, "y.sqlite"

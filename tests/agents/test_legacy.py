@@ -19,11 +19,10 @@ from openfield.agents import legacy as wire
 from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import Run
 from openfield.limit_guard import LimitGuard
-from openfield.runner.processes import Guard
+from openfield.processes.program import Guard
 from openfield.runner.scheduler import RunWarning
-from openfield.serving.connection import LineConnection
 from openfield.serving.dispatch import SingleDispatcher
-from openfield.serving.jsonlines import JsonLinesWire
+from openfield.serving.jsonlines import JsonLinesWire, LineConnection
 from openfield.trial import Limits
 from support.stories import attempts, press_ctrl_c_after, story, wait_until
 from support.worlds import tiny_trials
@@ -129,7 +128,9 @@ def test_a_program_may_leave_with_its_last_words(path: Path, client: Any, monkey
     ("code", "wanted", "words", "steps"),
     [
         ("play(5); sys.exit(3)", "agent_gone", "The program ended (status 3) before the trial was over.", 6),
-        ("play(5); hear(); time.sleep(60)", "agent_timeout", "for 10 s|within 10 s", 6),
+        pytest.param(
+            "play(5); hear(); time.sleep(60)", "agent_timeout", "for 10 s|within 10 s", 6, marks=pytest.mark.slow
+        ),
         ("play(5); say(type='reply', action='left'); time.sleep(60)", "agent_protocol", "unknown action 'left'", 7),
         ("play(5); say(type='hello'); time.sleep(60)", "agent_protocol", "Turn 5: expected a reply", 6),
         ("play(5); lines.write('garbage\\n'); lines.flush(); time.sleep(60)", "agent_protocol", "not a message", 6),

@@ -21,8 +21,8 @@ from openfield.registry import find_agent
 from support.networks import TOWARDS_GOAL, write_linear, write_network
 from support.stories import press_ctrl_c_after, story
 
-SEEN = of.Box(-1, 1, (3,))
-SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(3), observations=SEEN)
+SEEN = of.spaces.Box(-1, 1, (3,))
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.spaces.Discrete(3), observations=SEEN)
 
 
 @pytest.fixture
@@ -36,24 +36,24 @@ def answer(path: Path, observation: Any, spec: Spec = SPEC, **options: Any) -> A
 
 
 def spec_of(actions: Any = None, observations: Any = None) -> Spec:
-    return Spec(domain="tiny", task="", actions=actions or of.Discrete(3), observations=observations or SEEN)
+    return Spec(domain="tiny", task="", actions=actions or of.spaces.Discrete(3), observations=observations or SEEN)
 
 
 def test_the_highest_score_is_the_action(tmp_path: Path) -> None:
     path = write_linear(tmp_path / "net.onnx", np.eye(3), ("batch", 3))
     assert [answer(path, row) for row in np.eye(3).tolist()] == [0, 1, 2]
-    words = spec_of(of.Choice(("a", "b", "c")))
+    words = spec_of(of.spaces.Choice(("a", "b", "c")))
     assert answer(path, [0, 1, 0], words) == "b"
-    assert answer(path, [0, 1, 0], spec_of(of.Discrete(3, start=5))) == 6
+    assert answer(path, [0, 1, 0], spec_of(of.spaces.Discrete(3, start=5))) == 6
     single = write_linear(tmp_path / "single.onnx", np.eye(3), (1, 3))
     assert answer(single, [0, 0, 1]) == 2
 
 
 def test_continuous_actions_are_kept_in_their_bounds(tmp_path: Path) -> None:
     path = write_linear(tmp_path / "net.onnx", [[1, 0], [0, 1], [0, 5]], ("batch", 3), "action")
-    given = answer(path, [0.25, -0.5, 1], spec_of(of.Box(-1, (0.5, 1.0), (2,))))
+    given = answer(path, [0.25, -0.5, 1], spec_of(of.spaces.Box(-1, (0.5, 1.0), (2,))))
     assert given == [0.25, 1.0]
-    assert answer(path, [0.9, 0, 0], spec_of(of.Box(-1, (0.5, 1.0), (2,)))) == [0.5, 0.0]
+    assert answer(path, [0.9, 0, 0], spec_of(of.spaces.Box(-1, (0.5, 1.0), (2,)))) == [0.5, 0.0]
 
 
 def make_actor(path: Path) -> Path:
@@ -93,7 +93,7 @@ def test_pictures_may_have_their_channels_first(tmp_path: Path) -> None:
     path = write_network(tmp_path / "net.onnx", [node], {"picture": ("n", 3, 4, 5)}, {"scores": ("n", 3)})
     picture = np.zeros((4, 5, 3), dtype="uint8")
     picture[..., 1] = 200
-    assert answer(path, picture, spec_of(observations=of.Box(0, 255, (4, 5, 3), "uint8"))) == 1
+    assert answer(path, picture, spec_of(observations=of.spaces.Box(0, 255, (4, 5, 3), "uint8"))) == 1
 
 
 def test_several_inputs_take_fields_by_name_or_by_shape(tmp_path: Path) -> None:
@@ -101,12 +101,14 @@ def test_several_inputs_take_fields_by_name_or_by_shape(tmp_path: Path) -> None:
         helper.make_node("ReduceSum", ["b", "axes"], ["sum"], keepdims=1),
         helper.make_node("Mul", ["long", "sum"], ["scores"]),
     ]
-    inputs, seen = {"long": ("n", 3), "b": ("n", 2)}, of.Fields({"a": SEEN, "b": of.Box(-1, 1, (2,))})
+    inputs, seen = {"long": ("n", 3), "b": ("n", 2)}, of.spaces.Fields({"a": SEEN, "b": of.spaces.Box(-1, 1, (2,))})
     path = write_network(tmp_path / "net.onnx", nodes, inputs, {"scores": ("n", 3)}, axes=np.array([1]))
     assert answer(path, {"a": [0, 1, 0], "b": [1, 1]}, spec_of(observations=seen)) == 1
     assert answer(path, {"a": [0, 1, 0], "b": [-1, -1]}, spec_of(observations=seen)) == 0
     with pytest.raises(InvalidInput, match=r"2 fields of the observation fit its input long \[any, 3\]"):
-        answer(path, {}, spec_of(observations=of.Fields({"a": SEEN, "c": SEEN, "b": of.Box(-1, 1, (2,))})))
+        answer(
+            path, {}, spec_of(observations=of.spaces.Fields({"a": SEEN, "c": SEEN, "b": of.spaces.Box(-1, 1, (2,))}))
+        )
     with pytest.raises(InvalidInput, match=r"it has 2 inputs \(long, b\), and an observation has no named fields"):
         answer(path, [0, 0, 0])
 

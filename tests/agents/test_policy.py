@@ -15,8 +15,8 @@ from openfield.errors import AgentProtocol, InvalidInput
 from openfield.provenance.versions import identify_agent
 from support.walks import WALKS
 
-SEEN = of.Box(-1, 1, (3,))
-SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(4), observations=SEEN)
+SEEN = of.spaces.Box(-1, 1, (3,))
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.spaces.Discrete(4), observations=SEEN)
 
 
 def make(model: Any, spec: Spec = SPEC, **options: Any) -> Policy:
@@ -44,22 +44,24 @@ def test_a_function_is_shown_arrays_and_answers_with_numpy_values() -> None:
 
 
 def test_a_choice_is_a_number_or_a_word() -> None:
-    spec = Spec(domain="tiny", task="", actions=of.Choice(("left", "right")), observations=of.Choice(("a", "b")))
+    spec = Spec(
+        domain="tiny", task="", actions=of.spaces.Choice(("left", "right")), observations=of.spaces.Choice(("a", "b"))
+    )
     assert make(lambda seen: seen, spec)(Turn(observation="b")) == Reply("right")
     assert make(lambda seen: np.array(["left", "right"])[seen], spec)(Turn(observation="a")) == Reply("left")
 
 
 def test_actions_of_several_numbers_are_not_taken_for_an_action_with_a_state() -> None:
-    spec = Spec(domain="tiny", task="", actions=of.Box(0, 1, (2,)), observations=SEEN)
+    spec = Spec(domain="tiny", task="", actions=of.spaces.Box(0, 1, (2,)), observations=SEEN)
     assert make(lambda seen: (0.5, 0.25), spec)(act(0, 0, 0)).action == [0.5, 0.25]
     assert make(lambda seen: (np.array([0.5, 0.25]), None), spec)(act(0, 0, 0)).action == [0.5, 0.25]
 
 
 def test_parts_and_texts_have_the_form_of_gymnasium() -> None:
-    parts = of.Tuple((of.Discrete(3, start=1), of.Text("ab", 3, 1)))
+    parts = of.spaces.Tuple((of.spaces.Discrete(3, start=1), of.spaces.Text("ab", 3, 1)))
     spec = Spec(domain="tiny", task="", actions=parts, observations=parts)
     assert make(lambda seen: seen, spec)(Turn(observation=[2, "ba"])) == Reply([2, "ba"])
-    limits = of.Fields({"a": parts, "b": of.Box(float("-inf"), 1, (2,))})
+    limits = of.spaces.Fields({"a": parts, "b": of.spaces.Box(float("-inf"), 1, (2,))})
     shown = of.policy(len).frames.show_example(limits)
     assert (shown["a"], shown["b"].tolist()) == ((1, "a"), [0, 0])
 
@@ -116,7 +118,10 @@ def test_an_estimator_of_scikit_learn_is_given_a_row() -> None:
     assert [agent(act(*row)).action for row in rows] == [0, 1, 3]
     agent.remember(act(1, 0, 0), Reply(0))  # type: ignore[attr-defined]
     fields = Spec(
-        domain="tiny", task="", actions=of.Discrete(4), observations=of.Fields({"a": SEEN, "b": of.Discrete(2)})
+        domain="tiny",
+        task="",
+        actions=of.spaces.Discrete(4),
+        observations=of.spaces.Fields({"a": SEEN, "b": of.spaces.Discrete(2)}),
     )
     wide = make(DecisionTreeClassifier().fit(np.eye(4), [0, 1, 2, 3]), fields)
     assert wide(Turn(observation={"a": [0, 0, 0], "b": 1})).action == 3
@@ -197,3 +202,11 @@ def test_a_run_is_played_with_one(path: Path, maze: of.Domain[Any]) -> None:
 
     (cell,) = of.run(of.policy(choose), maze.trials(1, unchanged=0), path).cells
     assert (cell.agent, cell.outcome, len(cell.episodes)) == ("choose", "done", 30)
+
+
+def test_a_module_of_torch_is_refused_with_the_line_that_works() -> None:
+    module = type("Net", (type("Module", (), {"__module__": "torch.nn.modules.module"}),), {"__call__": lambda *_: 0})()
+    with pytest.raises(of.errors.InvalidInput, match=r"of\.policy\(lambda seen: .*torch\.as_tensor"):
+        of.policy(module)
+    module.predict = lambda seen: 0
+    of.policy(module)

@@ -17,8 +17,8 @@ from openfield.trial import Limits
 from support.stories import attempts, press_ctrl_c_after, story, wait_until
 from support.worlds import tiny_trials
 
-SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=60.0)
-HASTY = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=0.5)
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.spaces.Discrete(2), reply_seconds=60.0)
+HASTY = Spec(domain="tiny", task="Answer.", actions=of.spaces.Discrete(2), reply_seconds=0.5)
 HELLO = r"""
 import base64, json, os, sys, time
 def say(**message): print(json.dumps(message), flush=True)

@@ -7,7 +7,7 @@ from openfield.agents.random import RandomAgent
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import InvalidInput
 
-SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(1000))
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.spaces.Discrete(1000))
 
 
 def test_it_draws_from_its_seed_and_believes_in_no_change() -> None:

@@ -14,7 +14,7 @@ from openfield.provenance.versions import identify_agent
 from openfield.registry import find_agent
 from support import stable_baselines3
 
-SPEC = of.Spec(domain="tiny", task="", actions=of.Discrete(2), observations=of.Box(-1, 1, (2,)))
+SPEC = of.Spec(domain="tiny", task="", actions=of.spaces.Discrete(2), observations=of.spaces.Box(-1, 1, (2,)))
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_what_is_wrong_is_one_line(folder: Path, maze: Any, text: str, kind: Any
 
 
 def test_a_model_for_other_spaces_is_refused(folder: Path, maze: Any) -> None:
-    other = of.Spec(domain="tiny", task="", actions=of.Discrete(3), observations=of.Box(-1, 1, (2,)))
+    other = of.Spec(domain="tiny", task="", actions=of.spaces.Discrete(3), observations=of.spaces.Box(-1, 1, (2,)))
     with pytest.raises(InvalidInput, match=r"n=2.*where the action is a whole number from 0 to 2"):
         answer("sb3:PPO:model.zip", maze, other)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import openfield as of
-from openfield.agents.turn_writer import MAX_TEXT, TurnWriter, describe_space, schema_of
+from openfield.agents.turn_writer import MAX_TEXT, TurnWriter, asks_belief, describe_space, schema_of
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
 
@@ -25,6 +25,7 @@ SPACES: list[Space] = [
     Text("abc", 5),
     Sequence(Discrete(3)),
 ]
+END = of.Turn(ask=of.Ask.NONE, last="terminated")
 
 
 def writer(actions: Space | None) -> TurnWriter:
@@ -115,4 +116,18 @@ def test_only_what_matters_is_asked() -> None:
 def test_every_shipped_spec_has_a_schema() -> None:
     for domain in ("commai", "doom", "ond"):
         trial = of.trials(domain, 1, unchanged=0)[0]
-        assert TurnWriter(of.find_domain(domain).spec(trial)).schema
+        assert TurnWriter(of.registry.find_domain(domain).spec(trial)).schema
+
+
+def test_question_comes_at_the_end_of_test_episodes_and_where_the_world_asks() -> None:
+    assert asks_belief(END, "episode")
+    assert not asks_belief(of.Turn(ask=of.Ask.NONE, last="terminated", phase="training"), "episode")
+    assert not asks_belief(of.Turn(), "episode")
+    assert asks_belief(of.Turn(ask=of.Ask.BELIEF, phase="training"), "episode")
+
+
+def test_question_comes_with_every_action_of_the_test_if_wanted() -> None:
+    assert asks_belief(of.Turn(), "turn")
+    assert asks_belief(END, "turn")
+    assert not asks_belief(of.Turn(phase="training"), "turn")
+    assert not asks_belief(of.Turn(ask=of.Ask.READY), "turn")

@@ -53,7 +53,8 @@ def forge(path: Path, evil: Path) -> None:
 
 
 def list_commands(path: Path) -> list[tuple[str, ...]]:
-    cell = sqlite3.connect(path).execute("SELECT id FROM cells").fetchone()[0]
+    with closing(sqlite3.connect(path)) as db:
+        (cell,) = db.execute("SELECT id FROM cells LIMIT 1").fetchone()
     return [
         ("report",),
         ("report", "--json"),

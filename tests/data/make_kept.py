@@ -68,7 +68,7 @@ def shrink(path):
 
 def tell(path):
     """Return what is read from a file: its fingerprint, the ids of its cells, and the means that are reported."""
-    with of.Run(path) as run:
+    with of.journal.Run(path) as run:
         found = {"fingerprint": run.fingerprint(), "cells": list(run.cell_ids())}
     groups = of.Result([path]).summary().groups
     means = [{name: each.mean for name, each in group.estimates.items() if each.mean is not None} for group in groups]

@@ -13,6 +13,7 @@ from openfield.testing.evidence import check_trials
     "name",
     [
         "birds",
+        "commai",
         pytest.param("doom", marks=[pytest.mark.engine, pytest.mark.smoke]),
         pytest.param("doom-arena", marks=pytest.mark.engine),
         "ond",

@@ -52,7 +52,9 @@ class Drifts(Walks):
     name, title, play = "drift-box", "Drifts", Drift
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Push.", actions=of.Box(-1, 1, (1,)), observations=of.Box(-2, 2, (2,)))
+        return of.Spec(
+            domain=self.name, task="Push.", actions=of.spaces.Box(-1, 1, (1,)), observations=of.spaces.Box(-2, 2, (2,))
+        )
 
 
 class Interview(Walks):
@@ -64,7 +66,9 @@ class Interview(Walks):
         return InterviewWorld()
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Answer.", actions=of.Discrete(2), observations=of.Discrete(3))
+        return of.Spec(
+            domain=self.name, task="Answer.", actions=of.spaces.Discrete(2), observations=of.spaces.Discrete(3)
+        )
 
 
 class InterviewWorld:
@@ -313,7 +317,9 @@ def test_names_in_camel_case() -> None:
 
 
 def test_spaces_and_values_go_there_and_back() -> None:
-    space = of.Fields({"way": of.Choice(("left", "right")), "count": of.Discrete(3), "push": of.Box(0, 1, (2,))})
+    space = of.spaces.Fields(
+        {"way": of.spaces.Choice(("left", "right")), "count": of.spaces.Discrete(3), "push": of.spaces.Box(0, 1, (2,))}
+    )
     value = {"way": "right", "count": 2, "push": [0.5, 0.25]}
     shown = to_numpy(space, value)
     assert shown in to_gym(space)

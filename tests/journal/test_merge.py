@@ -81,7 +81,7 @@ def test_a_cell_in_several_files_is_kept_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_went_on_counts(tmp_path: Path, order: int) -> None:
     trials = tiny_trials(1)
-    with pytest.raises(of.Cancelled):
+    with pytest.raises(of.errors.Cancelled):
         of.run([copycat], trials, tmp_path / "a.sqlite", watch=press_ctrl_c_after(2))
     shutil.copy(tmp_path / "a.sqlite", tmp_path / "b.sqlite")
     play(tmp_path / "b.sqlite", trials)

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,34 @@ def test_verify_finds_a_missing_chunk(run_file: Path) -> None:
     with Run(run_file) as run:
         (fault,) = run.verify()
     assert fault == f"Cell {cell}, attempt 1: turns before {first} are missing."
+
+
+def delete_cell(path: Path, cell: str, tables: str) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        for table in tables.split():
+            db.execute(f"DELETE FROM {table} WHERE {'id' if table == 'cells' else 'cell'} = ?", (cell,))
+        db.execute("DELETE FROM trials WHERE id NOT IN (SELECT trial FROM cells)")
+
+
+def test_verify_names_a_cell_whose_rows_were_deleted(run_file: Path) -> None:
+    cell = rows(run_file, "SELECT id FROM cells")[0][0]
+    delete_cell(run_file, cell, "cells attempts episodes chunks states players verdicts")
+    with Run(run_file) as run:
+        assert f"Cell {cell} was planned, but its rows are missing." in run.verify()
+
+
+def test_verify_names_a_cell_whose_play_was_deleted(run_file: Path) -> None:
+    cell = rows(run_file, "SELECT id FROM cells")[0][0]
+    delete_cell(run_file, cell, "attempts episodes chunks states players verdicts")
+    with Run(run_file) as run:
+        (fault,) = run.verify()
+    assert fault.endswith(f"are recorded. Cells without one: {cell}.")
+
+
+def test_verify_names_a_cell_that_was_slipped_in(run_file: Path) -> None:
+    change(run_file, "DELETE FROM facts WHERE key LIKE ?", "plan %")
+    with Run(run_file) as run:
+        assert any(fault.endswith("is recorded, but in no plan.") for fault in run.verify())
 
 
 def test_verify_lists_what_sqlite_cannot_read(run_file: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import random
 import zlib
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 import openfield as of
 from journal.test_writer import enter, episode
+from openfield.core import Ask, Truth, Turn
 from openfield.errors import DamagedRun
 from openfield.journal import recorder as recorders
 from openfield.journal import writer as journals
@@ -24,7 +27,9 @@ def play(replies: int, length: int = 1000) -> list[tuple[Any, ...]]:
     """What is emitted, group by group, while an agent replies so often."""
     groups: list[tuple[Any, ...]] = []
     (trial,) = WALKS.trials(count=1, length=length, training=0, before=2, unchanged=0)
-    under_way = of.Rollout(WALKS.world(trial), recorder=Recorder("cell", 1, lambda *group: groups.append(group)))
+    under_way = of.rollout.Rollout(
+        WALKS.world(trial), recorder=Recorder("cell", 1, lambda *group: groups.append(group))
+    )
     for _ in range(replies):
         under_way.reply(of.Reply(1))
     return groups
@@ -127,6 +132,26 @@ def test_who_goes_on_from_the_middle_of_a_chunk_cuts_it_short(tmp_path: Path, ea
     with Run(path) as run:
         assert [step.took for step in run.steps(cell.id, 1)] == [1] * 5 + [2] * 4
         assert not any("turns before" in fault for fault in run.verify())
+
+
+def test_a_chunk_is_at_most_100_megabytes_and_joined_ones_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert recorders.MAX_CHUNK == 100 << 20
+    assert recorders.MAX_STEP + recorders.MAX_STEP // 2 + recorders.CHUNK_BYTES < recorders.MAX_CHUNK
+    data = zlib.compress(bytes(recorders.MAX_CHUNK + 1), 1)
+    with pytest.raises(DamagedRun, match="too large"):
+        read_chunk(Chunk("cell", 1, 0, 1, zlib.crc32(data), data))
+
+
+@pytest.mark.parametrize(("text", "part"), [("the goal is left of the wall " * 20_000, 0.2), (None, 1.1)])
+def test_large_texts_are_compressed_and_large_noise_is_not(path: Path, text: str | None, part: float) -> None:
+    shown = text or base64.b85encode(random.Random(1).randbytes(400_000)).decode()
+    emitted: list[Chunk] = []
+    recorder = Recorder("cell", 1, lambda *entries: emitted.extend(entries))  # type: ignore[arg-type]
+    recorder.write(None, 0, Turn(ask=Ask.ACT, observation={"text": shown}), Truth())
+    recorder.flush()
+    (chunk,) = emitted
+    assert len(chunk.data) < part * len(shown)
+    assert read_chunk(chunk)[0].turn.observation == {"text": shown}  # type: ignore[union-attr]
 
 
 def test_a_chunk_that_grows_without_end_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from openfield.errors import (
     AgentDiffers,
     ReplayMismatch,
 )
-from openfield.journal.replay import resume
+from openfield.journal.replay import resume_rollout
 from openfield.record import ENCODER, EpisodeEnd
 from openfield.rollout import Rollout, drive
 from openfield.trial import Limits
@@ -33,7 +33,7 @@ def test_a_rehearsed_agent_may_note_other_things() -> None:
     rollout.reply(Reply("left", note={"seconds": 1.5}))
     rollout.reply(Reply("right"))
     rollout.close()
-    again = resume(endless(), past_of(kept), known=0)
+    again = resume_rollout(endless(), past_of(kept), known=0)
     again.reply(Reply("left", note={"seconds": 0.1}))
     with pytest.raises(AgentDiffers):
         again.reply(Reply("left", note="other"))
@@ -46,7 +46,7 @@ def test_going_on_replays_and_then_plays() -> None:
         rollout.reply(Reply(n))
     rollout.close()
     later, world = Kept(), two_episodes()
-    rollout = resume(world, past_of(kept), recorder=later.recorder(4))
+    rollout = resume_rollout(world, past_of(kept), recorder=later.recorder(4))
     assert (rollout.turns, rollout.turn) == (3, world.script[3])
     assert drive(rollout, lambda turn: Reply("new")) == "done"
     (episode,) = later.of(EpisodeEnd)
@@ -62,7 +62,7 @@ def test_a_changed_world_is_noticed_and_the_turn_named() -> None:
     changed = two_episodes()
     changed.script[2] = end(99)
     with pytest.raises(ReplayMismatch, match="Turn 2 differs from the recorded one"):
-        resume(changed, past_of(kept))
+        resume_rollout(changed, past_of(kept))
 
 
 @pytest.mark.parametrize("answer", [Reply("other"), Reply(object()), "nonsense"])
@@ -73,7 +73,7 @@ def test_a_rehearsed_agent_must_answer_as_it_did(answer: Any) -> None:
     rollout.reply(Reply(1))
     rollout.close()
     later = Kept()
-    rollout = resume(two_episodes(), past_of(kept), recorder=later.recorder(3), known=0)
+    rollout = resume_rollout(two_episodes(), past_of(kept), recorder=later.recorder(3), known=0)
     assert (rollout.turns, rollout.turn.observation) == (0, 0)
     rollout.reply(Reply(0))
     with pytest.raises(AgentDiffers, match="Turn 1: the agent answers"):
@@ -90,7 +90,7 @@ def test_a_rehearsed_reply_may_be_written_otherwise(before: Reply, again: Reply)
     rollout = Rollout(two_episodes(), recorder=kept.recorder())
     rollout.reply(before)
     rollout.close()
-    rollout = resume(two_episodes(), past_of(kept), known=0)
+    rollout = resume_rollout(two_episodes(), past_of(kept), known=0)
     rollout.reply(again)
     assert rollout.turns == 1
 
@@ -103,7 +103,7 @@ def test_a_replayed_turn_may_be_written_otherwise() -> None:
     for one, other in ((given, equal), (equal, given)):
         kept = Kept()
         Rollout(Scripted([one]), recorder=kept.recorder()).close()
-        assert resume(Scripted([other]), past_of(kept)).turns == 0
+        assert resume_rollout(Scripted([other]), past_of(kept)).turns == 0
 
 
 def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:
@@ -117,7 +117,7 @@ def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:
         rollout.reply(Reply("go"))
     rollout.close()
     world = make()
-    resume(world, past_of(kept))
+    resume_rollout(world, past_of(kept))
     assert [reply.took for reply in world.replies] == [step.took / 1e9 for step in past_of(kept)[1:]]
     assert [reply.took for reply in world.replies] == pytest.approx([1.0, 2.0, 3.0], abs=2e-6)
 
@@ -128,7 +128,7 @@ def test_time_used_before_counts_against_the_trial_limit(clock: Clock) -> None:
     clock.pass_seconds(8.0)
     rollout.reply(Reply(1))
     rollout.close()
-    rollout = resume(endless(), past_of(kept), Limits(trial_seconds=10.0), Kept().recorder(2))
+    rollout = resume_rollout(endless(), past_of(kept), Limits(trial_seconds=10.0), Kept().recorder(2))
     clock.pass_seconds(3.0)
     rollout.reply(Reply(1))
     assert rollout.outcome == "truncated"
@@ -146,7 +146,7 @@ def test_going_on_at_any_turn_gives_the_same_record(stop: int, kind: type[Redriv
         rollout.reply(agent(rollout.turn))
     rollout.close()
     past = past_of(kept)
-    rollout = resume(TINY.world(trial), past, recorder=kept.recorder(len(past)), known=0)
+    rollout = resume_rollout(TINY.world(trial), past, recorder=kept.recorder(len(past)), known=0)
     drive(rollout, kind(TINY.spec(trial), 5))
     rollout.close("done")
     assert [(s.reply, s.turn, s.truth) for s in kept.steps()] == [(s.reply, s.turn, s.truth) for s in whole.steps()]
@@ -161,4 +161,4 @@ def test_worlds_with_images_and_agents_with_long_vectors_are_replayed() -> None:
         rollout.reply(Reply(image))
     rollout.close()
     assert [step.reply.action for step in past_of(kept)[1:] if step.reply] == [image.tolist()] * 3
-    assert resume(Scripted(script), past_of(kept)).over
+    assert resume_rollout(Scripted(script), past_of(kept)).over

@@ -239,6 +239,7 @@ LATER = (
     "INSERT INTO attempts (cell, number, outcome, note) SELECT cell, 2, 'harness_error', 'Its worker process died.' "
     "FROM attempts WHERE outcome = 'superseded'",
     "INSERT INTO players SELECT cell, 2, fingerprint FROM players JOIN attempts USING (cell) WHERE number = 2",
+    "UPDATE facts SET value = (SELECT count(*) FROM attempts) WHERE key = 'attempts'",
 )
 """Add an attempt after each that is recorded as superseded."""
 OUTCOME_FORGERIES = {

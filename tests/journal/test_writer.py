@@ -131,6 +131,7 @@ def test_other_files_are_refused_with_a_sentence_and_left_alone(
         "CREATE VIEW agents AS WITH RECURSIVE n (x) AS (SELECT 'a' UNION ALL SELECT x FROM n) "
         "SELECT x AS name, x AS source FROM n",
         "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT AS (hex(zeroblob(400000000))))",
+        "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT CHECK (length(hex(zeroblob(400000000))) > 1))",
         "CREATE TRIGGER agents AFTER INSERT ON cells BEGIN DELETE FROM cells; END",
         "CREATE VIRTUAL TABLE agents USING fts5 (name, source)",
     ],

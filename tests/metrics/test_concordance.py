@@ -161,6 +161,46 @@ def test_many_arrangements_are_drawn_from_a_fixed_seed() -> None:
     assert found.p == 1 / MAX_ARRANGEMENTS
 
 
+def test_one_trial_that_differs_proves_nothing_beside_twins() -> None:
+    """Twins are never paired, so the observed arrangement has the fewest pairs: that must not make it the best one."""
+    onsets = [2 + number % 7 for number in range(28)]
+    cells = [
+        play(seed, onset, [float(seed == 27 and at >= 8) for at in range(10)], 10) for seed, onset in enumerate(onsets)
+    ]
+    cells += [play(seed, None, [0.0] * 10, 10) for seed in range(12)]
+    found = estimate_concordance(cells)
+    assert found is not None
+    assert found.mean is not None
+    assert found.mean > 0.5
+    assert found.p is not None
+    assert found.p > 1 / 40
+
+
+def test_after_a_failure_there_is_no_p_value() -> None:
+    cells = [play(seed, 1 + seed % 3, [0.0, 1.0, 1.0, 1.0]) for seed in range(6)] + [play(9, None, [0.0] * 4)]
+    quitter = msgspec.structs.replace(cells[0], outcome="agent_error", episodes=cells[0].episodes[:2])
+    whole, failed = estimate_concordance(cells), estimate_concordance(apply_policy([quitter, *cells[1:]], "count"))
+    assert whole is not None
+    assert whole.p is not None
+    assert failed is not None
+    assert failed.mean < whole.mean  # type: ignore[operator]
+    assert failed.p is None
+
+
+def test_p_values_are_corrected_over_agents_but_not_for_controls() -> None:
+    cells = [play(seed, 1 + seed % 3, [0.0, 0.0, 1.0, 1.0]) for seed in range(6)] + [play(9, None, [0.0] * 4)]
+    others = [msgspec.structs.replace(cell, agent=name) for name in ("bob", "cid") for cell in cells]
+    control = [msgspec.structs.replace(cell, agent="counter", control=True) for cell in cells]
+    found = {
+        group.agent: group.estimates["concordance"] for group in summarise([*cells, *others, *control], BUILT_IN).groups
+    }
+    p = found["ada"].p
+    assert p is not None
+    assert found["ada"].p_holm == found["cid"].p_holm == min(1.0, 3 * p)
+    assert (found["counter"].p, found["counter"].p_holm) == (p, None)
+    assert summarise(cells, BUILT_IN).groups[0].estimates["concordance"].p_holm is None
+
+
 def test_the_interval_is_newcombes_with_the_mean_numbers_of_trials() -> None:
     cells = [play(seed, 2, [0.0, 0.0, 0.9, 0.1]) for seed in range(4)] + [play(9, None, [0.5] * 4)]
     found = estimate_concordance(cells)

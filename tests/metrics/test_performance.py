@@ -39,10 +39,17 @@ class TestWinning:
         won = [True, True, False, False, True, False, False, False]
         episodes = [replace(one, detail={"won": each}) for one, each in zip(cell.episodes, won, strict=True)]
         found = measure_winning(replace(cell, episodes=tuple(episodes)))
-        assert found == pytest.approx({"won_before": 1 / 3, "won_after": 1 / 4})
+        assert (found["won_before"], found["won_after"]) == pytest.approx((1 / 3, 1 / 4))
+
+    def test_the_published_score_stands_beside_it_and_a_lost_episode_may_have_one(self) -> None:
+        cell = make_cell([], [1.0, 0.0], [0.0])
+        details = ({"won": True, "score": 5000}, {"won": False, "score": 5040}, {"won": False, "score": 500})
+        episodes = [replace(one, detail=each) for one, each in zip(cell.episodes, details, strict=True)]
+        found = measure_winning(replace(cell, episodes=tuple(episodes)))
+        assert found == {"won_before": 0.5, "won_after": 0.0, "score_before": 5020.0, "score_after": 500.0}
 
     def test_is_not_defined_where_nothing_is_won(self) -> None:
-        assert measure_winning(make_cell([], [0.5], [0.5])) == {"won_before": None, "won_after": None}
+        assert set(measure_winning(make_cell([], [0.5], [0.5])).values()) == {None}
 
 
 class TestAdaptation:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.programme import BASELINE, measure_programme
+from openfield.metrics.summary import explain_missing, summarise
 from support.records import make_cell, make_trial
 
 
@@ -105,6 +106,46 @@ def test_nothing_is_compared_where_one_of_both_has_no_performance(after: float |
     ada, bob = (make_cell(before=[0.8], after=[p], agent=agent) for agent, p in (("ada", after), ("bob", theirs)))
     found = against([ada, bob], "bob")["ada"]
     assert found["opti"] is found["apti"] is None
+
+
+def play_against_itself(afters: list[float], befores: list[float]) -> list[CellRecord]:
+    return [
+        make_cell(before=[before], after=[after], agent="random", trial=make_trial(number))
+        for number, (before, after) in enumerate(zip(befores, afters, strict=True))
+    ]
+
+
+def test_quotients_are_of_means_over_trials() -> None:
+    """The mean of quotients would be 5.2: one trial in which the baseline has nearly nothing would rule it."""
+    cells = play_against_itself([0.5, 0.5, 0.5, 0.5, 0.5], [0.02, 0.8, 0.9, 0.8, 0.98])
+    (group,) = summarise(cells, [BASELINE.among(cells, "random")]).groups
+    nrp, apti = group.estimates["nrp"], group.estimates["apti"]
+    assert nrp.mean == pytest.approx(2.5 / 3.5)
+    assert nrp.low < nrp.mean < nrp.high  # type: ignore[operator]
+    assert (apti.mean, apti.n) == (1.0, 5)
+
+
+def test_trials_without_a_value_are_counted_and_a_baseline_of_0_is_a_value() -> None:
+    cells = play_against_itself([0.5] * 6, [0.0, 0.5, 0.5, 0.5, 0.5, 0.5])
+    lone = make_cell(before=[1.0], after=[1.0], agent="ada", trial=make_trial(77))
+    also = make_cell(before=[1.0], after=[1.0], agent="ada", trial=make_trial(0))
+    groups = summarise([*cells, lone, also], [BASELINE.among([*cells, lone, also], "random")]).groups
+    found = {group.agent: group for group in groups}
+    assert found["random"].estimates["nrp"].mean == pytest.approx(3 / 2.5)
+    assert found["random"].estimates["nrp"].missing == 0
+    assert "M3: NRP: 1 of 2 trials have no value" in found["ada"].note
+
+
+def test_a_baseline_without_rows_says_why() -> None:
+    ada = make_cell(before=[0.5], after=[0.5], agent="ada")
+    assert BASELINE.among([ada], "bob").reason == "no trial was played by the baseline bob"
+    assert "no trial has come to a change" in BASELINE.among([make_cell(before=[0.5], agent="ada")], "ada").reason
+    assert "no cell has been played" in BASELINE.among([], "ada").reason
+    assert BASELINE.among([ada], "ada").reason == ""
+    related = BASELINE.among([ada], "bob")
+    assert list(explain_missing(summarise([ada], [related]), [related])) == [
+        "No row of baseline: no trial was played by the baseline bob."
+    ]
 
 
 def test_each_domain_has_its_own_baseline() -> None:

@@ -15,9 +15,11 @@ from scipy import special, stats
 from openfield.metrics.stats import (
     FROM_ZERO,
     Estimate,
+    Ratio,
     beta_quantile,
     beta_share,
     bound_mean,
+    bound_ratio,
     estimate_count,
     estimate_improvement,
     estimate_iqm,
@@ -49,7 +51,8 @@ class TestText:
             lambda v: estimate_improvement(v, v),
             lambda v: estimate_paired_improvement(v, v),
             lambda v: bound_mean(v, (0.0, 1.0)),
-            lambda v: estimate_ratio(dict(enumerate(v)), dict.fromkeys(range(len(v)), 1.0)),
+            lambda v: bound_ratio(Ratio(dict(enumerate(v)), dict.fromkeys(range(len(v)), 1.0))),
+            lambda v: estimate_ratio(Ratio(dict(enumerate(v)), dict.fromkeys(range(len(v)), 1.0))),
         ],
     )
     @pytest.mark.parametrize(
@@ -192,23 +195,23 @@ class TestRatio:
         above, below = {1: 2.0, 2: 4.0, 3: 6.0, 4: 3.0, 5: 5.0}, {1: 1.0, 2: 3.0, 3: 2.0, 4: 2.0, 5: 2.0}
         gaps = [above[key] / 4 - below[key] / 2 for key in above]
         width = stats.t.ppf(0.975, 4) * statistics.stdev(gaps) / math.sqrt(5)
-        found = estimate_ratio(above, below)
+        found = estimate_ratio(Ratio(above, below))
         assert (found.mean, found.n) == (2.0, 5)
         assert (found.low, found.high) == pytest.approx((2 * math.exp(-width), 2 * math.exp(width)))
 
     def test_samples_without_pairs_add_their_errors(self) -> None:
         values = [2.0, 4.0, 6.0, 3.0, 5.0]
-        apart = estimate_ratio(dict(enumerate(values)), dict(enumerate(values, 10)))
+        apart = estimate_ratio(Ratio(dict(enumerate(values)), dict(enumerate(values, 10))))
         error = statistics.stdev(values) / 4 / math.sqrt(5)
         width = stats.t.ppf(0.975, 4) * math.sqrt(2 * error**2 * (4 / 5) * (10 / 9))
         assert (apart.low, apart.high) == pytest.approx((math.exp(-width), math.exp(width)))
 
     def test_has_no_interval_without_spread_and_no_value_without_a_divisor(self) -> None:
         same = dict.fromkeys(range(5), 2.0)
-        assert estimate_ratio(same, same) == Estimate(1.0, None, None, 5, "all 5 equal")
-        assert estimate_ratio(dict.fromkeys(range(5), 0.0), same).mean == 0.0
-        assert estimate_ratio(same, dict.fromkeys(range(5), 0.0)).mean is None
-        assert estimate_ratio({}, same).mean is None
+        assert estimate_ratio(Ratio(same, same)) == Estimate(1.0, None, None, 5, "all 5 equal")
+        assert estimate_ratio(Ratio(dict.fromkeys(range(5), 0.0), same)).mean == 0.0
+        assert estimate_ratio(Ratio(same, dict.fromkeys(range(5), 0.0))).mean is None
+        assert estimate_ratio(Ratio({}, same)).mean is None
 
 
 class TestInterquartileMean:
@@ -336,6 +339,15 @@ class TestConservative:
         found = bound_mean(values, (0.0, 1.0))
         assert (found.low, found.high) == pytest.approx((low, high), abs=2e-3)
 
+    @pytest.mark.parametrize("tail", [0.8, 0.3, 0.02])
+    def test_many_values_have_nearly_the_exact_law(self, tail: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        values = [0.0, *sorted(np.random.default_rng(0).beta(8, 2, 205))]
+        point = float(np.mean(values)) - float(np.std(values)) / 205**0.5 * statistics.NormalDist().inv_cdf(1 - tail)
+        monkeypatch.setattr("openfield.metrics.stats.MAX_STAGES", 10**9)
+        exact = share_below(values, point)
+        monkeypatch.setattr("openfield.metrics.stats.MAX_STAGES", 0)
+        assert share_below(values, point) == pytest.approx(exact, rel=0.04)
+
     def test_other_ranges_stretch_it(self) -> None:
         values = [0.1, 0.3, 0.3, 0.6, 0.9]
         found, wider = bound_mean(values, (0.0, 1.0)), bound_mean([20 * value - 5 for value in values], (-5.0, 15.0))
@@ -345,6 +357,38 @@ class TestConservative:
     def test_without_a_range_there_is_none(self, bounds: tuple[float, float | None] | None) -> None:
         found = bound_mean([0.1, 0.3, 0.3, 0.6, 0.9], bounds)
         assert str(found) == "0.44 (no conservative interval)"
+
+    def test_a_ratio_holds_what_its_differences_allow(self) -> None:
+        """Fieller's way: r is inside if the conservative interval of the mean of x - r y holds 0."""
+        above, below = [0.2, 0.9, 0.4, 0.7, 0.6, 0.1], [0.3, 0.5, 0.8, 0.4, 0.6, 0.2]
+        found = bound_ratio(Ratio(dict(enumerate(above)), dict(enumerate(below))))
+        assert found.mean == pytest.approx(sum(above) / sum(below))
+        for ratio, inside in ((found.low * 0.99, False), (found.low * 1.01, True)):  # type: ignore[operator]
+            gaps = [x - ratio * y for x, y in zip(above, below, strict=True)]
+            assert (bound_mean(gaps, (-ratio, 1.0)).low <= 0) is inside  # type: ignore[operator]
+        for ratio, inside in ((found.high * 1.01, False), (found.high * 0.99, True)):  # type: ignore[operator]
+            gaps = [x - ratio * y for x, y in zip(above, below, strict=True)]
+            assert (bound_mean(gaps, (-ratio, 1.0)).high >= 0) is inside  # type: ignore[operator]
+
+    @pytest.mark.parametrize("n", [5, 10, 30])
+    def test_a_ratio_covers_all_or_nothing(self, n: int) -> None:
+        random, covered = np.random.default_rng(n), 0
+        for _ in range(300):
+            one, two = (np.where(random.random(n) < 0.2, 0.0, random.uniform(0.5, 1.0, n)).tolist() for _ in range(2))
+            found = bound_ratio(Ratio(dict(enumerate(one)), dict(enumerate(two))))
+            covered += found.mean is not None and found.low <= 1.0 <= found.high  # type: ignore[operator]
+        assert covered >= 0.95 * 300
+
+    def test_a_ratio_without_pairs_or_beyond_its_range_has_no_interval(self) -> None:
+        values = dict(enumerate([0.1, 0.2, 0.3, 0.4, 0.5]))
+        apart = {key + 10: value for key, value in values.items()}
+        for other, most in ((apart, (1.0, 1.0)), (values, (1.0, 0.4)), (values | apart, (1.0, 1.0))):
+            assert bound_ratio(Ratio(values, other, most)).note == "no conservative interval"
+
+    def test_a_ratio_of_nothing_has_an_upper_limit(self) -> None:
+        found = bound_ratio(Ratio(dict.fromkeys(range(10), 0.0), dict.fromkeys(range(10), 1.0)))
+        assert (found.mean, found.low) == (0.0, 0.0)
+        assert found.high == pytest.approx(1 - 0.025 ** (1 / 10), abs=0.15)
 
     @given(scores)
     def test_holds_the_mean_and_stays_in_range(self, values: list[float]) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from PIL import Image
 
 import openfield as of
 from openfield.capabilities import Film
 from openfield.journal.reader import Run
 from openfield.registry import find_domain, use_domain
-from openfield.report.film import EpisodeReplay, write_film
+from openfield.report.film import EpisodeReplay, write_film, write_webp
 from support.places import MAZE
 
 maze: Any = find_domain(MAZE)
@@ -96,3 +97,34 @@ def test_what_agents_see_is_filmed_where_a_domain_draws_nothing(tmp_path: Path) 
         (cell,) = run.cells()
         (picture, *_) = EpisodeReplay(run, cell, 1).pictures()
     assert (picture.turn, picture.pixels.shape) == (cell.episodes[0].turns, (9, 12, 3))
+
+
+def picture(x: int) -> Image.Image:
+    array = np.full((48, 64, 3), 200, np.uint8)
+    array[20:30, x : x + 9] = (200, 30, 30)
+    return Image.fromarray(array)
+
+
+def test_pictures_come_back_in_place_and_time(tmp_path: Path) -> None:
+    path, shown = tmp_path / "x.webp", [picture(x) for x in (3, 3, 10, 31)]
+    assert write_webp(shown, path, 1000 / 30, 500) == 4
+    assert int.from_bytes(path.read_bytes()[4:8], "little") == path.stat().st_size - 8
+    with Image.open(path) as film:
+        assert (film.n_frames, film.size, film.info["loop"]) == (3, (64, 48), 0)  # two alike are one, shown longer
+        times = []
+        for number, expected in enumerate((shown[0], shown[2], shown[3])):
+            film.seek(number)
+            times.append(film.info.get("duration") if film.load() else None)
+            off = np.abs(np.asarray(film.convert("RGB"), int) - np.asarray(expected, int))
+            assert off.mean() < 3
+    assert times == [67, 33, 500]
+
+
+def test_a_film_without_pictures_is_empty(tmp_path: Path) -> None:
+    assert write_webp([], tmp_path / "x.webp", 30, 500) == 0
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_stillness_costs_nothing(tmp_path: Path, count: int) -> None:
+    write_webp([picture(5)] * count, tmp_path / "x.webp", 30, 500)
+    assert (tmp_path / "x.webp").stat().st_size < 1_000

@@ -8,7 +8,6 @@ from rich.console import Console
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
 from openfield.report.terminal import render_summary
-from openfield.report.words import shorten_agents
 from openfield.trial import Phase
 from support.records import make_cell, make_run, make_trial
 
@@ -57,7 +56,7 @@ def test_comparisons_say_what_their_intervals_and_p_values_are() -> None:
 def test_the_delay_always_shows_its_number_of_trials() -> None:
     cells = [make_cell([], [0.5], [0.5], [0.0, 0.9], trial=make_trial(s), id=str(s)) for s in range(6)]
     (row,) = [line for line in render(cells).splitlines() if "Delay of detection" in line]
-    assert "0.00 (all 6 equal) n=6" in row
+    assert "0.00 [0.00, 1.84] n=6" in row
 
 
 def test_a_silent_agent_has_dashes_for_detection() -> None:
@@ -136,20 +135,6 @@ def test_the_best_agent_comes_first_and_a_wide_terminal_shows_all_numbers() -> N
     assert "Net(rate=0.5)" in head
     assert "my/agents.py" not in head
     assert any("Net(rate=0.5) is my/agents.py:Net(rate=0.5)" in line for line in lines)
-
-
-def test_short_names_of_agents_are_their_own() -> None:
-    names = ["random", "a/net.py:Net(rate=1)", "b/net.py:Net(rate=1)", "llm:org/small", "onnx:best.onnx", "wire:run it"]
-    short = shorten_agents(names)
-    assert list(short.values()) == [
-        "random",
-        "a/net.py:Net(rate=1)",
-        "b/net.py:Net(rate=1)",
-        "small",
-        "best.onnx",
-        "wire:run it",
-    ]
-    assert shorten_agents(["x.py:Net", "net.py:Other"]) == {"x.py:Net": "Net", "net.py:Other": "Other"}
 
 
 def test_controls_stand_in_a_table_below() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from openfield.cell import Cell, cell_id
 from openfield.errors import InvalidInput
-from openfield.runner.plan import agent_text, make_cells, name_agents
+from openfield.parameters import read_agent
+from openfield.runner.plan import make_cells, name_agents, settle_agent
 from openfield.trial import derive
 from support.players import Learner, Redriven, copycat
 from support.worlds import tiny_trials
@@ -62,7 +63,7 @@ def test_a_cell_after_another_has_the_same_agent_and_repeat() -> None:
 def test_agents_are_named_after_what_they_are() -> None:
     instance = Redriven(None, 0)
     named = name_agents(["random", Learner, copycat, instance])
-    assert named == {"random": "random", "Learner": Learner, "copycat": copycat, "Redriven": instance}
+    assert named == {"random": read_agent("random"), "Learner": Learner, "copycat": copycat, "Redriven": instance}
     assert name_agents({"one": copycat, "two": copycat}) == {"one": copycat, "two": copycat}
     with pytest.raises(InvalidInput, match="Two agents are called '<lambda>'"):
         name_agents([lambda turn: None, lambda turn: None])
@@ -72,8 +73,8 @@ def test_agents_are_named_after_what_they_are() -> None:
 
 def test_only_what_another_process_can_import_has_a_text() -> None:
     instance = Learner(None, 0)
-    assert agent_text("process:cat") == "process:cat"
-    assert agent_text(Learner) == "support.players:Learner"
-    assert agent_text(copycat) == "support.players:copycat"
+    assert str(settle_agent(read_agent("process:cat"))) == "process:cat"
+    assert str(settle_agent(Learner)) == "support.players:Learner"
+    assert str(settle_agent(copycat)) == "support.players:copycat"
     for nameless in (lambda turn: None, instance, instance.__call__, instance.load):
-        assert agent_text(nameless) is None
+        assert settle_agent(nameless) is None

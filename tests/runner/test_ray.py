@@ -144,7 +144,7 @@ class Domain(of.Domain):
     name, title, settings = "tabled", "Read a table", Settings
 
     def spec(self, trial):
-        return of.Spec(domain=self.name, task="Say 0.", actions=of.Discrete(1))
+        return of.Spec(domain=self.name, task="Say 0.", actions=of.spaces.Discrete(1))
 
     def phases(self, settings, novelty):
         return (of.Phase("test", 2),)
@@ -214,14 +214,14 @@ def test_files_that_settings_name_by_full_paths_travel(
     """On a machine the setting names the file that was sent; the one it was is gone by then."""
     (tmp_path / "tabled.py").write_text(FILE_DOMAIN)
     (tmp_path / "table.txt").write_text("a table")
-    pack = ray_executor.pack
+    pack = ray_executor.pack_shipment
 
     def pack_and_remove(*given: Any) -> Any:
         packed = pack(*given)
         (tmp_path / "table.txt").unlink()
         return packed
 
-    monkeypatch.setattr(ray_executor, "pack", pack_and_remove)
+    monkeypatch.setattr(ray_executor, "pack_shipment", pack_and_remove)
     trials = of.trials(find_domain(f"{tmp_path}/tabled.py"), 1, table=str(tmp_path / "table.txt"))
     of.run(["random"], trials, tmp_path / "run.sqlite", **on(one_machine))
     with Run(tmp_path / "run.sqlite") as run:

@@ -22,7 +22,7 @@ from openfield.runner.cluster import (
 )
 from openfield.runner.plan import make_plan
 from openfield.runner.ray import connection
-from openfield.runner.ray.shipment import Shipment, find_path, is_everywhere, pack, write_agent
+from openfield.runner.ray.shipment import Shipment, find_path, is_everywhere, pack_shipment, write_agent
 from openfield.runner.ray.slot import MachineFolder
 from openfield.runner.run import read_plan
 from openfield.trial import with_places
@@ -97,7 +97,7 @@ def test_files_of_python_and_openfield_do_not_travel() -> None:
     assert is_everywhere(Path(of.__file__).resolve())
     assert not is_everywhere(Path(__file__).resolve())
     plan = make_plan("random", of.trials("birds", 1, training=1, before=1, after=1))
-    assert pack(plan, ["openfield.domains.birds:DOMAIN"]).files == {}
+    assert pack_shipment(plan, ["openfield.domains.birds:DOMAIN"]).files == {}
 
 
 def test_files_keep_their_places_below_the_folder_of_a_machine(tmp_path: Path, monkeypatch: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,8 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.journal.writer import Journal
-from openfield.runner.experiment import RunOptions, fill
+from openfield.options import fill
+from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import make_plan
 from openfield.runner.player import Job
 from openfield.runner.ray import executor as ray_executor
@@ -61,20 +62,24 @@ Start = Callable[..., Driver]
 
 
 @pytest.fixture
-def on(monkeypatch: pytest.MonkeyPatch, path: Path) -> Start:
+def on(monkeypatch: pytest.MonkeyPatch, path: Path) -> Iterator[Start]:
     """Start a driver on a cluster of a test."""
+    drivers: list[Driver] = []
 
     def start(ray: FakeRay, **changes: Any) -> Driver:
         connection = SimpleNamespace(
             ray=ray, open=lambda: None, is_local=False, answers=lambda: ray.is_there, head="there:1"
         )
         driver = Driver(connection, path, **changes)
+        drivers.append(driver)
         driver.poll()
         return driver
 
     monkeypatch.setattr(ray_executor, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(ray_executor, "POLL_SECONDS", 0.0)
-    return start
+    yield start
+    for driver in drivers:
+        driver.executor.close()
 
 
 def test_a_slot_is_requested_for_each_job_that_waits(on: Start) -> None:

@@ -154,10 +154,10 @@ def test_ctrl_c_while_workers_are_ended_leaves_none(path: Path, monkeypatch: pyt
     """The first waits for them to end, the second does not."""
     end = _Worker.end
 
-    def press_and_end(worker: Any, at_once: bool) -> None:
+    def press_and_end(worker: Any, patience: float = 0.0) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
-        end(worker, at_once)
+        end(worker, patience)
 
     monkeypatch.setattr(_Worker, "end", press_and_end)
     with pytest.raises(KeyboardInterrupt):

@@ -37,6 +37,9 @@ def test_the_scripts_are_plain_and_correct_shell(tmp_path: Path) -> None:
     assert "#SBATCH --array=0-6" in text
     assert f"run '{tmp_path}/my plan.toml' --share \"$share/7:rest\"" in text
     assert f'cp {tmp_path}/all.slurm/first.sqlite "$file"' in text
+    assert '${SLURM_CPUS_PER_TASK:+--workers "$SLURM_CPUS_PER_TASK"} &' in text
+    assert 'echo "This share is kept in $kept.' in text
+    assert "--workers" not in make_jobs(plan._replace(uses_processors=False))[0].text
     assert [job.waits for job in make_jobs(plan)] == [False, True, True, True]
 
 

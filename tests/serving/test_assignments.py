@@ -39,6 +39,16 @@ def test_who_enrolled_before_a_restart_is_found_again(journal: Journal) -> None:
     assert again.find("stranger") == []
 
 
+def test_strangers_cost_no_memory_for_ever(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that enroll and never come back are dropped from memory; the record still knows what they were given."""
+    monkeypatch.setattr("openfield.serving.assignments.MAX_KEPT", 2)
+    assignments = Assignments(journal, tiny_trials(1))
+    for number in range(5):
+        assignments.enroll(f"stranger {number}", tiny_trials(3), {})
+    assert len(assignments._own) == 2
+    assert [len(assignments.enter(name)) for name in ("stranger 0", "stranger 4", "guest")] == [3, 3, 1]
+
+
 @pytest.mark.parametrize(
     ("outcome", "attempt"),
     [("cancelled", 1), ("world_error", 2), ("done", None), ("truncated", None), ("agent_error", None)],

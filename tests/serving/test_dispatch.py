@@ -108,6 +108,37 @@ def test_an_agent_plays_its_trials_one_after_the_other(serve: Any, path: Path) -
     end(program)
 
 
+def test_a_server_says_who_plays_and_sums_up(spawn: Spawn, path: Path) -> None:
+    maze = str(Path(__file__).parents[2] / "examples" / "maze.py")
+    command = (
+        "-m",
+        "openfield",
+        "serve",
+        maze,
+        "--trials",
+        "1",
+        "--set",
+        "unchanged=0",
+        "--port",
+        "0",
+        "-o",
+        str(path),
+    )
+    program = spawn(*command, stdout=-1, text=True)
+    port = int(program.stdout.readline().partition("127.0.0.1:")[2].split(",")[0])
+    with client(port, name="ada") as agent:
+        agent.hear()
+        agent.say(type="reply", action="nonsense")
+        while agent.hear()["type"] not in ("bye", "error", "gone"):
+            pass
+    program.send_signal(signal.SIGINT)
+    said = program.communicate(timeout=60)[0].splitlines()
+    assert said[0].startswith("ada begins trial ")
+    assert said[1].startswith("ada ended trial ")
+    assert said[-2] == "ada: 0 of 1 trial finished."
+    assert said[-1] == f"Read more: openfield report {path}"
+
+
 def test_several_trials_may_follow_on_one_connection(serve: Any, path: Path) -> None:
     program, port = serve(2)
     with client(port) as agent:
@@ -437,11 +468,13 @@ def test_a_reply_whose_wait_is_given_up_is_taken_all_the_same(path: Path) -> Non
         with Journal(path) as journal:
             dispatcher = TrialDispatcher(journal, TINY, tiny_trials(1), "guest", None)
             remote = await dispatcher.join("ada")
-            impatient = asyncio.create_task(remote.reply(Reply(remote.rollout.turn.observation["cue"])))
-            await asyncio.sleep(0)  # now it waits
-            impatient.cancel()
-            await asyncio.gather(impatient, return_exceptions=True)
+            with remote._one_at_a_time:  # as if the world still worked on something
+                impatient = asyncio.create_task(remote.reply(Reply(remote.rollout.turn.observation["cue"])))
+                await asyncio.sleep(0)  # now it waits
+                impatient.cancel()
+                await asyncio.gather(impatient, return_exceptions=True)
             assert impatient.cancelled()
+            await asyncio.to_thread(wait_until, lambda: remote.rollout.turns == 1)
             await remote.reply(Reply(None))
             dispatcher.close()
             return remote.rollout.turns

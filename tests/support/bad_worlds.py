@@ -23,7 +23,7 @@ class BadWalks(Walks):
         self.name, self.play = name, play  # type: ignore[misc]
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Walk.", actions=of.Discrete(2))
+        return of.Spec(domain=self.name, task="Walk.", actions=of.spaces.Discrete(2))
 
 
 class IgnoresSeed(Walk):
@@ -270,7 +270,7 @@ class KnowsBefore(BadWalks):
 
 class TellingSpec(BadWalks):
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task=f"Mind {trial.novelty}.", actions=of.Discrete(2))
+        return of.Spec(domain=self.name, task=f"Mind {trial.novelty}.", actions=of.spaces.Discrete(2))
 
 
 class IdleNovelty(BadWalks):
@@ -279,13 +279,13 @@ class IdleNovelty(BadWalks):
 
 class NarrowSpace(BadWalks):
     def spec(self, trial: of.Trial) -> of.Spec:
-        seen = of.Fields({"at": of.Discrete(100), "noise": of.Discrete(10)})
-        return of.Spec(domain=self.name, task="Walk.", actions=of.Discrete(2), observations=seen)
+        seen = of.spaces.Fields({"at": of.spaces.Discrete(100), "noise": of.spaces.Discrete(10)})
+        return of.Spec(domain=self.name, task="Walk.", actions=of.spaces.Discrete(2), observations=seen)
 
 
 class WideActions(BadWalks):
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Walk.", actions=of.Discrete(3))
+        return of.Spec(domain=self.name, task="Walk.", actions=of.spaces.Discrete(3))
 
 
 class Move(msgspec.Struct):

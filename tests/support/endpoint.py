@@ -31,7 +31,19 @@ class Raw:
     announced: int = 0
 
 
-Answer = str | Status | Raw
+@dataclass(frozen=True)
+class Stalled:
+    """The head of an answer and a few bytes, and then nothing until the peer gives up."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """An answer in pieces, as events."""
+
+    text: str
+
+
+Answer = str | Status | Raw | Stalled | Streamed
 Responder = Callable[[Request], Answer]
 
 
@@ -85,6 +97,16 @@ def serving(respond: Responder, seconds: float = 0.0, usage: bool = True) -> Ite
             time.sleep(seconds)
             if isinstance(answer, Status):
                 self.send(answer.code, json.dumps({"error": {"message": answer.message}}).encode(), answer.headers)
+            elif isinstance(answer, Stalled):
+                self.send(200, b'{"choices"', {}, 500)
+                self.rfile.read(1)  # until the peer closes the connection
+                self.close_connection = True
+            elif isinstance(answer, Streamed):
+                pieces = [answer.text[start : start + 7] for start in range(0, len(answer.text), 7)]
+                events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+                told = {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10}}
+                lines = [f"data: {json.dumps(each)}\n\n" for each in (*events, told)]
+                self.send(200, "".join([*lines, "data: [DONE]\n\n"]).encode(), {"Content-Type": "text/event-stream"})
             elif isinstance(answer, Raw):
                 self.send(200, answer.body, {}, answer.announced)
                 self.close_connection = True

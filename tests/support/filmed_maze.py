@@ -13,7 +13,7 @@ import numpy as np
 
 import openfield as of
 
-maze: Any = of.find_domain(str(Path(__file__).parents[2] / "examples" / "maze.py"))
+maze: Any = of.registry.find_domain(str(Path(__file__).parents[2] / "examples" / "maze.py"))
 
 
 class FilmedMaze(type(maze)):  # type: ignore[misc]
@@ -21,7 +21,7 @@ class FilmedMaze(type(maze)):  # type: ignore[misc]
 
     name = "filmed-maze"
 
-    def film(self, trial: of.Trial) -> of.Film:
+    def film(self, trial: of.Trial) -> of.capabilities.Film:
         """Return a world that draws, or misbehaves."""
         start, playing = self.world(trial)._start, list[Any]()
 
@@ -35,7 +35,7 @@ class FilmedMaze(type(maze)):  # type: ignore[misc]
             picture[playing[0].at[1], playing[0].at[0]] = 255
             return [picture]
 
-        return of.Film(of.EpisodicWorld(self, trial, begin), pictures, 40)
+        return of.capabilities.Film(of.EpisodicWorld(self, trial, begin), pictures, 40)
 
 
 def misbehave(how: str) -> None:

@@ -187,7 +187,7 @@ class Liar(Intruder):
     def attempt(self) -> Any:
         for name in os.listdir("/proc/self/fd"):
             if _read_link(name).startswith("socket:"):
-                os.write(int(name), b"r" + (8).to_bytes(8, "little") + b"\x81\xa1a\x01...." * 3)
+                os.write(int(name), ((9).to_bytes(8, "little") + b"r\x81\xa1a\x01....") * 3)
         return None
 
 

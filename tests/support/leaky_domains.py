@@ -39,7 +39,7 @@ class TellingIds(Walks):
     name, play = "telling-ids", NamedWalk
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Walk.", actions=of.Discrete(2))
+        return of.Spec(domain=self.name, task="Walk.", actions=of.spaces.Discrete(2))
 
 
 FIXED_ONSET, PUBLIC_TRIALS, TELLING_IDS = FixedOnset(), PublicTrials(), TellingIds()

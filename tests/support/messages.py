@@ -23,7 +23,7 @@ AREAS = {
     "Everywhere": ("*.py",),
     "The command line": ("cli/**/*.py",),
     "Run files": ("journal/**/*.py", "provenance/**/*.py"),
-    "Running": ("runner/**/*.py", "agents/**/*.py"),
+    "Running": ("runner/**/*.py", "processes/**/*.py", "agents/**/*.py"),
     "Serving": ("serving/**/*.py",),
     "Metrics and reports": ("metrics/**/*.py", "report/**/*.py", "view/**/*.py"),
     "The conformance kit": ("testing/**/*.py",),

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from openfield.domains.doom.wire.private_broker import INSTALL, is_installed
+from openfield.domains.doom.wire.private_broker import INSTALL, has_broker
 from openfield.installation import find_program
 from openfield.runner.isolation.bubblewrap import find_obstacle
 from support import slurm_cluster
@@ -27,7 +27,7 @@ def _lacks_chromium() -> str:
 
 
 def _lacks_broker() -> str:
-    return "" if is_installed() else f"RabbitMQ is not installed: {INSTALL}"
+    return "" if has_broker() else f"RabbitMQ is not installed: {INSTALL}"
 
 
 def _lacks_engine() -> str:
@@ -66,6 +66,8 @@ def mark_item(item: pytest.Item, lacks: dict[str, str]) -> None:
             item.add_marker(pytest.mark.skip(reason=lacks[part]))
         if part in STARTED_ONCE:
             item.add_marker(pytest.mark.xdist_group(part))
+    if marks & {*LONG}:
+        item.add_marker("no_cover")  # what takes long takes half as long again if its lines are counted
 
 
 def is_quick(item: pytest.Item) -> bool:

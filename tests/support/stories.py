@@ -95,6 +95,14 @@ def press_ctrl_c_after(entries: int) -> Any:
     return watch
 
 
+def alive(pid: int) -> bool:
+    """Return whether a process runs."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
     """Asks again and again until it is so; gives up loudly."""
     end = time.monotonic() + seconds

@@ -45,7 +45,7 @@ POSIX_CALLS = (
     "posix_fallocate getloadavg sched_getaffinity mkfifo O_NOFOLLOW O_CLOEXEC waitid wait4"
 )
 POSIX_SIGNALS = (
-    "SIGKILL SIGUSR1 SIGUSR2 SIGALRM SIGHUP SIGCHLD SIGQUIT SIGSTOP SIGCONT pthread_sigmask setitimer alarm "
+    "SIGKILL SIGUSR1 SIGUSR2 SIGALRM SIGHUP SIGCHLD SIGQUIT SIGSTOP SIGTSTP SIGCONT pthread_sigmask setitimer alarm "
     "SIG_BLOCK SIG_UNBLOCK SIG_SETMASK"
 )
 OPTIONAL = (
@@ -62,6 +62,8 @@ def take_away() -> None:
         for name in names.split():
             if hasattr(owner, name):
                 delattr(owner, name)
+    if hasattr(os, "process_cpu_count"):
+        os.process_cpu_count = os.cpu_count  # as elsewhere: the POSIX form asks for the affinity
 
 
 def list_commands() -> list[list[str]]:

@@ -57,8 +57,8 @@ class Walks(of.Domain[WalkSettings]):
     play: Any = Walk
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        seen = of.Fields({"at": of.Discrete(100), "noise": of.Discrete(1000)})
-        return of.Spec(domain=self.name, task="Walk.", actions=of.Discrete(2), observations=seen)
+        seen = of.spaces.Fields({"at": of.spaces.Discrete(100), "noise": of.spaces.Discrete(1000)})
+        return of.Spec(domain=self.name, task="Walk.", actions=of.spaces.Discrete(2), observations=seen)
 
     def phases(self, settings: WalkSettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         early = of.Phase("training", settings.training), of.Phase("test", settings.before)

@@ -129,7 +129,7 @@ class Tiny(of.Domain[TinySettings]):
     limits = of.Limits(reply_seconds=30.0)
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        return of.Spec(domain=self.name, task="Answer the cue.", actions=of.Discrete(2))
+        return of.Spec(domain=self.name, task="Answer the cue.", actions=of.spaces.Discrete(2))
 
     def phases(self, settings: TinySettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
         early = of.Phase("training", settings.training), of.Phase("test", settings.before)

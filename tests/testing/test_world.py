@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from openfield.domain import Domain
+from openfield.processes.child import Child
 from openfield.testing import Report, check_world, world
 from openfield.testing.worker import Worker
 from support import bad_worlds
@@ -60,19 +61,17 @@ BAD_WORLDS = {
 class KeptWorker(Worker):
     """A worker whose process the next check goes on with: to start one takes longer than most checks do."""
 
-    idle: ClassVar[list[tuple[Any, Any]]] = []
+    idle: ClassVar[list[Child]] = []
     unanswered = 0
 
     def ask(self, function: Callable[..., Any], *values: Any) -> None:
         super().ask(function, *values)
         self.unanswered += 1
 
-    def _start(self) -> None:
-        if self.idle:
-            self._process, self._connection = self.idle.pop()
-        else:
-            super()._start()
+    def _start(self) -> Child:
+        self._child = child = self.idle.pop() if self.idle else super()._start()
         self.unanswered = 0
+        return child
 
     def _receive(self, patience: float) -> bytes:
         message = super()._receive(patience)
@@ -80,11 +79,11 @@ class KeptWorker(Worker):
         return message
 
     def close(self) -> None:
-        if self._process is None or self.unanswered:  # it hangs, or died
+        if self._child is None or self.unanswered:  # it hangs, or died
             super().close()
         else:
-            self.idle.append((self._process, self._connection))
-            self._process = None
+            self.idle.append(self._child)
+            self._child = None
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -93,10 +92,8 @@ def one_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(world, "Worker", KeptWorker)
         yield
-    for process, connection in KeptWorker.idle:
-        process.kill()
-        process.join()
-        connection.close()
+    for child in KeptWorker.idle:
+        child.end()
     KeptWorker.idle.clear()
 
 

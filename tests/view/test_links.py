@@ -151,7 +151,7 @@ def test_numbers_of_samples_lead_to_their_agent_and_their_trial(asked: httpx.Cli
     for row in re.findall(r"<tr>(.*?)</tr>", tests.partition("<tbody>")[2]):  # all numbers of a test lead to it
         assert len(set(re.findall(r'href="([^"]*)"', row))) == 1
     programme = text.split("measures</h4>")[1].split("<details>")[0].replace("&amp;", "&")
-    for agent in ("knn", "openmax"):  # also those of M3 to M6, which are told against the other
+    for agent in ("knn", "openmax"):  # also those of M3 to M6, which are relative to the other
         row = programme.split(f'<th scope="row">{agent}</th>')[1].split("</tr>")[0]
         assert set(re.findall(r'href="([^"]*)"', row)) == {trials_address(key, agent=agent, scenario=scenario["id"])}
     assert asked.get(f"{own.replace('/trials?', '/trials.json?')}").json()["found"] == len(cells)

@@ -129,7 +129,7 @@ def test_single_persons_are_a_click_away(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_links_lead_somewhere(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it is not known whether the domain draws, because another one of its name is in use."""
-    monkeypatch.setitem(registry._domains, "maze", (of.find_domain(MAZE), "elsewhere/maze.py:domain"))
+    monkeypatch.setitem(registry._domains, "maze", (of.registry.find_domain(MAZE), "elsewhere/maze.py:domain"))
     with open_viewer(runs) as viewer, httpx.Client(base_url=viewer.origin) as client:
         client.get(viewer.address())
         waiting, seen, kinds = ["/"], {"/"}, Counter[str]()
@@ -333,7 +333,7 @@ def test_a_domain_says_itself_that_it_exchanges_letters(tmp_path: Path) -> None:
         assert read_rules(run.facts, "commai").letters  # also where the domain is not installed
         (cell,) = run.cells()
         steps = list(run.steps(cell.id, 1))
-    assert not describe_domain(of.find_domain(MAZE)).letters
+    assert not describe_domain(of.registry.find_domain(MAZE)).letters
     number, letter = next(
         (at - 1, chr(step.reply.action))
         for at, step in enumerate(steps)

@@ -25,9 +25,9 @@ MIN_TRAINING = 3
 MAX_FOLDS = 20
 """In how many parts training episodes are left out of the fit to be scored."""
 MAX_NUMBERS = 10_000
-"""Numbers of an observation that a detector keeps, and of what the model of transitions is told."""
+"""Numbers of an observation that a detector keeps, and of an input of the model of transitions."""
 MAX_OPTIONS = 64
-"""Up to so many, whole numbers are told as a vector with a one."""
+"""Whole numbers up to this many are one-hot."""
 DRIFT = 0.5
 """What is taken off each standardised score before it is summed up: sums answer to shifts of about one deviation."""
 OVERSHOOT = 1.166
@@ -118,7 +118,7 @@ class WithDetector:
         self._rows: list[Array] = []
         self._actions: list[Array] = []
         self._total = self._sum = 0.0
-        self._standard: Standard | None = None
+        self._standard: ScoreDistribution | None = None
         if hasattr(agent, "remember"):
             self.remember = self._remember
 
@@ -146,27 +146,27 @@ class WithDetector:
             self._rows, self._actions, self._total = [], [], 0.0
         self._total += turn.reward
         if turn.ask is Ask.ACT or turn.last is not None:
-            self._rows = [*self._rows[: len(self._actions)], encode(self._spec.observations, turn.observation)]
+            self._rows = [*self._rows[: len(self._actions)], encode_value(self._spec.observations, turn.observation)]
         if turn.last is not None and len(self._rows) > 1:
             self._judge(Seen(np.array(self._rows), np.array(self._actions), self._total), turn.phase == "training")
             self._rows, self._actions, self._total = [], [], 0.0
 
     def _note(self, turn: Turn, reply: Reply) -> None:
         if turn.ask is Ask.ACT and turn.last is None and reply.action is not None:
-            self._actions.append(encode(self._spec.actions, reply.action))
+            self._actions.append(encode_value(self._spec.actions, reply.action))
 
     def _judge(self, episode: Seen, training: bool) -> None:
         if training:
             self._training.append(episode)
             return
         if self._standard is None:
-            self._standard = calibrate(self._detector, self._training)
+            self._standard = cross_validate(self._detector, self._training)
             self._training = []
         score = self._standard.judge(float(self._detector.score(episode)))
         self._sum = max(0.0, self._sum + score - self._standard.drift)
 
 
-class Standard(NamedTuple):
+class ScoreDistribution(NamedTuple):
     """How the scores of unchanged episodes are spread."""
 
     mean: float
@@ -186,7 +186,7 @@ class Standard(NamedTuple):
         return DRIFT + 1 / math.sqrt(self.episodes)
 
 
-def calibrate(detector: EpisodeDetector, episodes: Sequence[Seen]) -> Standard:
+def cross_validate(detector: EpisodeDetector, episodes: Sequence[Seen]) -> ScoreDistribution:
     """Fit a detector to training episodes, and return how it scores those that it was not fitted to.
 
     Raises:
@@ -202,11 +202,11 @@ def calibrate(detector: EpisodeDetector, episodes: Sequence[Seen]) -> Standard:
         scores += [float(detector.score(each)) for each in episodes[fold::folds]]
     detector.fit(episodes)
     mean = float(np.mean(scores))
-    return Standard(mean, max(float(np.std(scores, ddof=1)), 1e-6 * max(1.0, abs(mean))), len(scores))
+    return ScoreDistribution(mean, max(float(np.std(scores, ddof=1)), 1e-6 * max(1.0, abs(mean))), len(scores))
 
 
 def find_bound(false_alarms: float) -> float:
-    """Return the bound that a sum crosses in so many of all unchanged episodes on average, by Siegmund's formula."""
+    """Return the bound that a sum crosses in this share of all unchanged episodes on average, by Siegmund's formula."""
     low, high = 0.0, 100.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -243,7 +243,9 @@ class DetectorFactory:
             return replace(spec, observations=None, actions=None)
         if spec.observations is None or spec.actions is None:
             raise InvalidInput(f"The detector cannot watch {spec.domain}: it does not declare its spaces.")
-        seen, done = (len(encode(each, each.sample(random.Random(0)))) for each in (spec.observations, spec.actions))
+        seen, done = (
+            len(encode_value(each, each.sample(random.Random(0)))) for each in (spec.observations, spec.actions)
+        )
         numbers = (seen + 1) * (done + 1) if isinstance(self.detector, TransitionSurprise) else seen
         if numbers > MAX_NUMBERS:
             raise InvalidInput(f"Observations of {spec.domain} are too large for the detector: {numbers:,} numbers.")
@@ -278,8 +280,8 @@ def with_detector(
     return DetectorFactory(agent, made, float(false_alarms))
 
 
-def encode(space: Space | None, value: Any) -> Array:
-    """Return a value as a row of numbers; one of some options is a vector with a one."""
+def encode_value(space: Space | None, value: Any) -> Array:
+    """Return a value as a row of numbers; one of some options is one-hot."""
     if isinstance(space, Text) or space is None:
         return np.zeros(0)
     if isinstance(space, Choice):
@@ -287,9 +289,9 @@ def encode(space: Space | None, value: Any) -> Array:
     if isinstance(space, Discrete) and space.n <= MAX_OPTIONS:
         return _one_hot(int(value) - space.start, space.n)
     if isinstance(space, Fields):
-        return np.concatenate([encode(part, value[name]) for name, part in space.parts.items()])
+        return np.concatenate([encode_value(part, value[name]) for name, part in space.parts.items()])
     if isinstance(space, Tuple):
-        return np.concatenate([encode(part, each) for part, each in zip(space.parts, value, strict=True)])
+        return np.concatenate([encode_value(part, each) for part, each in zip(space.parts, value, strict=True)])
     return np.ravel(np.asarray(value, dtype=float))
 
 
@@ -300,7 +302,7 @@ def _one_hot(number: int, count: int) -> Array:
 
 
 def _tell(episode: Seen) -> Array:
-    """Return what the next observation is told from: the observation, the action, and each with the other."""
+    """Return what the next observation is predicted from: the observation, the action, and each with the other."""
     before, actions = episode.observations[:-1], episode.actions
     crossed = (before[:, :, None] * actions[:, None, :]).reshape(len(before), -1)
     return np.hstack([before, actions, crossed, np.ones((len(before), 1))])

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from openfield.agents.belief_question import BELIEF_QUESTION, read_probability
-from openfield.agents.turn_writer import TurnWriter, find_writer
+from openfield.agents.turn_writer import BELIEF_QUESTION, TurnWriter, find_writer, read_probability
 from openfield.console import escape_controls
 from openfield.core import AgentFactory, Ask, Belief, Reply, Turn
 from openfield.domain import Domain
@@ -74,7 +73,7 @@ class LineHuman:
                 return Reply(action, self._ask_belief(turn) if asks else None)
 
     def _read_action(self, line: str, turn: Turn) -> Any:
-        """Return the action of a line; None if there is none yet. Any line is a go-ahead."""
+        """Return the action of a line, or None if the line is not an action. Any line is a go-ahead."""
         try:
             return self._writer.read_line(line)
         except ValueError as error:
@@ -87,7 +86,7 @@ class LineHuman:
     def _ask_belief(self, turn: Turn) -> Belief | None:
         """Ask for the belief. An empty line means the same as before, and so does the end of the input.
 
-        A world that asks for a belief itself must be told one.
+        A world that asks for a belief itself must get one.
         """
         needed = turn.ask is Ask.BELIEF
         while True:
@@ -133,7 +132,7 @@ def read_line(source: TextIO, target: TextIO) -> str:
         Cancelled: The person pressed Ctrl-C. The turn under way waits for them, so nothing would end it later.
     """
     try:
-        with _heeding_interrupts():
+        with _raising_interrupts():
             line = source.readline()
     except KeyboardInterrupt:
         target.write("\n")
@@ -144,7 +143,7 @@ def read_line(source: TextIO, target: TextIO) -> str:
 
 
 @contextmanager
-def _heeding_interrupts() -> Iterator[None]:
+def _raising_interrupts() -> Iterator[None]:
     """Let Ctrl-C interrupt at once, unless this process ignores it or another thread has to take it."""
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if ignored or threading.current_thread() is not threading.main_thread():

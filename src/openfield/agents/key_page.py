@@ -10,17 +10,18 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from openfield.agents.grid_map import GridMap, find_grid
 from openfield.agents.turn_writer import TurnWriter, shorten_text, write_plain
 from openfield.core import Reply, Spec, Turn, World
 from openfield.errors import AgentProtocol
-from openfield.spaces import Choice, Discrete
+from openfield.spaces import Box, Choice, Discrete, Fields, Space
 
 MAX_KEYS = 60
 """Actions of a domain that still get a key or a button each; with more of them an action is typed."""
 ARROWS = {"left": "ArrowLeft", "right": "ArrowRight", "up": "ArrowUp", "down": "ArrowDown"}
-USUAL_KEYS = {
+DEFAULT_KEYS = {
     **ARROWS,
     "forward": "ArrowUp",
     "backward": "ArrowDown",
@@ -48,6 +49,13 @@ IDLE = ("noop", "nothing")
 _NUMBERED = re.compile(r"((?:pick |drop |at )?[\w-]+) \((\d{1,3})\)")
 _CHORD = re.compile(r"(?:UP|DOWN|LEFT|RIGHT|FIRE)+")
 """Actions of Atari games: several words written together, which mean several keys held together."""
+SQUARE = 28
+"""Pixels of a square."""
+MAX_SQUARES = 40
+"""Squares along a side; larger grids are not drawn."""
+FLOOR, LINE = (238, 236, 230), (222, 219, 211)
+COLOURS = ((0, 101, 163), (43, 138, 80), (184, 79, 0), (120, 80, 160))
+"""Of the places, in their order: the first is usually the player's."""
 
 
 class KeyAction(msgspec.Struct, frozen=True):
@@ -57,7 +65,7 @@ class KeyAction(msgspec.Struct, frozen=True):
     label: str
     keys: tuple[str, ...]
     ticks: int = 1
-    """Where time runs: after so many ticks a held key acts again."""
+    """Where time runs: the number of ticks after which a held key acts again."""
 
 
 class KeyPage:
@@ -185,9 +193,9 @@ def bind_keys(names: Sequence[str], actions: Sequence[Any]) -> list[KeyAction]:
 def _usual_keys(name: str) -> tuple[str, ...]:
     """Return the keys that players expect for a name; none if there is no usual one."""
     if _CHORD.fullmatch(name):
-        return tuple(USUAL_KEYS[word.lower()] for word in re.findall("UP|DOWN|LEFT|RIGHT|FIRE", name))
+        return tuple(DEFAULT_KEYS[word.lower()] for word in re.findall("UP|DOWN|LEFT|RIGHT|FIRE", name))
     words = name.lower().replace("_", " ").removeprefix("move ").removeprefix("go ")
-    key = USUAL_KEYS.get(words)
+    key = DEFAULT_KEYS.get(words)
     return () if key is None else (key,)
 
 
@@ -216,3 +224,36 @@ def _find_words(writer: TurnWriter) -> Callable[[Turn], Mapping[str, str]]:
         return {"you see": seen} | ({"reward": f"{turn.reward:g}"} if turn.reward else {})
 
     return describe
+
+
+class GridMap:
+    """The places of observations in a space: whole numbers for column and row, all with the same bounds.
+
+    It is for domains that draw nothing themselves, such as a small maze.
+    """
+
+    def __init__(self, size: int, names: list[str]) -> None:
+        self.size, self.names = size, names
+
+    def draw(self, observation: Any) -> NDArray[np.uint8]:
+        """Return a picture of the places that an observation tells."""
+        picture = np.full((self.size * SQUARE, self.size * SQUARE, 3), FLOOR, np.uint8)
+        picture[::SQUARE] = picture[:, ::SQUARE] = LINE
+        for name, colour in reversed(list(zip(self.names, COLOURS, strict=False))):
+            x, y = (int(number) * SQUARE for number in observation[name])
+            picture[y + 3 : y + SQUARE - 2, x + 3 : x + SQUARE - 2] = colour
+        return picture
+
+
+def find_grid(space: Space | None) -> GridMap | None:
+    """Return the map of a space of observations; None if they tell no places on a grid."""
+    parts = space.parts if isinstance(space, Fields) else {}
+    names = [name for name, part in parts.items() if isinstance(part, Box) and _is_place(part)]
+    sizes = {part.high for name in names if isinstance(part := parts[name], Box)}
+    if len(sizes) != 1 or not isinstance(high := sizes.pop(), int) or not 1 <= high < MAX_SQUARES:
+        return None
+    return GridMap(high + 1, names)
+
+
+def _is_place(part: Box) -> bool:
+    return part.shape == (2,) and part.low == 0 and np.issubdtype(part.dtype, np.integer)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -21,11 +20,11 @@ from typing import Any
 
 from openfield.agents.process import split_command
 from openfield.cell import Cell
+from openfield.clock import monotonic, monotonic_ns
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
+from openfield.processes.program import Guard
 from openfield.rollout import Rollout
-from openfield.runner.isolation.forwarder import forwarding
-from openfield.runner.processes import Confinement
 from openfield.serving.dispatch import SingleDispatcher, find_wire
 from openfield.serving.listen import check_port
 from openfield.serving.remote import RemoteRollout
@@ -37,9 +36,10 @@ POLL_SECONDS = 0.1
 """How often it checks whether a program does nothing, or a stop was requested."""
 PORT_SECONDS, PORT_TRIES = 0.2, 150
 """How long a cell waits for a port that another program has: half a minute. It waits for another cell to its end."""
+READ_BYTES = 1 << 16
 
 
-def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str, guard: Confinement) -> str:
+def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str, guard: Guard) -> str:
     """Let a program play a rollout over the domain's wire, and return the outcome. The guard is ended with it."""
     remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed)
     try:
@@ -57,14 +57,14 @@ def is_watched(command: str) -> bool:
     return bool(_place(command)[2])
 
 
-async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command: str, guard: Confinement) -> str:
+async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command: str, guard: Guard) -> str:
     host, wanted, command = _place(command)
-    wire, dispatcher, asked = find_wire(domain), SingleDispatcher(remote), time.monotonic_ns()
+    wire, dispatcher, asked = find_wire(domain), SingleDispatcher(remote), monotonic_ns()
     if wanted is None:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
         server, port = await start_server(partial(wire.serve, dispatcher, host, wanted))
-        remote.rollout.guard.excuse(time.monotonic_ns() - asked)  # it waited for its turn, or for a broker to start
+        remote.rollout.guard.excuse(monotonic_ns() - asked)  # it waited for its turn, or for a broker to start
         try:
             if not command:
                 return await _wait(dispatcher)
@@ -99,7 +99,7 @@ def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> tuple[lis
     return told, [*folders, *(link.resolve() for folder in folders for link in folder.iterdir() if link.is_symlink())]
 
 
-async def _start(command: str, host: str, port: int, wire: Any, cell: Cell, guard: Confinement) -> Process:
+async def _start(command: str, host: str, port: int, wire: Any, cell: Cell, guard: Guard) -> Process:
     """Start a program.
 
     Args:
@@ -121,7 +121,7 @@ async def _start(command: str, host: str, port: int, wire: Any, cell: Cell, guar
 
 
 async def _run(
-    program: Process, guard: Confinement, dispatcher: SingleDispatcher, wire: Any, server: asyncio.Task[None]
+    program: Process, guard: Guard, dispatcher: SingleDispatcher, wire: Any, server: asyncio.Task[None]
 ) -> str:
     """Wait until a program has played, and end it."""
     try:
@@ -170,11 +170,11 @@ async def _wait(dispatcher: SingleDispatcher) -> str:
         with suppress(TimeoutError):
             await asyncio.wait_for(remote.left.wait(), POLL_SECONDS)
             remote.left.clear()
-            gone = time.monotonic()
-        _heed(remote)
+            gone = monotonic()
+        _check_stop(remote)
         if remote.taken:
             gone = None
-        elif gone is not None and patience is not None and time.monotonic() - gone > patience:
+        elif gone is not None and patience is not None and monotonic() - gone > patience:
             if remote.leave():
                 break
             raise AgentGone(f"The program left and did not come back within {patience:g} s.")
@@ -188,7 +188,7 @@ def _end_of(remote: RemoteRollout) -> str:
     return remote.rollout.outcome
 
 
-def _heed(remote: RemoteRollout) -> None:
+def _check_stop(remote: RemoteRollout) -> None:
     """Raise `Cancelled` if a stop was requested while no reply was being taken."""
     if remote.rollout.guard.stopping and not remote.rollout.over and remote.fault is None:
         raise Cancelled("Stopped on request.")
@@ -232,10 +232,10 @@ async def _wait_for_port(port: int) -> None:
     raise InvalidInput(f"Port {port}, where the program looks for the world, is taken by another program.")
 
 
-async def _watch(dispatcher: SingleDispatcher, program: Process, guard: Confinement) -> str:
+async def _watch(dispatcher: SingleDispatcher, program: Process, guard: Guard) -> str:
     """Wait until the trial is over, the agent fails, or the program ends too early."""
     ended = asyncio.create_task(program.wait())
-    turns, since, patience = dispatcher.current.rollout.turns, time.monotonic(), dispatcher.current.spec.reply_seconds
+    turns, since, patience = dispatcher.current.rollout.turns, monotonic(), dispatcher.current.spec.reply_seconds
     while not (remote := dispatcher.current).rollout.over and remote.fault is None:
         left = asyncio.create_task(remote.left.wait())
         done, _ = await asyncio.wait([ended, left], timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -243,15 +243,15 @@ async def _watch(dispatcher: SingleDispatcher, program: Process, guard: Confinem
         if ended in done and remote.taken:  # it may have said its last words and left
             with suppress(TimeoutError):
                 await asyncio.wait_for(remote.left.wait(), FAREWELL_SECONDS)
-        _heed(remote)  # a program may end because it was told so
+        _check_stop(remote)  # a program may end because the harness asked it to
         if ended in done and not remote.rollout.over and remote.fault is None:
             if program.returncode == 0 and remote.leave():
                 break
             how = f"The program ended (status {program.returncode}) before the trial was over."
             raise AgentGone(guard.reason or f"{how} {guard.last_words()}".strip())
         if remote.rollout.turns != turns:
-            turns, since = remote.rollout.turns, time.monotonic()
-        elif patience is not None and time.monotonic() - since > patience:
+            turns, since = remote.rollout.turns, monotonic()
+        elif patience is not None and monotonic() - since > patience:
             raise AgentTimeout(f"The program did nothing for {patience:g} s.")
         if left in done:
             remote.left.clear()
@@ -266,9 +266,59 @@ async def _first(*things: Coroutine[Any, Any, Any]) -> None:
         task.cancel()
 
 
-async def _end(program: Process, guard: Confinement) -> None:
+async def _end(program: Process, guard: Guard) -> None:
     """Give the program a moment to end by itself, then end it and all processes it started."""
     with suppress(TimeoutError):
         await asyncio.wait_for(program.wait(), FAREWELL_SECONDS)
     guard.end()  # it may have ended and left others behind
     await program.wait()
+
+
+@asynccontextmanager
+async def forwarding(listening: socket.socket | None, host: str, port: int) -> AsyncIterator[None]:
+    """Accept connections on a socket that was opened inside the sandbox; None forwards nothing.
+
+    Args:
+        listening: The socket, see `listener`.
+        host: Where the server is.
+        port: On which port.
+    """
+    if listening is None:
+        yield
+        return
+    talks: set[asyncio.Task[None]] = set()
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.add(begun := asyncio.ensure_future(_talk(reader, writer, host, port)))
+        begun.add_done_callback(talks.discard)
+
+    server = await asyncio.start_server(begin, sock=listening)
+    try:
+        yield
+    finally:
+        server.close()
+        for begun in talks:
+            begun.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+
+
+async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+    """Pass on everything in both directions."""
+    try:
+        answers, questions = await asyncio.open_connection(host, port)
+        try:
+            await asyncio.gather(_pass_on(reader, questions), _pass_on(answers, writer))
+        finally:
+            questions.close()
+    except OSError:  # the server takes no more connections, or one side broke off
+        pass
+    finally:
+        writer.close()
+
+
+async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while data := await source.read(READ_BYTES):
+        target.write(data)
+        await target.drain()
+    with suppress(OSError):
+        target.write_eof()

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from openfield.agents.policy import Array, Frames, Policy, PurePolicy, describe_space, flatten
+from openfield.agents.policy import Array, Frames, Policy, PurePolicy, flatten, summarise_space
 from openfield.core import Spec
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.lazy import import_extra
@@ -105,7 +105,7 @@ class Network:
         if len(found) != 1:
             shapes = ", ".join(f"{name} {list(np.shape(value))}" for name, value in named.items())
             many = f"several outputs fit, choose one with output={found[0]}" if found else "no output gives the action"
-            raise InvalidInput(f"{many}: the action is {describe_space(actions)}, the outputs are {shapes}.")
+            raise InvalidInput(f"{many}: the action is {summarise_space(actions)}, the outputs are {shapes}.")
         self._chosen, self._argmax = found[0], found is as_scores
         self._bounds = (*actions.bounds, actions.shape) if isinstance(actions, Box) else None
         self._start = actions.start if isinstance(actions, Discrete) else 0

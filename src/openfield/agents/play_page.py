@@ -1,4 +1,4 @@
-"""How a person plays a trial in a browser: what a domain, or `key_page` for it, tells the page and is told by it."""
+"""How a person plays a trial in a browser: what a domain, or `key_page` for it, sends to the page and receives."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ class FilmsPlay(Protocol):
         ...
 
     def pictures(self, seen: int = 0) -> Iterable[Any]:
-        """Return the pictures since the last act, without so many first ones that a preview has shown."""
+        """Return the pictures since the last act, without the first ones, which a preview has shown."""
         ...

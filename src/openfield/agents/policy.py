@@ -130,12 +130,12 @@ class Policy:
         try:
             return to_action(self._spec.actions, given)
         except (IndexError, KeyError, TypeError, ValueError):
-            wanted = "plain data" if self._spec.actions is None else describe_space(self._spec.actions)
+            wanted = "plain data" if self._spec.actions is None else summarise_space(self._spec.actions)
             raise AgentProtocol(f"The policy answered {shorten(given)}, where the action is {wanted}.") from None
 
 
 class PurePolicy(Policy):
-    """A policy whose answers depend on nothing but what it is shown: on resume it is told its past and not asked."""
+    """A policy whose answers depend only on what it is shown: on resume it gets its past and is not asked again."""
 
     def remember(self, turn: Turn, reply: Reply) -> None:
         """Take note of a turn that it was shown."""
@@ -221,6 +221,11 @@ def policy(
     """
     if inspect.isclass(model):
         raise InvalidInput(f"A policy is an object or a function, not the class {model.__name__}: make it first.")
+    if not hasattr(model, "predict") and any(kind.__module__.startswith("torch.nn.") for kind in type(model).__mro__):
+        raise InvalidInput(
+            "A module of torch takes tensors, and its answer is no action. Write what it is shown and what it chooses: "
+            "of.policy(lambda seen: int(module(torch.as_tensor(seen)[None]).argmax()))"
+        )
     if not callable(getattr(model, "predict", model)):
         raise InvalidInput(f"A policy is a function, or has predict(observation); {shorten(model)} is neither.")
     found = hasattr(model, "n_features_in_") or hasattr(model, "get_params")
@@ -248,7 +253,7 @@ def check_spaces(model: Any, frames: Frames, rows: bool, spec: Spec) -> None:
             raise InvalidInput(f"{said} observations of shape {tuple(wanted)}, and is shown {shape}.")
     if spec.actions is not None and not _fits_actions(model, spec.actions):
         own = getattr(model, "action_space", None) or f"the actions {list(model.classes_)}"
-        raise InvalidInput(f"{said} {shorten(own)}, where the action is {describe_space(spec.actions)}.")
+        raise InvalidInput(f"{said} {shorten(own)}, where the action is {summarise_space(spec.actions)}.")
 
 
 def _fits_actions(model: Any, actions: Space) -> bool:
@@ -310,7 +315,7 @@ def flatten(shown: Any) -> Array:
 
 
 def make_example(space: Space) -> Any:
-    """Return a value of a space in NumPy's form, with all numbers at their lower bounds, or zero if there is none."""
+    """Return a value of a space in NumPy's form, with all numbers at their lower bounds, or zero without a bound."""
     match space:
         case Box(shape=shape, dtype=dtype):
             lows = space.bounds[0]
@@ -329,7 +334,7 @@ def make_example(space: Space) -> Any:
             return np.int64(start)
 
 
-def describe_space(space: Space) -> str:
+def summarise_space(space: Space) -> str:
     """Return in words what belongs to a space."""
     match space:
         case Discrete(n, start):

@@ -9,15 +9,15 @@ import os
 import selectors
 import shlex
 import subprocess
-import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import IO, TypeVar
 
+from openfield.clock import monotonic
 from openfield.core import AgentFactory, Ask, Reply, Spec, Turn
 from openfield.errors import AgentGone, AgentProtocol, AgentTimeout, InvalidInput
-from openfield.runner.processes import Confinement, Guard, read_last_line
+from openfield.processes.program import Guard
 from openfield.serving import jsonlines
 from openfield.serving.jsonlines import FromAgent
 
@@ -25,10 +25,11 @@ M = TypeVar("M", bound=FromAgent)
 FAREWELL_SECONDS = 2.0
 
 
-def process_agent(command: str, confine: Callable[[], Confinement] = Guard) -> AgentFactory:
+def process_agent(command: str, confine: Callable[[], Guard] | None = None) -> AgentFactory:
     """Return a factory that starts the command anew for every cell, each time confined anew."""
     words = split_command(f"process:{command}")
-    return lambda spec, seed: Program(words, spec, seed, confine())
+    guard = confine or partial(Guard, keep_errors=True)
+    return lambda spec, seed: Program(words, spec, seed, guard())
 
 
 def split_command(source: str) -> list[str]:
@@ -46,18 +47,16 @@ def split_command(source: str) -> list[str]:
 class Program:
     """A program that is running, as an agent."""
 
-    def __init__(self, words: list[str], spec: Spec, seed: int, guard: Confinement) -> None:
+    def __init__(self, words: list[str], spec: Spec, seed: int, guard: Guard) -> None:
         self._patience = spec.reply_seconds
         self._lines = jsonlines.LineDecoder()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
         self._guard = guard
         pipe = subprocess.PIPE
         try:
             command = guard.wrap(words)
-            options = {"stderr": self._errors, **guard.options(), "stdin": pipe, "stdout": pipe}
-            self._process = subprocess.Popen(command, bufsize=0, **options)  # noqa: S603 - the user's own command
+            options = {**guard.options(), "stdin": pipe, "stdout": pipe, "bufsize": 0}
+            self._process = subprocess.Popen(command, **options)  # noqa: S603 - the user's own command
         except OSError as error:
-            self._errors.close()
             self._guard.end()
             raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
         self._guard.watch(self._process.pid)
@@ -122,7 +121,6 @@ class Program:
             self._process.wait(FAREWELL_SECONDS)
         self._guard.end()  # it may have ended and left others behind
         self._process.wait()
-        self._errors.close()
 
     def _save(self) -> bytes:
         """Ask the program for its state."""
@@ -148,10 +146,12 @@ class Program:
         return messages
 
     def _deadline(self) -> float | None:
-        return None if self._patience is None else time.monotonic() + self._patience
+        return None if self._patience is None else monotonic() + self._patience
 
     def _await(self, selector: selectors.BaseSelector, end: float | None) -> None:
-        if not selector.select(None if end is None else max(end - time.monotonic(), 0)):
+        while not selector.select(None if end is None else max(end - monotonic(), 0)):
+            if end is not None and monotonic() < end:  # this process was stopped meanwhile
+                continue
             if self._process.poll() is not None:  # what it started keeps its pipes open
                 raise self._gone()
             raise AgentTimeout(f"No message within {self._patience:g} s.")
@@ -162,7 +162,7 @@ class Program:
             self._process.wait(FAREWELL_SECONDS)
         if self._guard.reason:
             return AgentGone(self._guard.reason)
-        words = self._guard.last_words() or read_last_line(self._errors)
+        words = self._guard.last_words()
         return AgentGone(f"The program ended (status {self._process.poll()}){f': {words}' if words else '.'}")
 
     @staticmethod

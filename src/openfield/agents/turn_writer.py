@@ -1,7 +1,8 @@
 """Turns in words and pictures, and actions read from JSON or a typed line: for language models and for people.
 
 `TurnWriter` does it for any `Spec`. A domain that says it better brings a subclass (`capabilities.WritesTurns`). A
-model is asked by `llm/language_model.py`, a person at a terminal by `human.py`.
+model is asked by `llm/language_model.py`, a person at a terminal by `human.py`, and both in the same words at the same
+moments what they believe. Agents that are programs state a belief when they like; one that talks must be asked.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
+from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from openfield.agents.belief_question import asks_belief
-from openfield.agents.text_picture import draw, draw_beside
 from openfield.capabilities import WritesTurns
-from openfield.core import Ask, Reply, Spec, Turn
+from openfield.core import Ask, AskMoment, Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.record import is_picture
 from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple
@@ -26,10 +29,19 @@ HELP = "Type an action; '? 0.7' says how sure you are that the world has changed
 MAX_NUMBERS = 64
 """Numbers of an array that are written out."""
 MAX_BOUNDS = 16
-"""Numbers whose bounds are told one by one, where they differ."""
+"""How many bounds are listed one by one, where they differ."""
 MAX_TEXT = 6_000
 """Characters of the description of one observation."""
 Schema = dict[str, Any]
+SHADES = " .:-=+*#%@"
+"""Signs for pixels, from dark to bright. Each is printed twice, because a sign is about twice as high as wide."""
+MAX_PIXELS = 32
+"""Pixels of a drawn row; larger pictures are thinned out."""
+GAP, MAX_COLUMNS = 4, 80
+"""Blanks between pictures side by side, and how wide they are together."""
+BELIEF_QUESTION = "How likely is it that your world has changed? 0: it has certainly not changed. 1: it certainly has."
+ASK_MOMENTS: tuple[AskMoment, ...] = ("episode", "turn")
+_PERCENT = re.compile(r"\s*([\d.]+)\s*%\s*")
 
 
 class TurnText(NamedTuple):
@@ -117,7 +129,7 @@ class TurnWriter:
         """
         if self.spec.actions is None:
             return value
-        action = read_value(self.spec.actions, value)
+        action = fit_value(self.spec.actions, value)
         if not self.spec.actions.contains(action):
             raise ValueError(f"{_short(value)} is not an action here; it must be {describe_space(self.spec.actions)}")
         return action
@@ -125,7 +137,7 @@ class TurnWriter:
     def show(self, turn: Turn) -> str:
         """Return a turn as a terminal shows it: described, with pictures drawn as text."""
         told = self.describe(turn)
-        drawn = draw_beside({f"picture {number}": draw(image) for number, image in enumerate(told.images, 1)})
+        drawn = draw_beside({f"picture {number}": draw_as_text(image) for number, image in enumerate(told.images, 1)})
         return f"{told.text}\n{drawn}" if drawn else told.text
 
     def prompt(self, turn: Turn) -> str:
@@ -151,7 +163,7 @@ class TurnWriter:
             ValueError: It is not an action here; the message says what would be one.
         """
         text = line.strip()
-        value = text if isinstance(self.spec.actions, Choice) else read_json(text)
+        value = text if isinstance(self.spec.actions, Choice) else decode_line(text)
         if not text or value is None:
             raise ValueError(f"an action must be {self.action}")
         return self.read(value)
@@ -162,7 +174,7 @@ def find_writer(domain: Domain[Any], spec: Spec) -> TurnWriter:
     return domain.turn_writer(spec) if isinstance(domain, WritesTurns) else TurnWriter(spec)
 
 
-def read_json(text: str) -> Any:
+def decode_line(text: str) -> Any:
     """Return a line decoded from JSON, or the line itself if it is not JSON."""
     try:
         return json.loads(text)
@@ -223,10 +235,10 @@ def describe_space(space: Space) -> str:
             return f"a text of at most {longest} characters"
 
 
-def read_value(space: Space, value: Any) -> Any:
+def fit_value(space: Space, value: Any) -> Any:
     """Return a JSON value in the form that a space wants; what does not fit is returned as it is.
 
-    Models write `"3"` or `3.0` for 3, and words in other cases than they were told.
+    Models write `"3"` or `3.0` for 3, and words in another case than the options have.
     """
     match space:
         case Discrete():
@@ -237,11 +249,11 @@ def read_value(space: Space, value: Any) -> Any:
         case Box():
             return _read_numbers(value, _read_whole if _is_whole(space) else _read_number)
         case Fields(parts) if isinstance(value, dict):
-            return {name: read_value(parts[name], one) if name in parts else one for name, one in value.items()}
+            return {name: fit_value(parts[name], one) if name in parts else one for name, one in value.items()}
         case Tuple(parts) if isinstance(value, list) and len(value) == len(parts):
-            return [read_value(part, one) for part, one in zip(parts, value, strict=True)]
+            return [fit_value(part, one) for part, one in zip(parts, value, strict=True)]
         case Sequence(part) if isinstance(value, list):
-            return [read_value(part, one) for one in value]
+            return [fit_value(part, one) for one in value]
         case Text():
             return value if isinstance(value, str) else str(value)
         case _:
@@ -334,3 +346,56 @@ def _read_numbers(value: Any, read: Any) -> Any:
 def _short(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def draw_beside(pictures: Mapping[str, str]) -> str:
+    """Return drawn pictures side by side with their titles, in as many rows as the width asks for."""
+    blocks = [[title, *text.split("\n")] for title, text in pictures.items()]
+    width = max((len(line) for block in blocks for line in block), default=0) + GAP
+    beside = max(MAX_COLUMNS // width, 1)
+    rows = []
+    for at in range(0, len(blocks), beside):
+        lines = zip_longest(*blocks[at : at + beside], fillvalue="")
+        rows.append("\n".join("".join(text.ljust(width) for text in line).rstrip() for line in lines))
+    return "\n\n".join(rows)
+
+
+def draw_as_text(image: NDArray[Any]) -> str:
+    """Draw a picture as text; anything that is no picture is printed as numbers."""
+    pixels = np.asarray(image, dtype=float)
+    pixels = pixels.mean(axis=2) if pixels.ndim == 3 else pixels
+    if pixels.ndim != 2:
+        return " ".join(f"{value:.3g}" for value in pixels.ravel()[:MAX_PIXELS])
+    step = -(-max(pixels.shape) // MAX_PIXELS)
+    low, high = float(pixels.min()), float(pixels.max())
+    shades = ((pixels[::step, ::step] - low) / ((high - low) or 1.0) * (len(SHADES) - 1)).round().astype(int)
+    return "\n".join("".join(SHADES[shade] * 2 for shade in row).rstrip() for row in shades)
+
+
+def asks_belief(turn: Turn, moment: AskMoment) -> bool:
+    """Return whether the question comes with this turn. A world that asks for a belief itself is always answered."""
+    if turn.ask is Ask.BELIEF:
+        return True
+    if turn.phase != "test":
+        return False
+    return turn.last is not None or (moment == "turn" and turn.ask is Ask.ACT)
+
+
+def read_probability(value: Any) -> float:
+    """Return a probability that a model or a person wrote as a number, as text, or in percent.
+
+    Raises:
+        ValueError: It is not a belief.
+    """
+    number = None
+    if isinstance(value, str):
+        percent = _PERCENT.fullmatch(value)
+        value = float(percent[1]) / 100 if percent else value.strip()
+    if not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = None
+    if number is None or not 0.0 <= number <= 1.0:
+        raise ValueError(f"world_changed is a number from 0 to 1, not {value!r:.40}")
+    return number

@@ -88,7 +88,7 @@ def make_app(words: list[str], help_all: bool = False) -> cyclopts.App:
     return app
 
 
-def name_command(app: cyclopts.App, words: list[str]) -> str:
+def join_command(app: cyclopts.App, words: list[str]) -> str:
     """Return the commands that the words begin with, each with a blank behind it."""
     return "".join(f"{name} " for name in _walk(app, words)[0])
 
@@ -110,16 +110,15 @@ def _new_app(name: str, help_all: bool) -> cyclopts.App:
 
 def _extend(app: cyclopts.App, words: list[str], help_all: bool) -> None:
     """Add the options of the domain that the words name to a command; its help is about them."""
-    from openfield.cli.shared.domain_options import add_options, name_group, read_domain
+    from openfield.cli.shared.domain_options import add_options, find_options, name_group, read_target
 
     command = app[words[0]]
-    domain = read_domain(command, [word for word in words if word not in HELP])
-    if domain is None or command.default_command is None:
+    target = read_target(command, [word for word in words if word not in HELP])
+    if target is None or command.default_command is None:
         return
-    extended = add_options(command.default_command, domain, words[0])
-    if extended is not command.default_command:
-        command.default_command = extended
-        app.help_formatter = CompactHelp(help_all, only=name_group(domain))
+    command.default_command = add_options(command.default_command, target.domain, words[0], target=target)
+    if find_options(target.domain, words[0]) is not None:
+        app.help_formatter = CompactHelp(help_all, only=name_group(target.domain))
 
 
 def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:

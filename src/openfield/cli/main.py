@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import cyclopts
 
-from openfield.cli.app import HELP_ALL, make_app, name_command
+from openfield.cli.app import HELP_ALL, join_command, make_app
 from openfield.console import escape_controls
 from openfield.errors import MORE_MEMORY, NO_HANDLES, DiskFull, OpenfieldError, UnknownName, too_many_files
 
@@ -32,25 +32,27 @@ def run_command(words: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     if not _has_directory():
-        return _complain("The current directory does not exist any more. Go to another one: cd", 2)
+        return _print_error("The current directory does not exist any more. Go to another one: cd", 2)
     if empty := _find_empty(words):
-        command = name_command(make_app([]), words)
-        return _complain(f"{empty} is empty. Is a variable of your shell not set? Help: openfield {command}--help", 2)
-    return _obey(words)
+        command = join_command(make_app([]), words)
+        return _print_error(
+            f"{empty} is empty. Is a variable of your shell not set? Help: openfield {command}--help", 2
+        )
+    return _run_command(words)
 
 
-def _obey(words: list[str]) -> int:
+def _run_command(words: list[str]) -> int:
     plain = ["--help" if word == HELP_ALL else word for word in words] or ["--help"]
     try:
         app = make_app(plain, help_all=HELP_ALL in words)
         app(plain, result_action="return_value")
         print(end="", flush=True)  # a pipe that is closed is noticed here, not by a traceback at exit
     except cyclopts.CycloptsError as error:
-        return _complain(f"{explain(error)} Help: openfield {name_command(app, words)}--help", 2)
+        return _print_error(f"{explain_usage(error)} Help: openfield {join_command(app, words)}--help", 2)
     except OpenfieldError as error:
-        return _complain(str(error), error.exit_status)
+        return _print_error(str(error), error.exit_status)
     except KeyboardInterrupt:
-        return _complain("Interrupted.", 130)
+        return _print_error("Interrupted.", 130)
     except BrokenPipeError:  # the reader of the pipe we print to has gone, such as `head`
         sys.stderr.close()
         return 0
@@ -58,13 +60,13 @@ def _obey(words: list[str]) -> int:
         if not isinstance(left.__context__, BrokenPipeError):
             raise
     except MemoryError:
-        return _complain(f"There is not enough memory for this. {MORE_MEMORY}", 2)
+        return _print_error(f"There is not enough memory for this. {MORE_MEMORY}", 2)
     except OSError as error:
         if error.errno in NO_HANDLES:
-            return _complain(str(too_many_files()), 2)
+            return _print_error(str(too_many_files()), 2)
         if error.errno not in NO_ROOM:
             raise
-        return _complain(f"No room left for {error.filename or 'what is printed'}.", DiskFull.exit_status)
+        return _print_error(f"No room left for {error.filename or 'what is printed'}.", DiskFull.exit_status)
     return 0
 
 
@@ -87,7 +89,7 @@ def _has_directory() -> bool:
         return False
 
 
-def _complain(message: str, status: int) -> int:
+def _print_error(message: str, status: int) -> int:
     print(f"openfield: {escape_controls(str(message))}", file=sys.stderr)
     return status
 
@@ -96,7 +98,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"openfield: {escape_controls(str(message))}", file=sys.stderr)
 
 
-def explain(error: cyclopts.CycloptsError) -> str:
+def explain_usage(error: cyclopts.CycloptsError) -> str:
     """Return what is wrong with the words of a command, as one sentence or two."""
     match error:
         case cyclopts.UnknownOptionError():

@@ -5,27 +5,30 @@ A command: it reads files, calls `openfield.objectives` and prints. Heavy import
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import cyclopts
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Trust
-from openfield.cli.shared.table_records import TableQuestions, count_processors, record_tables
 from openfield.console import escape_controls, print_json
-from openfield.errors import InvalidInput, OpenfieldError
+from openfield.errors import MORE_MEMORY, InvalidInput, OpenfieldError
 from openfield.files.large import allowing_large
 from openfield.options import MORE, Whole
 
 if TYPE_CHECKING:
+    from openfield.objectives.evaluation import Evaluation
+    from openfield.objectives.formats.shards import Apply
     from openfield.objectives.runs.recordings import Reading, Recording
     from openfield.objectives.study.study import Study
+    from openfield.objectives.tables.table import Table, TableSummary
 
 AllowLarge = Annotated[bool, Parameter(group=MORE)]
 
@@ -37,6 +40,10 @@ app = cyclopts.App(
 
 SQLITE = b"SQLite format 3\0"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices; idle threads cost 40 ms
+MAX_SHUFFLED = 1_000_000
+"""Transitions of a table up to which the null of empowerment is computed without being asked for: it takes seconds."""
+MAX_THINNED = 1_000_000
+"""Rows of a table up to which values at equal numbers of transitions are computed."""
 
 
 @app.default
@@ -182,7 +189,7 @@ def study(
     source: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"), metavar="DIR")] = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"), metavar="PATH")] = None,
     workers: Whole | None = None,
     quick: bool = False,
     compat: Annotated[bool, Parameter(group=MORE)] = False,
@@ -194,7 +201,7 @@ def study(
     Args:
         source: A folder of tables named as published, a TOML manifest of tables, or the TOML file of a study of games.
         output: The folder for the page, drawings and results so far [`study` beside the tables; for games the name of
-            the file]. A study that was stopped goes on from it.
+            the file], or a page, NAME.html, with the rest in NAME_files. A study that was stopped goes on from it.
         workers: Processes that evaluate or play [one per processor]; 0 works in this one.
         quick: Play the short form of a study of games.
         compat: Compare images by the original's rule for index 0, which takes a bucket of many images for one.
@@ -219,7 +226,7 @@ def study(
     if quick:
         raise InvalidInput("--quick is for a study of live games, whose file lists [[games]].")
     entries = find_entries(source)
-    folder = output or (source if source.is_dir() else source.parent) / "study"
+    folder, named = _place_study(output, (source if source.is_dir() else source.parent) / "study")
     with _progress() as show:
         found = run_study(
             entries,
@@ -228,9 +235,16 @@ def study(
             workers=_processes(workers),
             progress=show,
         )
-    page = write_study(found, folder, f"Objectives of {source.resolve().name}")
+    page = write_study(found, folder, f"Objectives of {source.resolve().name}", named)
     rule = f"similarity by {'the original' if compat else 'openfield'}'s rule for index 0"
     _print_study(found, page, as_json=json, rule=rule)
+
+
+def _place_study(output: Path | None, usual: Path) -> tuple[Path, Path | None]:
+    """Return the folder of a study, and its page if that is named."""
+    if output is None or output.suffix.lower() not in (".html", ".htm") or output.is_dir():
+        return output or usual, None
+    return output.with_name(f"{output.stem}_files"), output
 
 
 def _processes(workers: int | None) -> int:
@@ -240,17 +254,18 @@ def _processes(workers: int | None) -> int:
 def _play_games(source: Path, output: Path | None, workers: int, quick: bool) -> tuple[Study, Path]:
     """Play a study of live games, and return it with the path of its page."""
     from openfield.objectives.games.game_study import run_games
-    from openfield.objectives.games.plan import read_plan
+    from openfield.objectives.games.plan import read_game_plan
     from openfield.report.study import write_study
 
-    plan = read_plan(source)
+    plan = read_game_plan(source)
     if quick and plan.quick is None:
         raise InvalidInput(f"{source}: it has no [quick] with steps and seeds.")
     sizes = plan.quick if quick and plan.quick else plan.full
-    folder = output or Path(source.stem)
+    folder, named = _place_study(output, Path(source.stem))
     with _progress("lives") as show:
         found = run_games(plan, sizes, folder / "lives", base=source.parent, workers=workers, progress=show)
-    return found, write_study(found, folder, f"{source.stem.replace('_', ' ')}{', quick' if quick else ''}")
+    title = f"{source.stem.replace('_', ' ')}{', quick' if quick else ''}"
+    return found, write_study(found, folder, title, named)
 
 
 def _print_study(found: Study, page: Path, *, as_json: bool, rule: str) -> None:
@@ -301,7 +316,7 @@ def frames(
     ] = "action_leads_to_next",
     allow_large: AllowLarge = False,
 ) -> None:
-    """Make a table from episodes: NPZ files with frames and actions, or folders of images.
+    """Make a table from episodes: NPZ files with frames and actions, folders of images, or videos.
 
     Args:
         episodes: One file or folder per episode.
@@ -316,7 +331,7 @@ def frames(
         openfield objectives frames episodes/*.npz -o agent.parquet
     """
     from openfield.objectives.formats.convert import check_target, read_thresholds
-    from openfield.objectives.frames.table_of_episodes import Recipe, write_episodes
+    from openfield.objectives.frames.table_of_episodes import Recipe, write_episode_table
 
     if not episodes:
         raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")
@@ -327,7 +342,7 @@ def frames(
         raise InvalidInput(f"{thresholds}: its thresholds are for size {high} and {deep} levels.")
     recipe = Recipe(size=high if size is None else size, levels=deep if levels is None else levels, alignment=alignment)
     with allowing_large(allow_large):
-        made = write_episodes(episodes, recipe, output, bins)
+        made = write_episode_table(episodes, recipe, output, bins)
     print(f"{output}: {made.rows:,} distinct transitions of {made.transitions:,}, {made.inputs:,} inputs")
 
 
@@ -359,7 +374,7 @@ def _record_runs(
     from openfield.report.objectives import runs_record
 
     if human_agent and not human:
-        raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
+        raise InvalidInput("--human-agent names the person in the run given by --human. Add --human.")
     bins = None if thresholds is None else read_thresholds(thresholds)
     size = SIZE if bins is None else len(bins)
     reading = Reading(size=size, pictures=pictures, trust=trust)
@@ -374,7 +389,7 @@ def _record_runs(
 
 def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording], list[dict[str, Any]]]:
     from openfield.objectives.formats.load import file_hash
-    from openfield.objectives.runs.recordings import read_run
+    from openfield.objectives.runs.recordings import read_recording
 
     runs: list[Recording] = []
     entries: list[dict[str, Any]] = []
@@ -386,7 +401,7 @@ def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording],
             before = known.setdefault(file_hash(path), path)
             if before is not path:
                 raise InvalidInput(f"{path}: the same run as {before}; its episodes count once.")
-            run = read_run(path, reading)
+            run = read_recording(path, reading)
             runs.append(run)
             entries.append({"run": str(path), "episodes": run.episodes, "distinct_pictures": run.pictures})
         except OpenfieldError as error:
@@ -418,3 +433,147 @@ def _exit_with(records: list[dict[str, Any]]) -> None:
         print(f"openfield: {escape_controls(line)}", file=sys.stderr)
     if failed:
         raise SystemExit(2)
+
+
+class TableQuestions(NamedTuple):
+    """What else is asked of tables."""
+
+    intervals: bool
+    null: bool
+    compat: bool
+    hashed: bool
+    executor: str | None
+    """What counts the shards of each table; None if only large ones are cut, and counted here."""
+
+
+def record_tables(paths: Sequence[Path], options: dict[str, Any], asked: TableQuestions) -> list[dict[str, Any]]:
+    """Return the JSON objects of tables.
+
+    Args:
+        paths: Their files.
+        options: Those of `evaluate`.
+        asked: What else is asked of them.
+
+    Raises:
+        InvalidInput: Options do not go together, or there is no such executor.
+    """
+    both_ends, number = options["inputs"] == "all", options["num_actions"]
+    if asked.intervals and both_ends:
+        raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
+    if number is not None and number < 1:
+        raise InvalidInput(f"--num-actions is {number}; it must be positive.")
+    if asked.executor and (asked.intervals or asked.null or both_ends):
+        raise InvalidInput("--executor counts shards; --intervals, --null and --inputs all need the whole table.")
+    with _sharing(asked.executor) as apply:
+        records = [_record(path, options, asked, apply) for path in paths]
+    _add_equal_numbers(paths, records, asked)
+    return records
+
+
+def _record(path: Path, options: dict[str, Any], asked: TableQuestions, apply: Apply | None) -> dict[str, Any]:
+    """Return the JSON object of one file; one that cannot be used has null values and says why."""
+    from openfield.objectives.evaluation import NAMES
+    from openfield.objectives.evaluation import evaluate as compute
+    from openfield.objectives.formats.large_tables import open_table
+    from openfield.objectives.formats.load import file_hash, load_table
+    from openfield.objectives.formats.shards import summarise_shards
+    from openfield.report.objectives import evaluation_record, failure_record
+
+    start = time.perf_counter()
+    try:
+        if asked.null or asked.intervals or options["inputs"] == "all":
+            table: Table | TableSummary = load_table(path)
+        else:
+            table = open_table(path) if apply is None else summarise_shards(path, apply)
+        found = compute(table, **options)
+        more = {} if asked.compat else _estimate(table, found, asked)
+        digest = file_hash(path) if asked.hashed else None
+    except OpenfieldError as error:
+        return failure_record({"table": str(path)}, str(error), options["only"] or NAMES, options["unit"])
+    record = evaluation_record(found, time.perf_counter() - start, digest, options) | more
+    return record | {"error": found.faults[0]} if found.faults else record
+
+
+def _estimate(table: Table | TableSummary, found: Evaluation, asked: TableQuestions) -> dict[str, Any]:
+    """Return the null and the excess of empowerment, saturation, and intervals if they are asked for."""
+    from openfield.objectives.measures.excess import describe_saturation
+    from openfield.objectives.measures.permutations import DRAWS as SHUFFLES
+    from openfield.objectives.tables.table import TableSummary
+
+    if isinstance(table, TableSummary):
+        return {"empowerment": None, "saturation": describe_saturation(table.counts) or None}
+    shuffled = asked.null or table.num_actions == 1 or table.counts.total <= MAX_SHUFFLED
+    if not shuffled and not asked.intervals:  # without the imports that estimates need
+        reason = f"more than {MAX_SHUFFLED:,} transitions; --null computes it"
+        plain = {"plug_in": found.values.get("empowerment"), "null_mean": None, "excess": None, "reason": reason}
+        return {"empowerment": plain, "saturation": describe_saturation(table.counts) or None}
+    from openfield.objectives.intervals import DRAWS, estimate_counts
+    from openfield.report.objectives import estimates_record
+
+    shuffles = SHUFFLES if shuffled and "empowerment" in found.values else 0
+    known = estimate_counts(table, draws=DRAWS if asked.intervals else 0, shuffles=shuffles)
+    record = estimates_record(known, found.unit, asked.intervals)
+    if not shuffled:
+        record["empowerment"]["reason"] = f"more than {MAX_SHUFFLED:,} transitions; --null computes it"
+    shown = [name for name in record.get("intervals", {}) if name in found.values or name == "excess"]
+    record |= {"intervals": {name: record["intervals"][name] for name in shown}} if asked.intervals else {}
+    return record if "empowerment" in found.values else record | {"empowerment": None}
+
+
+def _add_equal_numbers(paths: Sequence[Path], records: list[dict[str, Any]], asked: TableQuestions) -> None:
+    """Add to the objects of several tables their entropy and information gain at as many transitions as all have."""
+    usable = [(path, record) for path, record in zip(paths, records, strict=True) if "n" in record]
+    if len(usable) < 2 or asked.compat or any(record["distinct"]["transitions"] > MAX_THINNED for _, record in usable):
+        return
+    from openfield.objectives import load_table
+    from openfield.objectives.intervals import count_table, objectives_at
+
+    least = min(record["n"] for _, record in usable)
+    if not isinstance(least, int):
+        return
+    for path, record in usable:
+        found = objectives_at([count_table(load_table(path))], least, record["num_obs"])
+        scale = {name: math.log(2) if unit == "bits" else 1.0 for name, unit in record["units"].items()}
+        values = {name: value / scale[name] for name, value in found.items() if name in scale}
+        record["equal"] = {"transitions": least, "values": values}
+
+
+@contextmanager
+def _sharing(executor: str | None) -> Iterator[Apply | None]:
+    """Yield what runs a function over the shards of tables, or None if nothing was said about that.
+
+    Raises:
+        InvalidInput: There is no such executor, or Ray does not answer.
+    """
+    if executor is None:
+        yield None
+        return
+    from openfield.objectives.formats.shards import map_over_ray
+    from openfield.runner.cluster import Cluster, choose_workers
+    from openfield.runner.ray.connection import RayConnection
+
+    players = choose_workers(count_processors(), executor)
+    if not isinstance(players, Cluster):
+        yield _map_over_processes
+        return
+    with closing(RayConnection(players)) as connection:
+        connection.open()
+        yield map_over_ray
+
+
+def count_processors() -> int:
+    """Return how many processes work at a time if the user does not say it."""
+    return os.cpu_count() or 1
+
+
+def _map_over_processes(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Run a function over items in one process per processor; results come in any order."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    from openfield.objectives.pool import run_in_pool
+
+    try:
+        for _, result in run_in_pool(function, list(items), count_processors()):
+            yield result
+    except BrokenProcessPool:
+        raise InvalidInput(f"A process that counted a shard died. {MORE_MEMORY}") from None

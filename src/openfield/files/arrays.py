@@ -78,7 +78,7 @@ def check_unpacked(path: Path, members: Iterable[zipfile.ZipInfo], advice: str =
     check_size(path, packed, unpacked, advice)
 
 
-def read_head(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def read_npy_head(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Read the head of an NPY file: its shape, whether it is stored by columns, and the type of its values.
 
     Raises:
@@ -134,10 +134,10 @@ def _open_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) ->
 
 
 def _map_array(path: Path, start: int, size: int) -> NDArray[Any]:
-    """Map an array that begins at a byte of a file and has so many bytes with its head."""
+    """Map an array that begins at a byte of a file; the size in bytes includes its head."""
     with path.open("rb") as file:
         file.seek(start)
-        shape, by_column, kind = read_head(file)
+        shape, by_column, kind = read_npy_head(file)
         place = file.tell()
     _check_fit(shape, kind, min(size, path.stat().st_size - start) - (place - start))
     if not math.prod(shape):
@@ -152,8 +152,8 @@ def _check_fit(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> None:
 
 
 def _read_array(file: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array from a file of so many bytes."""
-    shape, by_column, kind = read_head(file)
+    """Read an array from a file of a known size in bytes."""
+    shape, by_column, kind = read_npy_head(file)
     _check_fit(shape, kind, size)
     count = math.prod(shape)
     array = np.frombuffer(bytearray(file.read(count * kind.itemsize)), kind, count)

@@ -25,8 +25,9 @@ def _plain(value: Any) -> Any:
 
 
 def _is_number(text: str) -> bool:
+    """Return whether a text is a number, or several with blanks between them, as a list of ids."""
     try:
-        float(text)
+        list(map(float, text.split(" ")))
     except ValueError:
         return False
     return True

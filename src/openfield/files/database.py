@@ -73,7 +73,7 @@ class Database:
         self._connection.execute(sql, values)
 
     def row(self, sql: str, *values: Any) -> Any:
-        """Return the first row of a result as a tuple, or None if there is none."""
+        """Return the first row of a result as a tuple, or None."""
         return self._connection.execute(sql, values).fetchone()
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
@@ -87,7 +87,7 @@ class Database:
         return found
 
     def chunks(self, select: str, size: int) -> Iterator[dict[str, Array]]:
-        """Yield the columns of a result in its order, so many rows at a time."""
+        """Yield the columns of a result in its order, some rows at a time."""
         self.run(f"CREATE TABLE chunked AS {select}")
         (rows,) = self.row("SELECT count(*) FROM chunked")
         for at in range(0, rows, size):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -18,13 +19,13 @@ from openfield.cell import Cell
 from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError, UnknownName
-from openfield.gym.window import Window
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
+from openfield.lazy import import_extra
 from openfield.provenance.rules import own_rule, write_rules
 from openfield.provenance.trust import sign_code
-from openfield.record import RECORD_FACT, UNWRITABLE, RecordKind, check_belief, check_record_kind
+from openfield.record import RECORD_FACT, UNWRITABLE, check_belief
 from openfield.registry import (
     PluginWarning,
     absolute,
@@ -38,6 +39,10 @@ from openfield.rollout import Rollout
 from openfield.runner.player import explain
 from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple, from_numpy, to_numpy
 from openfield.trial import Trial
+
+if TYPE_CHECKING:
+    from openfield.options import RecordKind
+
 
 try:
     import gymnasium
@@ -53,7 +58,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
     """A trial as a Gymnasium environment.
 
     `reset(seed=...)` starts the trial with that seed. Further resets go on with its next episode; after the last one a
-    reset starts the trial again as a new repeat, and so does a reset amid an episode, which gives the old one up.
+    reset starts the trial again as a new repeat, and so does a reset amid an episode, which gives the old one up. Some
+    domains (`gym_endless`), if they get no trial, draw another one then, so that no episode comes twice.
     `info` holds what the turn shows beside the observation, and nothing of the truth.
 
     A domain that draws (`HasFilm`) has three render modes. `rgb_array` is the world as it is now. `rgb_array_list` is
@@ -84,9 +90,13 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             record: `digests` of pictures and other large arrays, or `full` to keep them; None goes on as the run file
                 was begun.
         """
-        check_record_kind(record)
+        if record is not None:
+            from openfield.options import check_record_kind  # which loads what only command lines need
+
+            check_record_kind(record)
         self._domain = find_domain(domain)
-        self._trial = _first_trial(self._domain) if trial is None else _own_trial(self._domain, trial)
+        self._trial = first_trial(self._domain) if trial is None else own_trial(self._domain, trial)
+        self._endless = trial is None and self._domain.gym_endless
         self._agent = agent_name
         self._belief: Belief | None = None
         self._rollout: Rollout | None = None
@@ -97,12 +107,17 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._pictures: list[Any] = []
         self.metadata = self._describe_rendering()
         self._window = Window(f"openfield {domain}", self.metadata["render_fps"]) if render_mode == "human" else None
-        self._actions, self._observations = _spaces(self._domain, self._trial)
+        self._actions, self._observations = find_spaces(self._domain, self._trial)
         self.action_space, self.observation_space = to_gym(self._actions), to_gym(self._observations)
         self._journal = None if journal is None else Journal(journal)
         begun = self._journal is not None and self._journal.keeps_arrays
         self._full = begun if record is None else record == "full"
         self._facts = {} if record is None else {RECORD_FACT: record}
+
+    @property
+    def trial(self) -> Trial:
+        """The trial that it plays."""
+        return self._trial
 
     def believe(self, novel: float | tuple[float, ...], level: int | None = None, detail: Any = None) -> None:
         """Say what you think happened to the world; the belief goes with the next reply, also at an episode's end."""
@@ -125,6 +140,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             self._moved = False
         if self._rollout is None or self._rollout.over or self._moved:
             self._end()
+            if self._endless and seed is None:
+                self._trial = msgspec.structs.replace(self._trial, seed=int(self.np_random.integers(1 << 31)))
             self._rollout = self._start()
             self._follow()
         while not self._rollout.over and self._rollout.turn.ask is not Ask.ACT:
@@ -283,7 +300,7 @@ def env(
 def register_domain(domain: Domain[Any]) -> str | None:
     """Register a domain with Gymnasium and return its id; None if it does not declare its spaces."""
     use_domain(domain)
-    spec = domain.spec(_first_trial(domain))
+    spec = domain.spec(first_trial(domain))
     if spec.actions is None or spec.observations is None:
         return None
     name = f"{NAMESPACE}/{gym_name(domain)}-v0"
@@ -311,6 +328,8 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
             return gymnasium.spaces.Discrete(n, start=start)
         case Choice(options):
             return gymnasium.spaces.Discrete(len(options))
+        case Box(low=0, high=1, shape=shape, dtype="int8"):
+            return gymnasium.spaces.MultiBinary(list(shape))
         case Box(shape=shape, dtype=dtype):
             kind = np.dtype(dtype).type
             lows, highs = space.bounds
@@ -325,12 +344,13 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
             return gymnasium.spaces.Text(longest, min_length=shortest, charset=characters)
 
 
-def _first_trial(domain: Domain[Any]) -> Trial:
-    """Return the default trial, with the settings under which the domain declares its spaces."""
-    return domain.trials(count=1, unchanged=0, **domain.gym_settings)[0]
+def first_trial(domain: Domain[Any], changes: Mapping[str, Any] | None = None) -> Trial:
+    """Return the default trial, with the settings under which the domain declares its spaces, and with changes."""
+    novelty, settings = "none" if domain.gym_endless else None, {**domain.gym_settings, **(changes or {})}
+    return domain.trials(count=1, novelty=novelty, unchanged=0, **settings)[0]
 
 
-def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
+def own_trial(domain: Domain[Any], trial: Any) -> Trial:
     """Return the trial if it is one of the domain's: another one would be recorded as what it is not."""
     if not isinstance(trial, Trial):
         shown = f"a {type(trial).__name__}" if isinstance(trial, list) else repr(trial)
@@ -340,7 +360,8 @@ def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
     return trial
 
 
-def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:
+def find_spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:
+    """Return the spaces of actions and observations; refuse a trial that does not declare them."""
     spec = domain.spec(trial)
     if spec.actions is None or spec.observations is None:
         known = ", ".join(f"{name}={value}" for name, value in domain.gym_settings.items())
@@ -365,7 +386,7 @@ def _next_cell(journal: Journal, agent: str, trial: Trial, said: Mapping[str, st
     """
     source = absolute(domain_source(trial.domain))
     facts = {"openfield": __version__, **said} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
-    facts |= write_rules(find_domain(trial.domain)) | sign_code([source, *list_trial_code([trial])])
+    facts |= {**write_rules(find_domain(trial.domain)), **sign_code([source, *list_trial_code([trial])])}
     for repeat in itertools.count():
         cell = Cell(agent, trial, repeat)
         journal.enter([cell], {agent: None}, facts)
@@ -385,3 +406,48 @@ def register_installed() -> None:
         except OpenfieldError as error:
             note = f"The domain '{domain.name}' cannot be used with Gymnasium: {error}"
             warnings.warn(note, PluginWarning, stacklevel=2)
+
+
+class Window:
+    """A window on the screen, for `render_mode="human"`. pygame is imported when the first picture is shown."""
+
+    def __init__(self, title: str, fps: float) -> None:
+        """Prepare a window; it opens with its first picture and shows at most `fps` pictures a second."""
+        self._title, self._fps = title, fps
+        self._screen: Any = None
+        self._closed = False
+
+    def show(self, picture: Any) -> None:
+        """Show a picture: an array of height, width and three colours. Do nothing once the user closed the window."""
+        if self._closed:
+            return
+        game = _import_pygame()
+        if self._screen is None:
+            self._open(game, (picture.shape[1], picture.shape[0]))
+        surface = game.image.frombuffer(picture.tobytes(), (picture.shape[1], picture.shape[0]), "RGB")
+        self._screen.blit(surface, (0, 0))
+        game.display.flip()
+        self._clock.tick(self._fps)
+        if any(event.type == game.QUIT for event in game.event.get()):
+            self.close()
+
+    def close(self) -> None:
+        """Close the window."""
+        self._closed = True
+        if self._screen is not None:
+            _import_pygame().display.quit()
+        self._screen = None
+
+    def _open(self, game: Any, size: tuple[int, int]) -> None:
+        try:
+            game.display.init()
+            self._screen = game.display.set_mode(size)
+        except game.error as error:
+            raise InvalidInput(f'No window can be opened ({error}). Use render_mode="rgb_array".') from None
+        game.display.set_caption(self._title)
+        self._clock = game.time.Clock()
+
+
+def _import_pygame() -> Any:
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # otherwise the import prints a line
+    return import_extra("pygame", "window", 'render_mode="human"')

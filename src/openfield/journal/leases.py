@@ -14,7 +14,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import BinaryIO, TypeVar
 
 from openfield.errors import JournalError, RunBusy
@@ -58,7 +60,7 @@ class Leases:
         """Refuse to write into cells that another process took over or ended while this one stood still."""
         cells = cells - self._checked
         for block in split_blocks(list(cells)):
-            ours = "SELECT count(*) FROM cells WHERE holder = ? AND id IN (?)".replace("(?)", marks(len(block)))
+            ours = "SELECT count(*) FROM cells WHERE holder = ? AND id IN (?)".replace("(?)", placeholders(len(block)))
             if db.execute(ours, (self._holder, *block)).fetchone()[0] < len(block):
                 for cell in block:
                     self._check_one(db, cell)
@@ -83,13 +85,17 @@ class Leases:
         """Renew all leases. They are found by their cells: to look for the holder would read the whole plan."""
         until = time.time() + LEASE_SECONDS
         for block in split_blocks(sorted(self._cells)):
-            renew = "UPDATE cells SET held_until = ? WHERE holder = ? AND id IN (?)".replace("(?)", marks(len(block)))
+            renew = "UPDATE cells SET held_until = ? WHERE holder = ? AND id IN (?)".replace(
+                "(?)", placeholders(len(block))
+            )
             db.execute(renew, (until, self._holder, *block))
 
     def give_up(self, db: sqlite3.Connection) -> None:
         """End all leases."""
         for block in split_blocks(sorted(self._cells)):
-            end = "UPDATE cells SET holder = NULL WHERE holder = ? AND id IN (?)".replace("(?)", marks(len(block)))
+            end = "UPDATE cells SET holder = NULL WHERE holder = ? AND id IN (?)".replace(
+                "(?)", placeholders(len(block))
+            )
             db.execute(end, (self._holder, *block))
 
     def retire(self) -> None:
@@ -97,8 +103,25 @@ class Leases:
         _living.discard(self._holder)
 
 
-def marks(count: int) -> str:
-    """Return the place of so many values in a statement."""
+def find_strange_lease(db: sqlite3.Connection, path: Path) -> str:
+    """Return a sentence about a lease that ends later than any can; empty if there is none."""
+    query = "SELECT id, holder, held_until FROM cells WHERE holder IS NOT NULL AND held_until > ? LIMIT 1"
+    (cell, holder, until) = db.execute(query, (time.time() + 2 * LEASE_SECONDS,)).fetchone() or ("", "", 0.0)
+    if not cell:
+        return ""
+    try:
+        end = f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, OSError, ValueError):
+        end = "the end of time"
+    return (
+        f"Cell {cell} is held by a process on {holder.partition(':')[0]} until {end}, but a lease lasts "
+        f"{LEASE_SECONDS:.0f} s: a clock is wrong, or the file was changed. If nothing plays it there, openfield merge "
+        f"{quote(str(path))} -o NEW.sqlite makes a file without leases."
+    )
+
+
+def placeholders(count: int) -> str:
+    """Return placeholders for a number of values in a statement."""
     return f"({', '.join('?' * count)})"
 
 

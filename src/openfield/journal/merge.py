@@ -19,7 +19,7 @@ from openfield.errors import InvalidInput, JournalError
 from openfield.files.atomic import replacing
 from openfield.journal.reader import RESUMABLE, Run
 from openfield.journal.recorder import read_raw_chunk
-from openfield.journal.schema import EPISODES, close_written, explaining, open_to_write
+from openfield.journal.schema import BEGUN_FACT, EPISODES, PLAN_FACT, close_written, explaining, open_to_write
 from openfield.journal.steps import Place, Tail
 from openfield.record import Chunk, RawStep
 
@@ -29,7 +29,7 @@ PART = "part "
 """How the keys of facts begin that name a merged file; its fingerprint is their value."""
 EQUAL_FACTS = ("isolation", "rules ")
 """How the keys of facts begin that must say the same in all parts: they are said of the run as a whole."""
-OWN_FACTS = ("sealed seed", "secret digest", "trials of", "started")
+OWN_FACTS = ("sealed seed", "secret digest", "trials of", "started", PLAN_FACT)
 """Facts that each part may have of its own."""
 
 
@@ -113,6 +113,9 @@ class _Merge:
     def finish(self, parts: int) -> MergeCounts:
         """Return what came together."""
         (cells,) = self._db.execute("SELECT count(*) FROM cells").fetchone()
+        (attempts,) = self._db.execute("SELECT count(*) FROM attempts").fetchone()
+        if attempts:
+            self._db.execute("INSERT INTO facts VALUES (?, ?)", (BEGUN_FACT, str(attempts)))
         return MergeCounts(parts, cells, self._shared)
 
     def _add_plan(self) -> None:
@@ -138,6 +141,7 @@ class _Merge:
                 raise InvalidInput(
                     f"{self._path} and {first} differ in what they say of '{key}', and cannot be one run."
                 )
+        facts.pop(BEGUN_FACT, None)
         for key, value in {**facts, f"{PART}{self._path.name}": fingerprint}.items():
             names = self._name_fact(key) if key.startswith((*OWN_FACTS, PART, "command ")) else [key]
             kept = next((name for name in names if known.get(name, value) == value), key)
@@ -253,9 +257,9 @@ def _extent(record: _Record) -> tuple[bool, int]:
 
 
 def _check_part(path: Path) -> tuple[str, dict[Place, Tail]]:
-    """Check that the steps of a run fit their chains; return its fingerprint and its tails."""
+    """Check that the steps of a run fit their chains and no cell is missing; return its fingerprint and its tails."""
     with Run(path) as run:
-        if faults := run.verify_steps():
+        if faults := [*run.verify_steps(), *run.verify_plan()]:
             raise JournalError(f"{path} is damaged: {faults[0]}")
         return run.fingerprint(), run.tails()
 

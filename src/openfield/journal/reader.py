@@ -17,7 +17,7 @@ from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal import schema
 from openfield.journal.fingerprint import TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
-from openfield.journal.schema import SourceText
+from openfield.journal.schema import BEGUN_FACT, PLAN_FACT, SourceText
 from openfield.journal.steps import Place, RunFile, attempt_of
 from openfield.journal.verification import (
     Attempt,
@@ -37,7 +37,7 @@ RESUMABLE = (None, "cancelled")
 SCORED = ("done", "truncated")
 """The outcomes that speak about the agent's behaviour. All others are counted, never scored."""
 OUR_FAILURES = ("world_error", "harness_error")
-"""Outcomes that are no behaviour of the agent: the cell is tried again, so many times."""
+"""Outcomes that are no behaviour of the agent: the cell is tried again, this many times."""
 MAX_RETRIES = 3
 
 
@@ -62,6 +62,11 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """What the domain has to say of it: the task played, the score."""
     failed: bool = False
     """Whether the agent failed to play it, or to end it within its limits; `metrics.failures` fills such ones in."""
+
+    @property
+    def early(self) -> bool:
+        """Whether the change came within the episode and was declared before it, as domains with samples tell."""
+        return isinstance(self.detail, dict) and self.detail.get("early") is True
 
     @property
     def steps(self) -> int:
@@ -94,13 +99,14 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """What went wrong, if anything did."""
     attempt: int = 0
-    """The number of the latest attempt; 0 if there was none."""
+    """The number of the latest attempt; 0 before the first."""
     steps: int = 0
     seconds: float = 0.0
     player: str | None = None
     """The fingerprint of the agent that played the latest attempt; None if it is not known."""
     version: str = ""
-    """In a `Result`: `earlier` if an earlier version of the agent played it, `unknown` if none was recorded."""
+    """In a `Result`: `earlier` if an earlier version of the agent played it, `edited` if one that no command had,
+    `unknown` if none was recorded."""
     episodes: tuple[Episode, ...] = ()
     control: bool = False
     """Whether the agent is a control, which must fail and is in no comparison."""
@@ -156,7 +162,7 @@ class AgentProgress(NamedTuple):
     turns: int
     """Those of its finished episodes."""
     performance: float | None
-    """The mean over its episodes so far; None if there is none."""
+    """The mean over its episodes so far; None before the first."""
 
 
 class Run(RunFile):
@@ -171,8 +177,9 @@ class Run(RunFile):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was said of the run as a whole."""
-        return dict(self._rows("SELECT key, value FROM facts ORDER BY rowid", tuple[str, str]))
+        """What was said of the run as a whole, without the lists of its cells."""
+        rows = self._rows("SELECT key, value FROM facts ORDER BY rowid", tuple[str, str])
+        return {key: value for key, value in rows if key != BEGUN_FACT and not key.startswith(PLAN_FACT)}
 
     @property
     def agents(self) -> dict[str, str | None]:
@@ -254,9 +261,8 @@ class Run(RunFile):
 
     def progress(self) -> dict[str, AgentProgress]:
         """Return how far every agent is, in the order in which they were entered."""
-        rows = self._rows(
-            schema.PROGRESS, tuple[str, int, int, int, int, int, float | None], ("superseded", "cancelled")
-        )
+        outcomes = ("cancelled", "superseded", "cancelled")
+        rows = self._rows(schema.PROGRESS, tuple[str, int, int, int, int, int, float | None], outcomes)
         return {agent: AgentProgress(*counts) for agent, *counts in rows}
 
     def count_episodes(self) -> dict[tuple[str, int], int]:
@@ -279,9 +285,9 @@ class Run(RunFile):
         nearest = (self._rows(query, tuple[str], (wanted,)) for query in schema.NEAR_CELLS)
         return [cell for rows in nearest for (cell,) in rows]
 
-    def cells_of_trial(self, cell: str, most: int) -> list[tuple[str, str, int]]:
-        """Return the cells of the trial that a cell plays, itself included: id, agent and repeat, at most so many."""
-        return list(self._rows(schema.CELLS_OF_TRIAL, tuple[str, str, int], (cell, most)))
+    def cells_of_trial(self, cell: str, limit: int) -> list[tuple[str, str, int]]:
+        """Return id, agent and repeat of at most `limit` cells of the trial that a cell plays, itself included."""
+        return list(self._rows(schema.CELLS_OF_TRIAL, tuple[str, str, int], (cell, limit)))
 
     def cells_beside(self, cell: str) -> tuple[str | None, str | None]:
         """Return the cells of the same agent that were entered before and after a cell."""
@@ -319,7 +325,7 @@ class Run(RunFile):
             faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)", tuple[str]) if text != "ok"]
             faults += self.verify_steps()
             if not faults:
-                faults += [*self._false_rows(), *find_false_sources(self.sources())]
+                faults += [*self.verify_plan(), *self._false_rows(), *find_false_sources(self.sources())]
             full = RECORD_FACT in self.facts
             for attempt in () if faults else self.attempts():
                 faults += find_false_episodes(attempt, self.steps(attempt.cell, attempt.number))
@@ -333,6 +339,21 @@ class Run(RunFile):
         """Return what is wrong with the recorded steps: gaps, damage, and chains that do not fit."""
         attempts = itertools.groupby(self._all_chunks(), attempt_of)
         return [fault for _, chunks in attempts for fault in find_false_steps(chunks)]
+
+    def verify_plan(self) -> list[str]:
+        """Return which cells and attempts are missing that were entered, by the lists that were kept of them."""
+        facts = dict(self._rows("SELECT key, value FROM facts", tuple[str, str]))
+        planned = {cell for key, text in facts.items() if key.startswith(PLAN_FACT) for cell in text.split()}
+        cells = {cell for (cell,) in self._rows("SELECT id FROM cells", tuple[str])}
+        faults = [f"Cell {cell} was planned, but its rows are missing." for cell in sorted(planned - cells)]
+        faults += [f"Cell {cell} is recorded, but in no plan." for cell in sorted(cells - planned)]
+        ((attempts,),) = self._rows("SELECT count(*) FROM attempts", tuple[int])
+        if facts.get(BEGUN_FACT, "0") != str(attempts):
+            idle = "SELECT id FROM cells EXCEPT SELECT cell FROM attempts"
+            without = ", ".join(cell for (cell,) in self._rows(idle, tuple[str])) or "none"
+            begun = facts.get(BEGUN_FACT, "0")
+            faults.append(f"{begun} attempts were begun, and {attempts} are recorded. Cells without one: {without}.")
+        return faults
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the run: a digest over every value that a reader uses, times included."""
@@ -358,7 +379,8 @@ class Run(RunFile):
 
     def counts(self) -> RunCounts:
         """Return how many cells are planned and played, and how many attempts were replaced."""
-        (row,) = self._rows(schema.COUNTS, tuple[int, int, int, int], (*OUR_FAILURES, "superseded", "cancelled"))
+        outcomes = ("cancelled", "superseded", *OUR_FAILURES, "superseded")
+        (row,) = self._rows(schema.COUNTS, tuple[int, int, int, int], outcomes)
         return RunCounts(*row)
 
     def _false_rows(self) -> Iterator[str]:

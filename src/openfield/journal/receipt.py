@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Receipt(Generic[T]):
-    """Says when work is done and what came of it.
+    """Says when work is done and with which result.
 
     What a future of the standard library does for a journal, without its lock: an acknowledged post costs 0.03 ms less.
     """
@@ -42,7 +42,7 @@ class Receipt(Generic[T]):
         self._in_loop: list[Callable[[], object]] = []
 
     def settle(self, result: T | None, failure: BaseException | None = None) -> None:
-        """Say that the work is done, or why it will never be. All that wait are told."""
+        """Say that the work is done, or why it will never be, to all that wait."""
         self._result, self.failure = result, failure
         self._done = True
         self._tell()

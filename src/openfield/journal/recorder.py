@@ -33,14 +33,15 @@ from openfield.record import (
 
 CHUNK_BYTES = 64 * 1024
 """Size of a chunk: with 16 kB a turn costs more, and 256 kB leave the processor's cache."""
-MAX_CHUNK = 4 * MAX_STEP
+MAX_CHUNK = 100 << 20
 """Bytes of the steps in one chunk: a step may come on top of an almost full one."""
 COSTLY_REPLY = 100_000_000
 """Nanoseconds. A reply that took longer is on disk at once, for a few milliseconds, and not with its episode."""
 HIDDEN_NANOSECONDS = 200_000_000
-"""How long the end of an episode may wait if the agent is not told of it: some episodes last ten turns only."""
+"""How long the end of an episode may wait if the agent does not see it: some episodes last only ten turns."""
 LARGE_BYTES = 128 * 1024
-"""Chunks from this size on hold single large replies and are stored as they are: compressing 450 kB takes 3 ms."""
+"""Chunks from this size on hold single large values. Numbers are stored as they are: compressing 450 kB takes 3 ms."""
+SAMPLE_BYTES = 8 * 1024
 MAX_BLOCK = 0xFFFF
 """Bytes of a block of a zlib stream that is stored as it is."""
 SMALL_BYTES = 512
@@ -81,7 +82,7 @@ class Recorder:
         self._buffer = bytearray()
         self._costly = False  # whether the chunk under way ends with a costly reply
         self._mark = 0  # where in the buffer the first step begins that was not emitted early
-        self._latest = b"", 0  # the last chunk and how many steps it has
+        self._latest = b""  # the steps of the last chunk, as a list
         self._state: AgentState | None = None  # waits to be emitted with the next steps, as do the episodes
         self._episodes: list[EpisodeEnd] = []
         self._emitted = 0  # when an episode was emitted last
@@ -160,7 +161,7 @@ class Recorder:
         Args:
             episode: The episode that ended.
             state: What the agent's `save` gave; None if it has none.
-            hidden: The agent is not told of the end, so that it may wait a moment.
+            hidden: The agent does not see the end, so it may wait a moment.
         """
         if self.rule is not None and episode.belief is not None:
             episode = msgspec.structs.replace(episode, detected=self.rule(episode.belief))
@@ -180,8 +181,8 @@ class Recorder:
     def last_turn(self) -> msgspec.Raw | None:
         """Return the turn shown last, as it was written; None if that was before this recorder began."""
         count = self._steps - self.written
-        data, count = (bytes(self._buffer), count) if count else self._latest
-        return _RAW_STEPS.decode(_as_list(data, count))[-1].turn if count else None
+        steps = _as_list(self._buffer, count) if count else self._latest
+        return _RAW_STEPS.decode(steps)[-1].turn if steps else None
 
     def _waiting(self) -> tuple[Entry, ...]:
         """Return what waits to be emitted, and forget it."""
@@ -196,8 +197,8 @@ class Recorder:
             return ()
         fresh = self._sole and self._committed == self.written
         place = self.cell, self.attempt, self.written, count
-        chunk = _pack(place, _as_list(self._buffer, count), fresh, self._costly, self._full)
-        self._latest = bytes(self._buffer), count
+        self._latest = _as_list(self._buffer, count)
+        chunk = _pack(place, self._latest, fresh, self._costly, self._full)
         self._sole = True
         self._buffer.clear()
         self.written = self._committed = self._steps
@@ -230,7 +231,7 @@ def join_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         for step in _decode(chunk, _ENCODED_STEPS):
             joined += step
         count += chunk.count
-        if len(joined) > MAX_STEP:
+        if len(joined) > MAX_STEP // 2:  # one more step, however large, must not make a chunk too large
             yield _pack((*place, count), _as_list(joined, count))
             count = 0
             joined.clear()
@@ -269,13 +270,20 @@ def _pack(
 
 
 def _compress(steps: bytes, full: bool) -> bytes:
-    if SMALL_BYTES <= len(steps) < LARGE_BYTES or (full and len(steps) >= SMALL_BYTES):
+    if SMALL_BYTES <= len(steps) < LARGE_BYTES or (len(steps) >= LARGE_BYTES and (full or _shrinks(steps))):
         return zlib.compress(steps, 1)
-    parts = [_STREAM]  # stored as they are, in a fifth of the time that zlib takes for it
+    parts: list[bytes | memoryview] = [_STREAM]  # stored as they are, in a fifth of the time that zlib takes for it
+    view = memoryview(steps)  # slices of it copy nothing
     for at in range(0, len(steps), MAX_BLOCK):
         size = min(len(steps) - at, MAX_BLOCK)
-        parts += (_BLOCK.pack(at + size == len(steps), size, size ^ 0xFFFF), steps[at : at + size])
+        parts += (_BLOCK.pack(at + size == len(steps), size, size ^ 0xFFFF), view[at : at + size])
     return b"".join([*parts, zlib.adler32(steps).to_bytes(4, "big")])
+
+
+def _shrinks(steps: bytes) -> bool:
+    """Return whether a large chunk is worth compressing, as texts are, by a sample from its middle: 0.1 ms."""
+    middle = len(steps) // 2
+    return len(zlib.compress(steps[middle : middle + SAMPLE_BYTES], 1)) < SAMPLE_BYTES / 2
 
 
 def inflate(data: bytes) -> bytes:

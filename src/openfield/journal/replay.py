@@ -14,7 +14,7 @@ from openfield.rollout import Rollout
 from openfield.trial import Limits
 
 
-def resume(
+def resume_rollout(
     world: World,
     past: Iterable[RawStep],
     limits: Limits = UNLIMITED,

@@ -69,6 +69,14 @@ SCHEMA = (
     "CREATE TABLE sources (digest TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL)",
     "CREATE TABLE tails (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
 )
+PLAN_FACT, BEGUN_FACT = "plan ", "attempts"
+"""How the keys of facts begin that list the cells entered together, and the fact that counts the attempts begun.
+
+They say nothing that the other tables do not, so that rows deleted from those are missed.
+"""
+COUNT_BEGUN = """
+    INSERT INTO facts VALUES (?, '1') ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1
+"""
 WRITTEN_BY = "SELECT value FROM facts WHERE key = 'openfield'"
 
 TRIALS = "SELECT id, content FROM trials ORDER BY rowid"
@@ -85,15 +93,15 @@ REPLACED = """
 """
 COUNTS = """
     SELECT (SELECT count(*) FROM cells),
-      count(*) FILTER (WHERE is_latest AND coalesce(outcome, 'cancelled') NOT IN (?4, ?3)),
-      count(*) FILTER (WHERE NOT is_latest AND outcome IN (?1, ?2)),
-      count(*) FILTER (WHERE outcome = ?3)
+      count(*) FILTER (WHERE is_latest AND coalesce(outcome, 'cancelled') NOT IN (?, ?)),
+      count(*) FILTER (WHERE NOT is_latest AND outcome IN (?, ?)),
+      count(*) FILTER (WHERE outcome = ?)
     FROM (SELECT outcome, number = max(number) OVER (PARTITION BY cell) AS is_latest FROM attempts)
 """
 CHUNKS = """
     SELECT cell, attempt, first, count, crc, data FROM chunks
-    WHERE cell = ?1 AND attempt = ?2 AND first >= coalesce(
-      (SELECT max(first) FROM chunks WHERE cell = ?1 AND attempt = ?2 AND first <= ?3), 0)
+    WHERE cell = ? AND attempt = ? AND first >= coalesce(
+      (SELECT max(first) FROM chunks WHERE cell = ? AND attempt = ? AND first <= ?), 0)
     ORDER BY first
 """
 ORPHANS = "SELECT cell, attempt FROM {} EXCEPT SELECT cell, number FROM attempts"
@@ -105,7 +113,7 @@ LATEST_ATTEMPTS = """
     {only} ORDER BY cells.rowid
 """
 PROGRESS = """
-    SELECT agent, count(*), count(*) FILTER (WHERE coalesce(outcome, ?2) NOT IN (?1, ?2)),
+    SELECT agent, count(*), count(*) FILTER (WHERE coalesce(outcome, ?) NOT IN (?, ?)),
       count(*) FILTER (WHERE outcome LIKE 'agent_%'), coalesce(sum(played), 0), coalesce(sum(said), 0),
       sum(score) / sum(scored)
     FROM cells
@@ -138,10 +146,11 @@ HELD_CELL = "SELECT id FROM cells WHERE holder IS NOT NULL AND held_until > ? LI
 
 FOREIGN_PARTS = """
     SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'
+      OR (type = 'index' AND sql IS NOT NULL) OR sql LIKE '%CHECK%(%'
     UNION ALL SELECT master.name FROM sqlite_master AS master JOIN pragma_table_xinfo(master.name) AS info
     WHERE master.type = 'table' AND info.hidden != 0 LIMIT 1
 """
-"""What no run file has: views, triggers and columns that are computed could keep a reader busy for ever."""
+"""What no run file has: views, triggers, checks and what else is computed could keep a reader busy for ever."""
 
 
 class SourceText(NamedTuple):
@@ -165,20 +174,21 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
     with explaining(path):
         db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
-        if not _is_empty(db):
-            _check_schema(db, path)  # before anything is changed: it may belong to another program
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA wal_autocheckpoint = 8000")
-        commit(db, _create)
-        _check_schema(db, path)
+        with closing_on_error(db):
+            if not _is_empty(db):
+                _check_schema(db, path)  # before anything is changed: it may belong to another program
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA wal_autocheckpoint = 8000")
+            commit(db, _create)
+            _check_schema(db, path)
     if not uses_log(db):
         slow = f"{path}: the write-ahead log does not work on this file system; a slower log is used."
         warnings.warn(slow, RuntimeWarning, stacklevel=3)
     return db
 
 
-def find_run_files(folder: Path, names: Iterable[str]) -> set[str]:
+def select_run_files(folder: Path, names: Iterable[str]) -> set[str]:
     """Return which names in a folder are those of run files and of their logs, whatever they are called.
 
     Args:
@@ -252,14 +262,21 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     with explaining(path):
         _take_back(path)
         db = _connect_read_only(path)
-        try:
+        with closing_on_error(db):
             db.execute("BEGIN")  # the file is locked once for all that is checked
             _check_schema(db, path)
             db.execute("COMMIT")
-        except BaseException:
-            db.close()  # or a file that was refused would stay locked
-            raise
     return db
+
+
+@contextmanager
+def closing_on_error(db: sqlite3.Connection) -> Iterator[None]:
+    """Close a connection if its file is refused: the file would stay locked."""
+    try:
+        yield
+    except BaseException:
+        db.close()
+        raise
 
 
 @contextmanager

@@ -24,10 +24,10 @@ import msgspec
 from msgspec.structs import astuple
 
 from openfield.errors import DamagedRun
-from openfield.journal.leases import Leases, marks, split_blocks
+from openfield.journal.leases import Leases, placeholders, split_blocks
 from openfield.journal.recorder import join_chunks, keep_first
-from openfield.journal.schema import CHUNKS, explaining, extend_chain, open_to_read
-from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.journal.schema import BEGUN_FACT, CHUNKS, COUNT_BEGUN, explaining, extend_chain, open_to_read
+from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, AttemptPlayer, Chunk, Entry, EpisodeEnd
 
 Place = tuple[str, int]
 """A cell and the number of an attempt."""
@@ -56,7 +56,7 @@ class TailEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fie
     crc: int
     data: bytes
     after: bytes
-    """The beginning of the chain value of the chunk they follow; empty if there is none."""
+    """The beginning of the chain value of the chunk they follow; empty at the beginning."""
 
 
 class Tail(NamedTuple):
@@ -194,6 +194,8 @@ class EntryWriter:
                     _write_episode(db, entry)
                 case AgentState():
                     db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", astuple(entry))
+                case AttemptPlayer():
+                    db.execute("INSERT OR REPLACE INTO players VALUES (?, ?, ?)", astuple(entry))
                 case AttemptEnd():
                     self.tails.write(db, early.pop(place, ()))
                     self._end(db, entry)
@@ -267,7 +269,7 @@ class EntryWriter:
         self._chains[chunk.cell, chunk.attempt] = chain
 
     def _chain(self, db: sqlite3.Connection, place: Place) -> bytes:
-        """Return the chain value of the last chunk of an attempt; empty if there is none."""
+        """Return the chain value of the last chunk of an attempt; empty without chunks."""
         chain = self._chains.get(place)
         if chain is None:
             _, chain = db.execute(LAST, place).fetchone() or (0, None)
@@ -299,13 +301,14 @@ def _begin(db: sqlite3.Connection, cell: str, fingerprint: str | None) -> int:
     )
     number = _latest(db, cell) + 1
     db.execute("INSERT INTO attempts (cell, number) VALUES (?, ?)", (cell, number))
+    db.execute(COUNT_BEGUN, (BEGUN_FACT,))
     if fingerprint is not None:
         db.execute("INSERT INTO players VALUES (?, ?, ?)", (cell, number, fingerprint))
     return number
 
 
 def _latest(db: sqlite3.Connection, cell: str) -> int:
-    """Return the number of the latest attempt at a cell; 0 if there was none."""
+    """Return the number of the latest attempt at a cell; 0 before the first."""
     (last,) = db.execute("SELECT max(number) FROM attempts WHERE cell = ?", (cell,)).fetchone()
     return last or 0
 
@@ -337,7 +340,7 @@ class RunFile:
         """Yield the chunks of an attempt, from the one on that holds a step, and what follows the last one."""
         with self.snapshot():
             tail = self.tails(cell).get((cell, attempt))
-            rows = self._rows(CHUNKS, _Chunk, (cell, attempt, first), CHUNKS_AT_ONCE)
+            rows = self._rows(CHUNKS, _Chunk, (cell, attempt, cell, attempt, first), CHUNKS_AT_ONCE)
             head = list(itertools.islice(rows, 1))  # from now on the others are of the same moment
         yield from (Chunk(*row) for row in itertools.chain(head, rows))
         yield from (chunk for chunk, _ in (tail.chunks() if tail is not None else ()))
@@ -400,12 +403,12 @@ def read_tails(db: sqlite3.Connection, cell: str | None = None) -> dict[Place, T
 
 def _select(db: sqlite3.Connection, rows: list[int]) -> Iterator[tuple[int, bytes]]:
     for block in split_blocks(rows):
-        yield from db.execute("SELECT crc, data FROM tails WHERE id IN ?".replace("?", marks(len(block))), block)
+        yield from db.execute("SELECT crc, data FROM tails WHERE id IN ?".replace("?", placeholders(len(block))), block)
 
 
 def _delete(db: sqlite3.Connection, rows: list[int]) -> None:
     for block in split_blocks(rows):
-        db.execute("DELETE FROM tails WHERE id IN ?".replace("?", marks(len(block))), block)
+        db.execute("DELETE FROM tails WHERE id IN ?".replace("?", placeholders(len(block))), block)
 
 
 def _gather(rows: Iterable[tuple[int, bytes]], cells: Collection[str] | None = None) -> dict[Place, list[TailEntry]]:

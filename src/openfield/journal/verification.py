@@ -20,7 +20,7 @@ from openfield.core import Ask, Reply, Truth, Turn, World
 from openfield.errors import AgentProtocol, DamagedRun, OpenfieldError, ReplayMismatch
 from openfield.journal.fingerprint import CodeVersion
 from openfield.journal.recorder import Recorder, read_chunk
-from openfield.journal.replay import resume
+from openfield.journal.replay import resume_rollout
 from openfield.journal.schema import SourceText, digest_chunk, extend_chain
 from openfield.limit_guard import CUT_OFF, NEVER, UNLIMITED
 from openfield.parameters import is_command
@@ -103,7 +103,7 @@ class RecordedWorld:
         return self._turn
 
     def step(self, reply: Reply) -> Turn:
-        """Show the recorded turn; where there is none, the last turn of the episode is shown again."""
+        """Show the recorded turn; without one, the last turn of the episode is shown again."""
         if self._coming.turn is None and self._turn.last is None:
             raise DamagedRun("its turn is missing")
         self.truth = self._coming.truth or self.truth
@@ -312,7 +312,7 @@ def find_false_turns(attempt: Attempt, make_world: Callable[[Trial], World], ste
     try:
         world = make_world(attempt.trial)
         with closing(world):
-            resume(world, _comparing(past, world), known=NEVER)
+            resume_rollout(world, _comparing(past, world), known=NEVER)
     except Exception as error:
         said = str(error) if isinstance(error, OpenfieldError) else f"{type(error).__name__}: {error}"
         yield f"{attempt.place}: {said}"

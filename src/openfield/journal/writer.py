@@ -20,9 +20,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from openfield.cell import Cell, CellStatus
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.journal.fingerprint import write_trial
-from openfield.journal.leases import LEASE_SECONDS, Leases
+from openfield.journal.leases import LEASE_SECONDS, Leases, find_strange_lease
 from openfield.journal.receipt import Receipt
 from openfield.journal.schema import (
+    PLAN_FACT,
     SCHEMA_VERSION,
     SourceText,
     close_written,
@@ -71,7 +72,7 @@ class Journal:
         self._entries = EntryWriter(self._leases)
         self._take_over_dead()
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._pending = 0  # tasks the thread has still to do; while there is none, others may use the file
+        self._pending = 0  # tasks the thread has still to do; while it is 0, others may use the file
         self._turn = threading.Lock()  # held while that number changes, and by others while they use the file
         self._failure: OpenfieldError | None = None
         self._closing = False
@@ -158,8 +159,18 @@ class Journal:
             facts: What is said of the run as a whole.
             sources: The texts of the files that play.
         """
+        self.submit(cells, agents, facts, sources).result()
+
+    def submit(
+        self,
+        cells: Iterable[Cell],
+        agents: Mapping[str, str | None],
+        facts: Mapping[str, str],
+        sources: Iterable[SourceText] = (),
+    ) -> Receipt[None]:
+        """Enter what is planned, as `enter` does, and return a receipt that is settled when it is on disk."""
         rows, texts = list(cells), list(sources)
-        self._ask(lambda db: _enter(db, rows, agents, facts, texts)).result()
+        return self._ask(lambda db: _enter(db, rows, agents, facts, texts))
 
     @property
     def keeps_arrays(self) -> bool:
@@ -203,6 +214,10 @@ class Journal:
             return leased
 
         return self._ask(take).result()
+
+    def find_strange_lease(self) -> str:
+        """Return a sentence about a lease that ends later than any can; empty if there is none."""
+        return self._ask(lambda db: find_strange_lease(db, self.path), durable=False).result()
 
     def release(self, cell: str) -> None:
         """End the lease of a cell that this journal does not play after all."""
@@ -333,7 +348,7 @@ class Journal:
                 results = self._write_all(tasks, _Mode(any(task.durable for task in tasks)))
             except Exception as error:
                 self._fail(error)
-        with self._turn:  # before the receipts: whoever is told may have the next work already
+        with self._turn:  # before the receipts: those who wait may have the next work already
             self._pending -= len(tasks)
         self._settle(tasks, results)
 
@@ -410,8 +425,10 @@ def _enter(
     trials = {cell.trial.id: cell.trial for cell in cells}
     texts = ((key, write_trial(trial)) for key, trial in trials.items())
     db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", texts)
+    insert = "INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)"
     rows = ((cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells)
-    db.executemany("INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)", rows)
+    if new := [row[0] for row in rows if db.execute(insert, row).rowcount]:
+        db.execute("INSERT INTO facts VALUES (?, ?)", (f"{PLAN_FACT}{new[0]}", " ".join(new)))
     db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?)", agents.items())
     db.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", facts.items())
     db.executemany("INSERT OR IGNORE INTO sources VALUES (?, ?, ?)", sources)

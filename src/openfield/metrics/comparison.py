@@ -68,7 +68,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """Which cells of the two the latest known version of an agent did not play, in words; empty if it played all."""
 
 
-def compare_agents(scores: Mapping[Key, AgentScores], intervals: Intervals = "usual") -> Iterator[Comparison]:
+def compare_agents(scores: Mapping[Key, AgentScores], intervals: Intervals = "conservative") -> Iterator[Comparison]:
     """Compare all agents of each scenario two by two; the p-values of a scenario are one family."""
     for _, members in itertools.groupby(scores, key=lambda key: key[0]):
         yield from _correct([_compare(one, two, scores, intervals) for one, two in itertools.combinations(members, 2)])

@@ -29,11 +29,11 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 
-class Course(NamedTuple):
+class BeliefCourse(NamedTuple):
     """The belief of one cell at each position of the test."""
 
     beliefs: list[float]
-    """The last one stated so far; 0 if there is none."""
+    """The last one stated so far; 0 before the first."""
     onset: int | None
     """The first position at which the world has changed; None if it never does."""
     failed: list[bool]
@@ -66,26 +66,35 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     The interval is Newcombe's for a probability that one value exceeds another, with the mean numbers of changed and
     unchanged trials over all pairs, or of people who played them. The p-value is one-sided: onsets, "never" included,
     are rearranged among the trials, and beliefs stay. People too are rearranged with their trial: two who played the
-    same one met the same world.
+    same one met the same world. It compares wins above a half of all pairs, not shares: twins, which are never paired,
+    make the observed number of pairs the smallest one, so that equal beliefs would raise the observed share alone.
+    There is none if the agent failed a test episode: what it lost there depends on onsets, and not on beliefs.
     """
     panel = make_panel(cells)
     if panel is None:
         return None
-    labels = np.zeros(panel.trials.max() + 1, dtype=np.int64)
-    labels[panel.trials[::-1]] = panel.onsets[::-1]  # of several repeats the first
-    blocks = (rows[:, panel.trials] for rows in arrange(labels))
-    wins, pairs = count_pairs(panel, itertools.chain([panel.onsets[None], next(blocks)[1:]], blocks))
+    wins, pairs = count_pairs(panel, [panel.onsets[None]])
     if not pairs[0]:
         return None
-    shares = np.divide(wins, pairs, out=np.full(len(pairs), 0.5), where=pairs > 0)
-    chance, n, p = float(shares[0]), int(panel.units.max()) + 1, share_as_extreme(shares, float(shares[0]), 1.0)
+    p = None if (panel.present & ~panel.valid).any() else _test(panel)
+    chance, n = float(wins[0] / pairs[0]), int(panel.units.max()) + 1
     if n < MIN_TRIALS:
         return Estimate(chance, None, None, n, FEW, p)
     return Estimate(chance, *score_limits(chance, *mean_numbers(panel)), n, p=p)
 
 
+def _test(panel: Panel) -> float:
+    """Return how often onsets that are rearranged among the trials give as many wins above a half of their pairs."""
+    labels = np.zeros(panel.trials.max() + 1, dtype=np.int64)
+    labels[panel.trials[::-1]] = panel.onsets[::-1]  # of several repeats the first
+    blocks = (rows[:, panel.trials] for rows in arrange(labels))
+    wins, pairs = count_pairs(panel, itertools.chain([panel.onsets[None], next(blocks)[1:]], blocks))
+    gains = wins - pairs / 2
+    return share_as_extreme(gains, float(gains[0]), float(pairs[0]))
+
+
 def make_panel(cells: Sequence[CellRecord]) -> Panel | None:
-    """Return the courses of all cells that have one, side by side; None if there is none."""
+    """Return the courses of all cells that have one, side by side, or None if no cell has."""
     known = [(cell, course) for cell, course in ((cell, trace_beliefs(cell)) for cell in cells) if course.beliefs]
     if not known:
         return None
@@ -103,19 +112,19 @@ def make_panel(cells: Sequence[CellRecord]) -> Panel | None:
     return Panel(beliefs, onsets, present, present & ~failed, seeds, trials, units)
 
 
-def trace_beliefs(cell: CellRecord) -> Course:
+def trace_beliefs(cell: CellRecord) -> BeliefCourse:
     """Return the belief of a cell at each test episode, or at equally spaced steps where the world counts those."""
     return _trace_steps(cell) if counts_steps(cell.trial) else _trace_episodes(cell)
 
 
-def _trace_episodes(cell: CellRecord) -> Course:
+def _trace_episodes(cell: CellRecord) -> BeliefCourse:
     test = [episode for episode in cell.episodes if episode.phase == "test"]
     stated = [None if episode.belief is None else episode.belief.highest for episode in test]
     onset = next((index for index, episode in enumerate(test) if episode.novel), None)
-    return Course(list(_carry(stated)), onset, [episode.failed for episode in test])
+    return BeliefCourse(list(_carry(stated)), onset, [episode.failed for episode in test])
 
 
-def _trace_steps(cell: CellRecord) -> Course:
+def _trace_steps(cell: CellRecord) -> BeliefCourse:
     """Return the beliefs at equally spaced steps; without a record of single steps, at the ends of episodes."""
     known, length = cell.stated or _state_at_ends(cell), cell.trial.test_length
     marks = [length * (number + 1) / STEP_POSITIONS for number in range(STEP_POSITIONS)]
@@ -124,7 +133,7 @@ def _trace_steps(cell: CellRecord) -> Course:
     stated = [next((value for step, value in reversed(known.beliefs) if step <= mark), 0.0) for mark in marks]
     onset = known.onset if lost is None or known.onset is not None else _find_planned_onset(cell)
     changed = (index for index, mark in enumerate(marks) if onset is not None and onset < mark)
-    return Course(stated, next(changed, None), [lost is not None and mark > lost for mark in marks])
+    return BeliefCourse(stated, next(changed, None), [lost is not None and mark > lost for mark in marks])
 
 
 def _state_at_ends(cell: CellRecord) -> StatedBeliefs:

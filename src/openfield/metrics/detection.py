@@ -1,4 +1,4 @@
-"""Whether, how fast and how reliably the agent noticed that its world had changed; or its results would have told.
+"""Whether, how fast and how reliably the agent noticed that its world had changed; or its results would have shown it.
 
 One cell -> numbers of its trial. The last belief reported in an episode counts. Beliefs in training never count: there
 the agent still learns what normal is. Detections in the test before the onset are false alarms. In a trial that never
@@ -64,7 +64,8 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
         return undefined(DETECTION)
     periods = split_periods(cell)
     said = sum(episode.detected for episode in periods.before if not episode.failed)
-    alarms = said + count_lost(cell)[0] if periods.before else None
+    early = any(episode.early for episode in periods.after[:1])  # a batch that holds the onset is judged by sample
+    alarms = said + count_lost(cell)[0] + early if periods.before or early else None
     alarmed = None if alarms is None else float(alarms > 0)
     if cell.trial.is_unchanged_twin:
         return undefined(DETECTION) | {"alarmed_unchanged": alarmed}

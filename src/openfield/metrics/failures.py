@@ -20,7 +20,7 @@ Policy = Literal["count", "exclude"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 MAX_FILLED = 100_000
 """Episodes that are filled in at most, where steps are counted and single episodes may be short."""
-USUAL_EPISODES = 20
+DEFAULT_EPISODES = 20
 """Episodes that stand for a test counted in steps of which none was played."""
 
 
@@ -93,7 +93,7 @@ def _missing_by_episodes(cell: CellRecord, played: Sequence[Episode]) -> Iterato
 def _missing_by_steps(cell: CellRecord, played: Sequence[Episode]) -> Iterator[tuple[Phase, int]]:
     """Yield the phase and the turns of each episode that the steps left have room for, at the pace of those played."""
     length, taken = cell.trial.test_length, sum(episode.steps for episode in played)
-    before, pace = count_steps_before(cell.trial), taken / len(played) if played else length / USUAL_EPISODES
+    before, pace = count_steps_before(cell.trial), taken / len(played) if played else length / DEFAULT_EPISODES
     while taken < length:
         turns = min(max(round(pace), 1), length - taken)
         yield cell.trial.phases[-1 if taken >= before else 0], turns

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import CellRecord
-from openfield.metrics.stats import Estimate, Range
+from openfield.metrics.stats import Estimate, Range, Ratio
 
 Kind = Literal["mean", "rate", "count"]
 """How the interval of a number is computed: of a mean, of a rate (0 or 1 in each trial) or of a count."""
@@ -26,10 +26,22 @@ Period = Literal["before", "after"]
 Within = Literal["before", "after", "budget"]
 """What bounds a number: the episodes of a period, or the steps in which a curriculum must be solved."""
 Measure = Callable[[CellRecord], Mapping[str, float | None]]
-Relate = Callable[[Sequence[CellRecord], str | None], Measure]
-"""Makes the measure of each cell from all cells and the name of the baseline agent, if one was asked for."""
-Pooled = Mapping[str, Estimate | Sequence[float]]
+Pooled = Mapping[str, Estimate | Ratio | Sequence[float]]
 """Numbers of all cells of an agent in a scenario: an estimate, or the values it is estimated from."""
+Pool = Callable[[Sequence[CellRecord]], Pooled]
+
+
+class Related(NamedTuple):
+    """How a metric measures cells among others."""
+
+    measure: Measure
+    pool: Pool | None = None
+    reason: str = ""
+    """Why nothing can be measured, in words; empty if something can."""
+
+
+Relate = Callable[[Sequence[CellRecord], str | None], Related]
+"""Relates a metric to all cells, and to the baseline agent that was asked for, if one was."""
 
 
 class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,7 +67,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial: bool = False
     """Only some trials have it, which depends on the agent: the number of trials is always printed."""
     given: str = ""
-    """The share of trials that have it. Where that is 0 there is none, though failed trials would count in it."""
+    """The share of trials that have it. Where it is 0 the number is missing, though failed trials would count in it."""
     unchanged: bool = False
     """Measured in unchanged twins, and only there. A twin shares its seed with a changed trial, so it is no trial more
     in any other row."""
@@ -79,10 +91,12 @@ class Metric:
     """Measures a cell. A number that is missing or None is not defined in that trial."""
     relate: Relate | None = None
     """Makes the measure if it needs cells of other agents too."""
-    pool: Callable[[Sequence[CellRecord]], Pooled] | None = None
-    """Measures all scored cells of an agent in a scenario together, for the numbers that are pooled."""
+    pool: Pool | None = None
+    """Measures all scored cells of an agent in a scenario together, for the numbers that are pooled or are ratios."""
     counts_failures: bool = False
     """Whether the measure knows failed episodes. Else a trial that its agent failed has the worst of every number."""
+    reason: str = ""
+    """Why it measures nothing in the cells it is related to."""
 
     def take(self, cell: CellRecord) -> dict[str, float | None]:
         """Return the numbers of a cell; raise if the measure fails or gives a number it does not declare."""
@@ -110,7 +124,13 @@ class Metric:
         if self.relate is None:
             return self
         related = self.relate([cell for cell in cells if not cell.control], baseline)
-        return replace(self, measure=lambda cell: {} if cell.control else related(cell), relate=None)
+        return replace(
+            self,
+            measure=lambda cell: {} if cell.control else related.measure(cell),
+            pool=lambda played: related.pool([one for one in played if not one.control]) if related.pool else {},
+            relate=None,
+            reason=related.reason,
+        )
 
 
 class _Description(msgspec.Struct, frozen=True):
@@ -122,7 +142,7 @@ def built_in(
     name: str,
     measure: Measure,
     relate: Relate | None = None,
-    pool: Callable[[Sequence[CellRecord]], Pooled] | None = None,
+    pool: Pool | None = None,
     counts_failures: bool = False,
 ) -> Metric:
     """Return a metric whose note and numbers are described in `metrics.json`."""

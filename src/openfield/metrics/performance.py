@@ -169,7 +169,7 @@ def last_third(curve: list[float]) -> list[float]:
 
 
 def mean(values: list[float]) -> float | None:
-    """Return the mean of values, or None if there are none."""
+    """Return the mean of values, or None without values."""
     return math.fsum(values) / len(values) if values else None
 
 
@@ -192,18 +192,27 @@ def measure_returns(cell: CellRecord) -> dict[str, float | None]:
     """Compute the mean return before the onset and from it on, in cells whose episodes have no performance."""
     scaled = bool(performances(episode for episode in cell.episodes if not episode.failed))
     before, after = ((), ()) if scaled else (pick_before(cell), pick_after(cell))
-    return {"return_before": mean(_returns(before)), "return_after": mean(_returns(after))}
+    return {"return_before": mean(_told(before, "return")), "return_after": mean(_told(after, "return"))}
 
 
-def _returns(episodes: Iterable[Episode]) -> list[float]:
-    """Return the returns of the episodes whose worlds tell them; one that was not played has none."""
-    told = (_details(episode).get("return") for episode in episodes)
+def _told(episodes: Iterable[Episode], name: str) -> list[float]:
+    """Return a number of the episodes whose worlds tell it; one that was not played has none."""
+    told = (_details(episode).get(name) for episode in episodes)
     return [float(value) for value in told if isinstance(value, int | float) and math.isfinite(value)]
 
 
 def measure_winning(cell: CellRecord) -> dict[str, float | None]:
-    """Compute the share of test episodes won, before the onset and from it on; one that was not played is not won."""
-    return {"won_before": share_won(pick_before(cell)), "won_after": share_won(pick_after(cell))}
+    """Compute the share of test episodes won and their mean score, before the onset and from it on.
+
+    An episode that was not played is not won.
+    """
+    before, after = pick_before(cell), pick_after(cell)
+    return {
+        "won_before": share_won(before),
+        "won_after": share_won(after),
+        "score_before": mean(_told(before, "score")),
+        "score_after": mean(_told(after, "score")),
+    }
 
 
 def share_won(episodes: Iterable[Episode]) -> float | None:

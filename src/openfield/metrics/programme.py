@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import Measure, built_in, undefined
+from openfield.metrics.metric import Pooled, Related, built_in, undefined
 from openfield.metrics.openset.compat import Floats, first_of, mean_hits
 from openfield.metrics.performance import count_left, last_third, mean, performances, pick_after, ratio, split_periods
-from openfield.metrics.stats import FROM_ZERO, Estimate, estimate_count, estimate_mean, estimate_rate
+from openfield.metrics.scenario import unit_of
+from openfield.metrics.stats import Estimate, Ratio, bound_mean, bound_ratio, estimate_count
 from openfield.registry import known_domain
 
 LAST_SAMPLES = 100
@@ -116,19 +118,28 @@ def _answered(hits: Floats) -> Floats:
 def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[str, Estimate]:
     """Estimate M1 to M6 over tests; M3 is called M4 if detection was given."""
     novel = [test for test in tests if test.onset is not None]
-    quotient = functools.partial(estimate_mean, bounds=FROM_ZERO)
+    facts = dict(enumerate([test] for test in novel))
     return {
         "M1": estimate_count(_present(test.missed for test in novel)),
-        "M2": estimate_rate([float(test.correct) for test in novel]),
-        "M2.1": estimate_rate([float(test.early) for test in novel]),
-        "M4" if given else "M3": quotient(_present(test.relative for test in novel)),
-        "M5": estimate_mean(_present(test.overall for test in novel)),
-        "M6": quotient(_present(test.asymptotic for test in novel)),
+        "M2": bound_mean([float(test.correct) for test in novel], (0.0, 1.0)),
+        "M2.1": bound_mean([float(test.early) for test in novel], (0.0, 1.0)),
+        "M4" if given else "M3": bound_ratio(_divide(facts, "last", "baseline_before")),
+        "M5": bound_mean(_present(test.overall for test in novel), (0.0, 1.0)),
+        "M6": bound_ratio(_divide(facts, "last", "baseline_last")),
     }
 
 
 def _present(values: Iterable[float | None]) -> list[float]:
     return [float(value) for value in values if value is not None]
+
+
+def _divide(tests: Mapping[Any, Sequence[TestFacts]], above: str, below: str) -> Ratio:
+    """Return two facts of tests as the values of a ratio of means; tests with the same key are averaged first."""
+    found = {key: [(getattr(one, above), getattr(one, below)) for one in facts] for key, facts in tests.items()}
+    known = {key: [pair for pair in pairs if None not in pair] for key, pairs in found.items()}
+    averages = {key: np.mean(pairs, axis=0).tolist() for key, pairs in known.items() if pairs}
+    over, under = ({key: pair[side] for key, pair in averages.items()} for side in (0, 1))
+    return Ratio(over, under, missing=len(tests) - len(averages))
 
 
 def measure_programme(cell: CellRecord) -> dict[str, float | None]:
@@ -138,7 +149,9 @@ def measure_programme(cell: CellRecord) -> dict[str, float | None]:
         return undefined(PROGRAMME)
     test = [*parts.before, *parts.after]
     first = next((number for number, episode in enumerate(test) if episode.detected), None)
-    facts = TestFacts(onset=len(parts.before), detection=first)
+    onset = len(parts.before)
+    early = first == onset and parts.after[0].early  # within the episode, but before the onset
+    facts = TestFacts(onset=onset, detection=onset - 1 if early else first)
     return {
         "first_detection": float((len(test) if first is None else first) + 1),
         "cdt": float(facts.correct),
@@ -152,22 +165,65 @@ def _missed(cell: CellRecord) -> float | None:
     return float(count_left(cell)) if cell.counts else None
 
 
-def relate_to_baseline(cells: Sequence[CellRecord], wanted: str | None) -> Measure:
-    """Return the measure of cells among others, against the wanted agent or each domain's own baseline."""
+def relate_to_baseline(cells: Sequence[CellRecord], wanted: str | None) -> Related:
+    """Relate cells to the wanted agent or to each domain's own baseline.
+
+    A cell has quotients of its own. Those of an agent are of means over trials: the mean of quotients would be ruled by
+    the trials in which the baseline has nearly nothing.
+    """
     scored = [cell for cell in cells if cell.is_scored]
     names = {domain: wanted or _own_baseline(domain) for domain in {cell.trial.domain for cell in scored}}
     played = [cell for cell in scored if cell.agent == names[cell.trial.domain]]
     bases = {(cell.trial.id, cell.repeat): cell for cell in reversed(played)}
     normal = functools.cache(functools.partial(_normal_performance, played))
 
-    def measure(cell: CellRecord) -> dict[str, float | None]:
+    def find_base(cell: CellRecord) -> CellRecord | None:
         base = bases.get((cell.trial.id, cell.repeat)) or bases.get((cell.trial.id, 0))
-        if base is None or not split_periods(cell).after:
-            return undefined(BASELINE)
-        own = cell.agent == base.agent
-        return {**_compare(cell, base), "difficulty": _loss(cell, normal(_conditions(cell))) if own else None}
+        return base if split_periods(cell).after else None
 
-    return measure
+    def measure(cell: CellRecord) -> dict[str, float | None]:
+        if (base := find_base(cell)) is None:
+            return undefined(BASELINE)
+        facts, own = _compare(cell, base), cell.agent == base.agent
+        return undefined(BASELINE) | {
+            _name_relative(cell): facts.relative,
+            "opti": facts.overall,
+            "apti": facts.asymptotic,
+            "difficulty": _loss(cell, normal(_conditions(cell))) if own else None,
+        }
+
+    def pool(played: Sequence[CellRecord]) -> Pooled:
+        changing = [cell for cell in played if cell.trial.is_changed]
+        facts: dict[str, list[TestFacts]] = {unit_of(cell): [] for cell in changing}
+        for cell in changing:
+            if (base := find_base(cell)) is not None:
+                facts[unit_of(cell)].append(_compare(cell, base))
+        if not any(facts.values()):
+            return {}
+        relative, asymptotic = _divide(facts, "last", "baseline_before"), _divide(facts, "last", "baseline_last")
+        return {_name_relative(changing[0]): relative, "apti": asymptotic}
+
+    return Related(measure, pool, _find_obstacle(scored, names, bases))
+
+
+def _name_relative(cell: CellRecord) -> str:
+    return "nrp_given" if cell.trial.red_light else "nrp"
+
+
+def _find_obstacle(
+    scored: Sequence[CellRecord], names: Mapping[str, str | None], bases: Mapping[tuple[str, int], CellRecord]
+) -> str:
+    """Return why no cell can be compared with a baseline, in words; empty if one can."""
+    if not scored:
+        return "no cell has been played to its end"
+    if not any(split_periods(cell).after for cell in scored):
+        return "no trial has come to a change of its world, and these numbers compare what is after it"
+    without = sorted(domain for domain, name in names.items() if name is None)
+    if len(without) == len(names):
+        return f"{', '.join(without)} names no baseline; name an agent with --baseline"
+    if not any(cell.trial.id == trial for cell in scored for trial, _ in bases):
+        return f"no trial was played by the baseline {' or '.join(sorted(filter(None, names.values())))}"
+    return ""
 
 
 def _own_baseline(domain: str) -> str | None:
@@ -177,10 +233,10 @@ def _own_baseline(domain: str) -> str | None:
         return None
 
 
-def _compare(cell: CellRecord, base: CellRecord) -> dict[str, float | None]:
+def _compare(cell: CellRecord, base: CellRecord) -> TestFacts:
     parts = split_periods(base)
     own, other = (performances(pick_after(one)) for one in (cell, base))
-    facts = TestFacts(
+    return TestFacts(
         onset=len(parts.before),
         detection=None,
         last=mean(last_third(own)),
@@ -189,12 +245,6 @@ def _compare(cell: CellRecord, base: CellRecord) -> dict[str, float | None]:
         baseline_last=mean(last_third(other)),
         baseline_after=mean(other),
     )
-    return {
-        "nrp": None if cell.trial.red_light else facts.relative,
-        "nrp_given": facts.relative if cell.trial.red_light else None,
-        "opti": facts.overall,
-        "apti": facts.asymptotic,
-    }
 
 
 def _normal_performance(played: Sequence[CellRecord], conditions: tuple[str, str]) -> float | None:
@@ -213,4 +263,4 @@ def _loss(cell: CellRecord, normal: float | None) -> float | None:
 
 
 PROGRAMME = built_in("programme", measure_programme, counts_failures=True)
-BASELINE = built_in("baseline", relate_to_baseline((), None), relate_to_baseline, counts_failures=True)
+BASELINE = built_in("baseline", relate_to_baseline((), None).measure, relate_to_baseline, counts_failures=True)

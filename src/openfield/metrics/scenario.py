@@ -5,13 +5,15 @@ Cells -> groups of one agent in one scenario, which `summary` turns into estimat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.stats import Estimate
 from openfield.settings import write_settings
+from openfield.trial import with_settings
 
 
 class Scenario(msgspec.Struct, frozen=True, order=True):
@@ -77,7 +79,35 @@ def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
     for cell in known:
         if not (cell.trial.is_training and cell.trial.id in starts) and cell.trial.reference_for not in trials:
             members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
-    return {key: members[key] for key in sorted(members, key=lambda key: (key[0], is_control(members[key]), key[1]))}
+    return {
+        key: members[key] for key in sorted(members, key=lambda key: (key[0], are_of_control(members[key]), key[1]))
+    }
+
+
+def join_imported(cells: Sequence[CellRecord]) -> list[CellRecord]:
+    """Return cells with imported ones in the tables of played ones: same novelty, and settings that do not differ.
+
+    An import does not know every setting: those it knows must be among the settings of exactly one table. An agent that
+    both was imported and played here is two agents, so that its numbers stand beside each other.
+    """
+    played = [cell for cell in cells if cell.trial.imported is None]
+    tables = {scenario_of(cell): cell.trial.settings for cell in played}
+    names = {(cell.trial.domain, cell.agent) for cell in played}
+    joined = []
+    for cell in cells:
+        trial, own = cell.trial, scenario_of(cell)
+        if trial.imported is not None:
+            like = [
+                settings
+                for table, settings in tables.items()
+                if (table.domain, table.novelty, table.red_light) == (own.domain, own.novelty, own.red_light)
+                and trial.settings.items() <= settings.items()
+            ]
+            agent = f"{cell.agent} (imported)" if (trial.domain, cell.agent) in names else cell.agent
+            settings = like[0] if len(like) == 1 else trial.settings
+            cell = replace(cell, agent=agent, trial=with_settings(trial, settings))
+        joined.append(cell)
+    return joined
 
 
 def unit_of(cell: CellRecord) -> str:
@@ -85,7 +115,7 @@ def unit_of(cell: CellRecord) -> str:
     return cell.person or cell.trial.id
 
 
-def is_control(cells: Iterable[CellRecord]) -> bool:
+def are_of_control(cells: Iterable[CellRecord]) -> bool:
     """Return whether the agent of these cells is a control."""
     return all(cell.control for cell in cells)
 
@@ -95,12 +125,14 @@ def sort_cells(cells: Iterable[CellRecord]) -> list[CellRecord]:
     return sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id))
 
 
-def say_versions(cells: Iterable[CellRecord]) -> str:
+def describe_versions(cells: Iterable[CellRecord]) -> str:
     """Return in words which cells the latest known version of an agent did not play; empty if it played all."""
     begun = [cell for cell in cells if cell.attempt]
-    earlier, unknown = (sum(cell.version == kind for cell in begun) for kind in ("earlier", "unknown"))
+    kinds = ("earlier", "edited", "unknown")
+    earlier, edited, unknown = (sum(cell.version == kind for cell in begun) for kind in kinds)
     players = {cell.player for cell in begun if cell.player is not None}
     said = [f"earlier in {earlier} of {len(begun)} cells"] if earlier else []
-    said += [f"{len(players)} versions"] if len(players) > 1 and not earlier else []
+    said += [f"edited during the run in {edited} of {len(begun)} cells"] if edited else []
+    said += [f"{len(players)} versions"] if len(players) > 1 and not earlier + edited else []
     said += [f"unknown in {unknown} of {len(begun)} cells"] if unknown else []
     return ", ".join(said)

@@ -5,6 +5,7 @@ It turns the metrics of single trials into what a report shows.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,22 +30,27 @@ from openfield.metrics.scenario import (
     CurriculumResults,
     Key,
     Scenario,
+    are_of_control,
+    describe_versions,
     group_cells,
-    is_control,
-    say_versions,
     sort_cells,
     unit_of,
 )
+from openfield.metrics.significance import correct_by_holm
 from openfield.metrics.stats import (
     Estimate,
     Intervals,
     Range,
+    Ratio,
     bound_mean,
+    bound_ratio,
     estimate_count,
     estimate_iqm,
     estimate_mean,
     estimate_rate,
+    estimate_ratio,
     mark_people,
+    two_sided,
     without_interval,
 )
 from openfield.registry import known_domain
@@ -52,6 +58,8 @@ from openfield.registry import known_domain
 MIN_IQM_TRIALS = 20
 """The fewest trials with an interquartile mean: below, its middle half is a handful of them."""
 COUNTABLE = "the onset is fixed or published, so agents can detect the change by counting"
+TOTAL = ("all scenarios",)
+"""Stands for the novelty of totals over scenarios."""
 SILENT = Estimate(None, None, None, 0, "the agent states no belief")
 
 Values = dict[str, dict[str, float]]
@@ -79,11 +87,11 @@ class AgentResults(msgspec.Struct, frozen=True):
     note: str = ""
     """What a reader must know of its trials."""
     versions: str = ""
-    """Which cells were not played by the latest known version of the agent, in words; empty if there are none."""
+    """Which cells were not played by the latest known version of the agent, in words; empty if all were."""
     control: bool = False
     """Whether the agent is a control, which must fail and is in no comparison."""
     people: int = 0
-    """How many people the agent is, whose numbers are over people; 0 if it is none."""
+    """How many people play as this agent, over whom its numbers are taken; 0 for programs."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -105,18 +113,22 @@ class Summary(msgspec.Struct, frozen=True):
     outcomes: dict[str, int]
     """The number of cells by outcome, without those of controls."""
     failures: tuple[Failure, ...] = ()
-    intervals: Intervals = "usual"
+    intervals: Intervals = "conservative"
     """The rule of the intervals."""
     policy: Policy = "count"
     """Whether trials that an agent failed count or are left out."""
     curricula: tuple[CurriculumResults, ...] = ()
     """The tasks of agents that play a curriculum, one by one."""
+    totals: tuple[AgentResults, ...] = ()
+    """Agents that played in several scenarios of a domain, over all of them."""
+    missing: tuple[str, ...] = ()
+    """Why metrics that were asked for have no row, in sentences."""
 
 
 def summarise(
     cells: Iterable[CellRecord],
     metrics: Sequence[Metric],
-    intervals: Intervals = "usual",
+    intervals: Intervals = "conservative",
     policy: Policy = "count",
 ) -> Summary:
     """Estimate all numbers for each agent in each scenario, and compare the agents of a scenario.
@@ -130,9 +142,10 @@ def summarise(
     known = apply_policy(cells, policy)
     metrics = [metric.among(known) for metric in metrics]
     members = group_cells(known)
-    rivals = {key: score_agent(played) for key, played in members.items() if not is_control(played)}
+    rivals = {key: score_agent(played) for key, played in members.items() if not are_of_control(played)}
     judged = [cell for cell in known if not cell.control]
-    groups = tuple(_summarise_group(key, played, metrics, intervals) for key, played in members.items())
+    found = [_summarise_group(key, played, metrics, intervals) for key, played in members.items()]
+    groups = tuple(_correct_over_agents(found))
     return Summary(
         list_numbers(metrics),
         groups,
@@ -142,7 +155,16 @@ def summarise(
         intervals,
         policy,
         tuple(_summarise_curricula(members, known, intervals)),
+        tuple(_summarise_totals(members, metrics, intervals)),
     )
+
+
+def explain_missing(summary: Summary, metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yield a sentence for each metric that has no number of any agent: why there is none."""
+    known = {name for group in summary.groups for name in group.estimates}
+    for metric in metrics:
+        if not any(number.name in known for number in metric.numbers):
+            yield f"No row of {metric.name}: {metric.reason or 'no trial that counts has one of its numbers'}."
 
 
 def _summarise_curricula(
@@ -155,6 +177,43 @@ def _summarise_curricula(
 
             if (found := summarise_tasks(key, played, cells, intervals)) is not None:
                 yield found
+
+
+def _summarise_totals(
+    members: Mapping[Key, Sequence[CellRecord]], metrics: Sequence[Metric], intervals: Intervals
+) -> Iterator[AgentResults]:
+    """Yield the numbers of agents over all scenarios of a domain in which something changes, if these are several."""
+    played: dict[tuple[str, str], list[Key]] = {}
+    for key, cells in members.items():
+        if key[0].novelty and not are_of_control(cells):
+            played.setdefault((key[0].domain, key[1]), []).append(key)
+    for (domain, agent), keys in played.items():
+        if len(keys) > 1:
+            light = all(scenario.red_light for scenario, _ in keys)
+            together = Scenario(domain, TOTAL, light, f"{len(keys)} scenarios together")
+            yield _summarise_group(
+                (together, agent), [cell for key in keys for cell in members[key]], metrics, intervals
+            )
+
+
+def _correct_over_agents(groups: Sequence[AgentResults]) -> Iterator[AgentResults]:
+    """Yield results whose p-values are corrected for the number of agents of their scenario, controls apart."""
+    families: dict[tuple[Scenario, str], dict[str, float]] = {}
+    for group in groups:
+        for name, each in () if group.control else group.estimates.items():
+            if each.p is not None:
+                families.setdefault((group.scenario, name), {})[group.agent] = each.p
+    corrected = {
+        key: dict(zip(told, correct_by_holm([*told.values()]), strict=True))
+        for key, told in families.items()
+        if len(told) > 1
+    }
+    for group in groups:
+        found = {
+            name: msgspec.structs.replace(each, p_holm=corrected.get((group.scenario, name), {}).get(group.agent))
+            for name, each in group.estimates.items()
+        }
+        yield msgspec.structs.replace(group, estimates=found)
 
 
 def _mark_versions(comparisons: Iterable[Comparison], groups: Iterable[AgentResults]) -> Iterator[Comparison]:
@@ -181,9 +240,10 @@ def _summarise_group(
     people = len({cell.person for cell in scored if cell.person})
     iqm = _estimate_iqm(score_agent(scored), intervals)
     countable = COUNTABLE if not scenario.red_light and is_countable(played) else ""
-    note = "; ".join(filter(None, (countable, remark_people(played), remark_trials(played))))
+    absent = remark_missing(found, list_numbers(metrics))
+    note = "; ".join(filter(None, (countable, remark_people(played), remark_trials(played), absent)))
     numbers = len(trials), unchanged, count_outcomes(played), found, beside, iqm
-    return AgentResults(agent, scenario, *numbers, note, say_versions(played), is_control(played), people)
+    return AgentResults(agent, scenario, *numbers, note, describe_versions(played), are_of_control(played), people)
 
 
 def estimate_numbers(
@@ -191,7 +251,9 @@ def estimate_numbers(
 ) -> dict[str, Estimate]:
     """Estimate all numbers that these cells define, one by one or together."""
     measured = measure_trials(scored, metrics)
-    values: dict[str, Estimate | Sequence[float]] = {name: list(trials.values()) for name, trials in measured.items()}
+    values: dict[str, Estimate | Ratio | Sequence[float]] = {
+        name: list(trials.values()) for name, trials in measured.items()
+    }
     for metric in metrics:
         values |= metric.pool(scored) if metric.pool and scored else {}
     telling, people = counts_beliefs(scored), any(cell.person for cell in scored)
@@ -200,13 +262,18 @@ def estimate_numbers(
         for n in list_numbers(metrics)
         if n.name in values and (n.given not in measured or any(measured[n.given].values()))
     }
+    if any(map(find_published, scored)):  # a published mean of unknown spread is no trial
+        return {name: without_interval(estimate, "of published means") for name, estimate in found.items()}
     return {name: mark_people(estimate, people) for name, estimate in found.items()}
 
 
 def _estimate(
-    number: Number, found: Estimate | Sequence[float], intervals: Intervals, cells: Sequence[CellRecord]
+    number: Number, found: Estimate | Ratio | Sequence[float], intervals: Intervals, cells: Sequence[CellRecord]
 ) -> Estimate:
     """Return an estimate that a metric made of all cells, or make one from the values of the trials."""
+    if isinstance(found, Ratio):
+        ratio = bound_ratio(found) if intervals == "conservative" else estimate_ratio(found)
+        return msgspec.structs.replace(ratio, missing=found.missing)
     return found if isinstance(found, Estimate) else estimate(number, found, intervals, cells)
 
 
@@ -233,6 +300,16 @@ def remark_trials(cells: Sequence[CellRecord]) -> str:
     return "; ".join(filter(None, (*said, mixed if len(versions) > 1 else "", imported)))
 
 
+def remark_missing(found: Mapping[str, Estimate], numbers: Iterable[Number]) -> str:
+    """Return in how many trials numbers have no value, where that is not the agent's doing."""
+    known = ((number.title, found[number.name]) for number in numbers if number.name in found)
+    return "; ".join(
+        f"{title}: {each.missing} of {each.n + each.missing} trials have no value"
+        for title, each in known
+        if each.missing
+    )
+
+
 def remark_people(cells: Sequence[CellRecord]) -> str:
     """Return that intervals are over persons, if people played."""
     agents: dict[str, set[str]] = {}
@@ -252,8 +329,17 @@ def is_countable(cells: Iterable[CellRecord]) -> bool:
 
 def counts_beliefs(cells: Iterable[CellRecord]) -> bool:
     """Return whether rows about beliefs count: the agent states one in some test episode, or failed to play one."""
-    test = (episode for cell in cells for episode in cell.episodes if episode.phase == "test")
-    return any(episode.belief is not None or episode.failed for episode in test)
+    known = list(cells)
+    test = (episode for cell in known for episode in cell.episodes if episode.phase == "test")
+    return any(episode.belief is not None or episode.failed for episode in test) or any(map(find_published, known))
+
+
+def find_published(cell: CellRecord) -> dict[str, float | None]:
+    """Return the numbers of an imported trial of which nothing else is known; empty for any other."""
+    detail = cell.episodes[0].detail if cell.trial.imported is not None and cell.episodes else None
+    told = detail.get("published") if isinstance(detail, dict) else None
+    known = told.items() if isinstance(told, dict) else ()
+    return {name: float(value) for name, value in known if isinstance(value, int | float) and math.isfinite(value)}
 
 
 def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
@@ -293,7 +379,9 @@ def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Va
     found: dict[str, dict[str, list[float]]] = {}
     for cell in cells:
         if cell.is_scored:
-            measured = {name: value for metric in metrics for name, value in metric.take(cell).items()}
+            measured = find_published(cell) or {
+                name: value for metric in metrics for name, value in metric.take(cell).items()
+            }
             for name, value in measured.items():
                 if value is not None:
                     found.setdefault(name, {}).setdefault(unit_of(cell), []).append(float(value))
@@ -322,23 +410,24 @@ def score_agent(cells: Iterable[CellRecord]) -> AgentScores:
 
 
 def estimate(
-    number: Number, values: Sequence[float], intervals: Intervals = "usual", cells: Iterable[CellRecord] = ()
+    number: Number, values: Sequence[float], intervals: Intervals = "conservative", cells: Iterable[CellRecord] = ()
 ) -> Estimate:
     """Estimate a number over trials by the rule for its kind.
 
     Args:
         number: What is estimated.
         values: Its values, one for each trial.
-        intervals: The rule of the interval.
+        intervals: The rule of the interval. A number without a range, such as a return, has the usual one anyway.
         cells: The cells it is measured in; they say how high a count can be.
     """
-    if intervals == "conservative":
-        return bound_mean(values, _find_range(number, cells))
+    bounds = _find_range(number, cells)
+    if intervals == "conservative" and two_sided(bounds) is not None:
+        return bound_mean(values, bounds)
     if number.kind == "rate":
         return estimate_rate(values)
     if number.kind == "count":
         return estimate_count(values)
-    return estimate_mean(values, _find_range(number, cells))
+    return estimate_mean(values, bounds)
 
 
 def _find_range(number: Number, cells: Iterable[CellRecord]) -> Range | None:

@@ -34,7 +34,7 @@ from openfield.objectives.measures.information import (
 )
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Histogram
-from openfield.objectives.tables.table import TableLike, TableSummary, as_table, summarise
+from openfield.objectives.tables.table import TableLike, TableSummary, as_table, summarise_table
 
 Unit = Literal["nats", "bits"]
 
@@ -99,7 +99,7 @@ def evaluate(
         UnknownName: There is no objective of that name.
     """
     check_names(only)
-    summary = table if isinstance(table, TableSummary) else summarise(as_table(table))
+    summary = table if isinstance(table, TableSummary) else summarise_table(as_table(table))
     visits = _visits(table, inputs) if inputs == "all" else summary.counts.inputs
     num_obs = summary.meta.num_obs if num_obs is None else num_obs
     num_actions = summary.meta.num_actions if num_actions is None else num_actions

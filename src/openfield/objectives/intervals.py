@@ -22,7 +22,7 @@ from openfield.objectives.measures.rarefaction import coverage_of
 from openfield.objectives.measures.similarity import divergence
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
-from openfield.objectives.tables.table import Table, TableLike, as_table, make_table, summarise
+from openfield.objectives.tables.table import Table, TableLike, as_table, make_table, summarise_table
 
 DRAWS = 200
 LARGE = 1 << 53
@@ -53,7 +53,7 @@ class Estimates(msgspec.Struct, frozen=True, kw_only=True):
 
     values: dict[str, Interval]
     excess: Interval = Interval(None)
-    """Empowerment above its permutation null; the note says why there is none."""
+    """Empowerment above its permutation null; the note says why it is missing."""
     empowerment: EmpowermentEstimate | None = None
     distinct: dict[str, int] = {}
     """Numbers of different inputs, actions, pairs, moves and transitions."""
@@ -97,7 +97,7 @@ class EpisodeCounts:
         self.total = int(self.counts.sum())
 
     def add_up(self, times: Array) -> Array:
-        """Return how often each distinct transition occurs if each row of each episode occurs so many times."""
+        """Return how often each distinct transition occurs, given how often each row of each episode occurs."""
         return np.bincount(self._place, times, self._keys.shape[1])
 
     def table(self, times: Array | None = None) -> Table:
@@ -108,7 +108,7 @@ class EpisodeCounts:
         return make_table([Rows(obs, action, next_obs, counts[seen])])
 
     def thin(self, number: int, random: np.random.Generator) -> Array:
-        """Draw so many transitions: whole episodes in random order, and of the last one a random part."""
+        """Draw a number of transitions: whole episodes in random order, and of the last one a random part."""
         order = random.permutation(self.size)
         sizes = np.bincount(self.episode, self.counts, self.size).astype(np.int64)
         ends = np.cumsum(sizes[order])
@@ -242,8 +242,8 @@ def _pair_of(groups: tuple[Array, Array, Array], counts: Array) -> tuple[float, 
 def _estimate(
     table: Table, num_obs: int | None, shuffles: int, seed: int, drawn: _Redrawn | None, note: str
 ) -> Estimates:
-    """Put together values and intervals; there are none without draws, and the note says why."""
-    counts, summary = table.counts, summarise(table)
+    """Put together values and intervals; without draws there are no intervals, and the note says why."""
+    counts, summary = table.counts, summarise_table(table)
     found = evaluate(summary, num_obs=num_obs).values
     known = estimate_empowerment(table.columns, counts, draws=shuffles, seed=seed)
     values = {

@@ -1,4 +1,8 @@
-"""Run tasks in worker processes that end with the study, however it ends."""
+"""Run tasks in worker processes that end with the study, however it ends.
+
+Python's own pool spreads the tasks over processes and hands back results of any kind, which `Caller` does not. How they
+start and end is that of `openfield.processes`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
-from openfield.runner.processes import check_signals, end_with_parent, undisturbed
+from openfield.processes.child import check_signals, end_with_parent, undisturbed
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -25,7 +25,7 @@ def list_people(run: Run) -> list[str]:
     return [agent for agent in run.agents if any(key.startswith(f"{PERSON}{agent} ") for key in run.facts)]
 
 
-def read_answers(run: Run, agent: str, person: str) -> dict[str, str]:
+def read_person_answers(run: Run, agent: str, person: str) -> dict[str, str]:
     """Return what a person answered to the questions of a study, by the name of the question; empty if nothing.
 
     Args:
@@ -53,7 +53,7 @@ def name_people(cells: Iterable[CellRecord], facts: Mapping[str, str]) -> Iterat
 
 
 def measure_responses(run: Run, cell: CellRecord) -> list[float | None]:
-    """Return the mean seconds of a person's actions in each episode; None where there was none."""
+    """Return the mean seconds of a person's actions in each episode; None for episodes without actions."""
     times = [
         (step.reply.action is not None, step.took / 1e9)
         for step in run.raw_steps(cell.id, cell.attempt)

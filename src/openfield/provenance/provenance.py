@@ -171,19 +171,43 @@ def latest_versions(told: Iterable[Provenance]) -> dict[tuple[str, str], CodeVer
 
 
 def mark_versions(
-    cells: Iterable[CellRecord], latest: Mapping[tuple[str, str], CodeVersion], agents: Mapping[str, str | None]
+    cells: Iterable[CellRecord], told: Sequence[Provenance], agents: Mapping[str, str | None]
 ) -> Iterator[CellRecord]:
     """Yield cells that say whether the latest known version of their agent played them.
 
-    Agents without a source were not started by openfield, which knows no version of them.
+    Agents without a source were not started by openfield, which knows no version of them. A version that no command
+    had was made by an edit while the run went on.
     """
+    latest = latest_versions(told)
+    had = {version.fingerprint for each in told for agents in each.agents.values() for version in agents.values()}
     for cell in cells:
         known = latest.get((cell.trial.domain, cell.agent))
         if cell.player is None:
             mark = "unknown" if cell.attempt and agents.get(cell.agent) is not None else ""
         else:
-            mark = "" if known is None or known.fingerprint == cell.player else "earlier"
+            other = "earlier" if cell.player in had else "edited"
+            mark = "" if known is None or known.fingerprint == cell.player else other
         yield msgspec.structs.replace(cell, version=mark) if mark else cell
+
+
+def split_versions(cells: Iterable[CellRecord], told: Iterable[Provenance]) -> Iterator[CellRecord]:
+    """Yield cells whose agents have another name for each version, so that no number is of two versions.
+
+    The latest known version keeps the name, or the first one if that played nothing.
+    """
+    known, latest = list(cells), latest_versions(told)
+    players: dict[tuple[str, str], dict[str, None]] = {}
+    for cell in known:
+        if cell.player is not None:
+            players.setdefault((cell.trial.domain, cell.agent), {})[cell.player] = None
+    for cell in known:
+        pair = cell.trial.domain, cell.agent
+        found, last = players.get(pair, {}), latest.get(pair)
+        own = last.fingerprint if last is not None and last.fingerprint in found else next(iter(found), None)
+        if cell.player is None or cell.player == own:
+            yield cell
+        else:
+            yield msgspec.structs.replace(cell, agent=f"{cell.agent} (version {cell.player[:8]})")
 
 
 def find_false_players(run: Run) -> Iterator[str]:
@@ -228,7 +252,7 @@ def read_revision(folder: Path) -> tuple[str, bool]:
 
 
 def name_command(words: Sequence[str]) -> str:
-    """Return the command line of this process as a user would type it, but for secrets."""
+    """Return the command line of this process as a user would type it, without secrets."""
     program = Path(words[0]).name if words and words[0] else "python"
     if program == "__main__.py":
         program = "openfield"

@@ -63,18 +63,14 @@ def describe_domain(domain: Domain[Any]) -> DomainRules:
     )
 
 
-def write_rules(domain: Domain[Any]) -> dict[str, str]:
-    """Return the fact by which a run file describes a domain."""
-    return {f"rules {domain.name}": _write(domain)}
-
-
 @cache  # a server writes it for every agent that joins
-def _write(domain: Domain[Any]) -> str:
-    return msgspec.json.encode(describe_domain(domain)).decode()
+def write_rules(domain: Domain[Any]) -> Mapping[str, str]:
+    """Return the fact by which a run file describes a domain."""
+    return {f"rules {domain.name}": msgspec.json.encode(describe_domain(domain)).decode()}
 
 
 def read_rules(facts: Mapping[str, str], name: str) -> DomainRules:
-    """Return the recorded description of a domain; where there is none, that of a domain with the common rules.
+    """Return the recorded description of a domain; without one, that of a domain with the common rules.
 
     Raises:
         DamagedRun: It cannot be read.

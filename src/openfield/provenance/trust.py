@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
-from openfield.parameters import is_command, is_control, strip_parameters
+from openfield.parameters import AgentText, is_command, is_control, strip_parameters
 from openfield.provenance.versions import identify_source
 from openfield.registry import find_domain, find_family, known_domain, list_trial_code, split_family
 
@@ -32,12 +32,12 @@ SIGNATURE = "signature"
 """How the facts begin that hold signatures: the key's id and a digest of the code follow."""
 
 
-def is_code(source: str | None) -> bool:
+def is_code(source: str | AgentText | None) -> bool:
     """Return whether a source of an agent or domain names code, and not something that is installed."""
-    if source is None or is_control(source):
+    if source is None:
         return False
-    plain = strip_parameters(source)
-    return ":" in plain or plain.endswith(".py")
+    plain = source.place if isinstance(source, AgentText) else strip_parameters(source)
+    return (":" in plain or plain.endswith(".py")) and not is_control(plain)
 
 
 def is_domain_code(source: str) -> bool:
@@ -49,8 +49,8 @@ def is_domain_code(source: str) -> bool:
     return is_code(find_family(family).strip_data(text) if family else text)
 
 
-def sign_code(sources: Iterable[str | None]) -> dict[str, str]:
-    """Return the facts that let this user run named code again. There are none if no key can be kept."""
+def sign_code(sources: Iterable[str | AgentText | None]) -> dict[str, str]:
+    """Return the facts that let this user run named code again, or nothing if no key can be kept."""
     code = [source for source in sources if source is not None and is_code(source)]
     key = _read_key(make=True) if code else None
     return {} if key is None else {_name_fact(key, each): _sign(key, each) for each in map(_describe, code)}
@@ -129,18 +129,19 @@ def _is_signed(facts: dict[str, str], key: bytes | None, source: str) -> bool:
     return hmac.compare_digest(facts.get(_name_fact(key, code), "").encode(), _sign(key, code).encode())
 
 
-def _describe(source: str) -> bytes:
+def _describe(source: str | AgentText) -> bytes:
     """Return what is signed: the source, the files it leads to from here, and what is in them.
 
     A command can reach any file by a name that is relative to the folder it starts in, so that folder is signed too.
     """
-    text = split_family(source)[1]
-    found = [identify_source(each) for each in dict.fromkeys((source, text))]
+    whole = str(source)
+    text = split_family(whole)[1]
+    found = [identify_source(source), identify_source(text) if text != whole else None]
     codes = [code for code in found if code is not None]
     paths = sorted(str(path) for code in codes for path in code.paths)
     parts = {name: part for code in codes for name, part in code.parts.items()}
-    folder = _name_folder() if is_command(source) else ""
-    return msgspec.json.encode([source, folder, paths, parts], order="sorted")
+    folder = _name_folder() if is_command(whole) else ""
+    return msgspec.json.encode([whole, folder, paths, parts], order="sorted")
 
 
 def _name_folder() -> str:
@@ -160,7 +161,7 @@ def _sign(key: bytes, code: bytes) -> str:
 
 
 def _read_key(make: bool = False) -> bytes | None:
-    """Return the key of this user, which is made on first use; None if there is none.
+    """Return the key of this user, which is made on first use, or None without a home that can be written.
 
     Raises:
         InvalidInput: Others can read it, so that they can sign.

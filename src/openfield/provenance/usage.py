@@ -76,7 +76,7 @@ def sum_usage(steps: Iterable[Step | RawStep]) -> Usage:
 def read_run_usage(run: Run, without: Container[str] = ()) -> dict[str, Usage]:
     """Return what the agents of a run used up in all attempts, by their notes; those that note nothing are left out.
 
-    Whether an agent notes anything is told by the beginning of its first attempts: reading all would take long.
+    Whether an agent notes anything shows at the beginning of its first attempts: reading all would take long.
 
     Args:
         run: The run file.

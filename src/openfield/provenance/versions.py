@@ -15,7 +15,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from itertools import accumulate, islice, pairwise
 from operator import itemgetter
@@ -28,16 +28,16 @@ import msgspec
 from openfield import __version__
 from openfield.domain import Domain
 from openfield.journal.fingerprint import CodeVersion
-from openfield.journal.schema import find_run_files
-from openfield.parameters import LLM, MODELS, is_command, is_control, named_files, split_source
+from openfield.journal.schema import select_run_files
+from openfield.parameters import LLM, MODELS, AgentText, is_command, is_control, named_files, read_agent
 from openfield.record import UNWRITABLE, action_key
 from openfield.registry import (
     FIND_CONTROL,
     LANGUAGE_MODEL,
     MODEL_AGENTS,
     AgentSource,
+    add_working_folder,
     find_entry_points,
-    look_here,
     name_control,
 )
 
@@ -47,9 +47,9 @@ INSTALLED = {"site-packages", "dist-packages"}
 RUNTIMES = {"onnx": "onnxruntime", "sb3": "stable_baselines3"}
 """The packages that run trained models, by what the sources of agents begin with."""
 MAX_NESTING = 6
-"""How deep objects in objects are told apart."""
+"""How deep objects in objects are compared."""
 MAX_FOLDER_FILES, MAX_FOLDER_BYTES = 100_000, 4 << 30
-"""A folder with more of either is known by the names, sizes and times of so many files, and not by their content."""
+"""A folder with more of either is known by the names, sizes and times of its first files, not by their content."""
 UNCOVERED = (".", "__pycache__")
 """How the names of files and folders in a folder begin that are no part of an agent."""
 SYSTEM_FOLDERS = (Path("/proc"), Path("/sys"))
@@ -150,25 +150,27 @@ class Code:
 
 def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
     """Return the code behind an agent, however the agent was named; None if it is not found."""
-    if not isinstance(source, str):
-        return identify_object(source)
-    if is_command(source):
-        return identify_source(source)
-    if is_control(control := name_control(source, domain)):
+    agent = read_agent(source)
+    if not isinstance(agent, AgentText):
+        return identify_object(agent)
+    if is_command(agent.text):
+        return identify_source(agent)
+    if is_control(control := name_control(agent, domain).text):
         code = _identify_place(FIND_CONTROL)
         return None if code is None else code.named(control)
-    plain, parameters = split_source(source)
     points = find_entry_points("openfield.agents")
+    plain = agent.place
     place = domain.agents.get(plain) or (points[plain].value if plain in points else plain)
-    return _add_parameters(_identify_place(place) if isinstance(place, str) else identify_object(place), parameters)
+    code = _identify_place(place) if isinstance(place, str) else identify_object(place)
+    return _add_parameters(code, agent.parameters)
 
 
-def identify_source(source: str) -> Code | None:
+def identify_source(source: str | AgentText) -> Code | None:
     """Return the code that a source names as a command, a file or a module; None if it is not found."""
-    if is_command(source):
-        return _identify_command(source.partition(":")[2])
-    plain, parameters = split_source(source)
-    return _add_parameters(_identify_place(plain), parameters)
+    agent = read_agent(source)
+    if is_command(agent.text):
+        return _identify_command(agent.text.partition(":")[2])
+    return _add_parameters(_identify_place(agent.place), agent.parameters)
 
 
 def _add_parameters(code: Code | None, parameters: Mapping[str, Any]) -> Code | None:
@@ -202,10 +204,17 @@ def identify_file(path: Path) -> Code:
 def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file; empty if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        found = path.stat()
+        return _digest(path, found.st_ino, found.st_size, found.st_mtime_ns)
     except OSError:
         return ""
+
+
+@lru_cache(maxsize=1024)
+def _digest(path: Path, *_: int) -> str:
+    """Return the SHA-256 of a file, which is read again if its number, its size or its time has changed."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_folder(path: Path) -> str:
@@ -233,11 +242,11 @@ def _list_entries(folder: Path) -> Iterator[str]:
         here = Path(place)
         folders[:] = sorted(name for name in folders if not name.startswith(UNCOVERED))
         left = {name for name in files if not name.startswith(UNCOVERED)}
-        left -= find_run_files(here, left)
+        left -= select_run_files(here, left)
         left |= {name for name in folders if (here / name).is_symlink()}
         for path in (here / name for name in sorted(left)):
             end = Path(os.path.realpath(path)) if path.is_symlink() else path
-            leads_to_run = end != path and end.name in find_run_files(end.parent, [end.name])
+            leads_to_run = end != path and end.name in select_run_files(end.parent, [end.name])
             if (end.is_dir() or end.is_file()) and not leads_to_run:  # a pipe would be waited for
                 yield path.relative_to(folder).as_posix()
 
@@ -361,7 +370,7 @@ def _find_definition(name: str, attribute: str, depth: int = 5) -> tuple[str, Pa
 
 def _find_module(name: str) -> Path | None:
     """Return the file of a module, which is neither imported nor are the packages that hold it."""
-    look_here()
+    add_working_folder()
     places: Any = None
     spec = None
     for each in accumulate(name.split("."), "{}.{}".format):

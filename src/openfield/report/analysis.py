@@ -9,13 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from openfield.console import say_count
 from openfield.journal.reader import CellRecord
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
-from openfield.metrics.openset.cells import read_answers
+from openfield.metrics.openset.cells import read_sample_answers
 from openfield.metrics.performance import has_borders, mean, performances, pick_after, split_periods
 from openfield.metrics.scenario import CurriculumResults, Key, Scenario, group_cells, scenario_of
+from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Failure, Summary, count_outcomes
+from openfield.parameters import shorten_agents
 from openfield.report.addresses import (
     compare_address,
     name_novelty,
@@ -28,7 +31,6 @@ from openfield.report.figures import TrialLinks
 from openfield.report.figures.curriculum import AgentTasks, trace_tasks
 from openfield.report.figures.curves import AgentCurves, trace_agent
 from openfield.report.figures.openset import SampleFigures, trace_samples
-from openfield.report.findings import say_findings
 from openfield.report.words import (
     Domains,
     count_failed,
@@ -36,16 +38,16 @@ from openfield.report.words import (
     describe_onset,
     describe_terms,
     explain_reading,
+    format_number,
     group_scenarios,
     name_number,
     pick_comparisons,
     rank_agents,
-    shorten_agents,
     split_controls,
     title_domain,
 )
 
-HEADLINE = ("before", "after", "concordance", "correct", "delay", "alarmed")
+HEADLINE = ("before", "after", "won_after", "concordance", "correct", "delay", "alarmed")
 """The numbers that are shown first, as far as they are defined."""
 PERFORMANCE = ("after", "before", "success", "oscr", "auroc")
 """Numbers from 0 to 1 that say how well an agent did; the first that it has is shown at a glance."""
@@ -55,6 +57,8 @@ GLANCED = {"p": PERFORMANCE, "b": NOTICED}
 
 Homes = Mapping[str, tuple[str, str]]
 """Agent -> the key of the run in which it played, and what it is called there."""
+MAX_CHANCE = 0.05
+"""The p-value, corrected, below which a difference is called clear."""
 
 
 class ScenarioAnalysis(msgspec.Struct, frozen=True):
@@ -90,14 +94,17 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     has_figures: bool
     """Whether there are further figures: of samples, of the domain or of a curriculum."""
     compared: list[str]
-    """For each comparison, the address where it is told trial by trial."""
+    """For each comparison, the address where it is shown trial by trial."""
     played: dict[str, str]
     """Agent -> the address of its trials in this scenario."""
 
     @property
     def headline(self) -> list[Number]:
-        """The numbers that are shown first."""
+        """The numbers that are shown first. The share won is one where winning is not all that performance counts."""
         known = {number.name: number for number in self.numbers}
+        measured = [group.estimates for group in (*self.groups, *self.controls)]
+        if all(each.get("won_after") == each.get("after") for each in measured):
+            known.pop("won_after", None)
         return [known[name] for name in HEADLINE if name in known] or self.numbers[:4]
 
     @property
@@ -167,6 +174,10 @@ class Analysis(msgspec.Struct, frozen=True):
     cautions: list[str]
     reading: str
     """How numbers are read."""
+    totals: list[AgentResults]
+    """Agents over all their scenarios of a domain, if these are several."""
+    total_numbers: list[Number]
+    """The numbers that they have."""
 
 
 class ScenarioFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +195,7 @@ class ScenarioFigures(msgspec.Struct, frozen=True, kw_only=True):
 def analyse(
     cells: Sequence[CellRecord], summary: Summary, domains: Domains, homes: Homes, cautions: Sequence[str] = ()
 ) -> Analysis:
-    """Return what came of cells that count.
+    """Return the results of cells that count.
 
     Args:
         cells: The cells.
@@ -204,6 +215,8 @@ def analyse(
         turns=sum(trial.turns for trial in trials),
         cautions=list(cautions),
         reading=explain_reading(summary),
+        totals=list(summary.totals),
+        total_numbers=[each for each in summary.numbers if any(each.name in one.estimates for one in summary.totals)],
     )
 
 
@@ -263,7 +276,7 @@ def _analyse_scenarios(
             for group in groups
         ]
         name = name_scenario(scenario)
-        findings = say_findings(groups[: len(agents)], comparisons, names)
+        findings = write_findings(groups[: len(agents)], comparisons, names)
         yield ScenarioAnalysis(
             id=name,
             novelty=name_novelty(scenario.domain, scenario.novelty),
@@ -297,11 +310,11 @@ def _has_figures(
     if list_curricula(summary, scenario):
         return True
     scored = (next((cell for cell in cells if cell.is_scored and cell.episodes), None) for cells in members)
-    return any(cell is not None and read_answers(cell) is not None for cell in scored)
+    return any(cell is not None and read_sample_answers(cell) is not None for cell in scored)
 
 
 def _locate_comparison(one: Comparison, homes: Homes, scenario: str) -> str:
-    """Return where a comparison is told trial by trial."""
+    """Return where a comparison is shown trial by trial."""
     runs = dict.fromkeys(run for run, _ in homes.values())
     address = compare_address(runs, (one.first, one.second))
     return address and f"{address}#{scenario}"
@@ -355,3 +368,89 @@ def _score(cell: CellRecord, homes: Homes) -> TrialScore:
         unchanged=cell.trial.is_unchanged_twin,
         control=cell.control,
     )
+
+
+class ScenarioFinding(msgspec.Struct, frozen=True):
+    """What came of a scenario, in a sentence, and the number of an agent that it tells."""
+
+    text: str
+    agent: str
+    number: str
+    """The name of the number."""
+
+
+def write_findings(
+    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]
+) -> list[ScenarioFinding]:
+    """Return who did best and who noticed the change, in sentences.
+
+    Args:
+        groups: The agents that are no controls, the best first.
+        comparisons: Those of the scenario.
+        names: What each agent is called.
+    """
+    found = _say_best(groups, comparisons, names), _say_noticed(groups, names)
+    return [finding for finding in found if finding is not None]
+
+
+def _say_best(
+    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]
+) -> ScenarioFinding | None:
+    if not groups:
+        return None
+    best = groups[0].agent
+    before, after = (groups[0].estimates.get(name) for name in ("before", "after"))
+    if before is not None and before.mean is None:
+        before = None
+    if after is None or after.mean is None:
+        if before is None:
+            return None
+        return ScenarioFinding(f"{_say_reached(groups, before, '', comparisons, names)}.", best, "before")
+    text = _say_reached(groups, after, " once the world has changed", comparisons, names)
+    earlier = "" if before is None else f"; before the change it had {_say(before)}"
+    return ScenarioFinding(f"{text}{earlier}.", best, "after")
+
+
+def _say_reached(
+    groups: Sequence[AgentResults],
+    found: Estimate,
+    when: str,
+    comparisons: Sequence[Comparison],
+    names: Mapping[str, str],
+) -> str:
+    best = names[groups[0].agent]
+    if len(groups) == 1:
+        return f"{best} reaches {_say(found)}{when}"
+    first = "wins most often" if comparisons else "does best"  # agents rank by wins; another may have the higher mean
+    return f"{best} {first}{when}: {_say(found)}{_say_lead(groups, comparisons, names)}"
+
+
+def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]) -> str:
+    """Return whether the best agent is clearly better than the next one."""
+    pair = {groups[0].agent, groups[1].agent}
+    found = next((one for one in comparisons if {one.first, one.second} == pair and one.p_holm is not None), None)
+    if found is None or found.p_holm is None:
+        return ""
+    return f", {'' if found.p_holm < MAX_CHANCE else 'but not '}clearly better than {names[groups[1].agent]}"
+
+
+def _say_noticed(groups: Sequence[AgentResults], names: Mapping[str, str]) -> ScenarioFinding | None:
+    """Return who noticed the change most often."""
+    found = ((group.estimates.get("correct"), group) for group in groups)
+    known = [(each.mean, each.n, group) for each, group in found if each is not None and each.mean is not None]
+    if not known:
+        return None
+    share, trials, first = max(known, key=lambda each: each[0])
+    name = names[first.agent]
+    if share == 0:
+        who = "No agent" if len(groups) > 1 else f"{name} never"
+        return ScenarioFinding(f"{who} noticed the change without a false alarm.", first.agent, "correct")
+    delay = first.estimates.get("delay")
+    after = f", {format_number(delay.mean, 1)} episodes after the onset" if delay is not None and delay.mean else ""
+    often = f"in {share * trials:.0f} of {say_count(trials, 'trial')}"
+    return ScenarioFinding(f"{name} noticed the change {often} without a false alarm{after}.", first.agent, "correct")
+
+
+def _say(found: Estimate) -> str:
+    interval = f" ({format_number(found.low)} – {format_number(found.high)})" if found.low is not None else ""
+    return f"{format_number(found.mean)}{interval}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openfield.objectives.study.study import StudyRow
 
 MAX_OVERLAID = 6
-"""How many agents one drawing shows; their lines differ in so many ways."""
+"""How many agents one drawing shows: there are no more different lines."""
 MAX_FAINT = 12
 """How many single trials of an agent stand behind the means of several agents."""
 MAX_UNCROWDED = 3

@@ -139,12 +139,12 @@ def evaluate_run_files(paths: Sequence[Path]) -> dict[str, Any]:
     If people played in one of the runs, the similarity to them is among the objectives.
     """
     from openfield.objectives.runs.evaluate import evaluate_runs
-    from openfield.objectives.runs.recordings import read_run, read_study
+    from openfield.objectives.runs.recordings import read_recording, read_study
 
     runs, entries = [], []
     for path in paths:
         try:
-            runs.append(read_run(path))
+            runs.append(read_recording(path))
             entries.append({"run": str(path), "episodes": runs[-1].episodes})
         except OpenfieldError as error:
             entries.append({"run": str(path), "error": str(error)})
@@ -204,10 +204,10 @@ def null_lines(found: dict[str, Any]) -> dict[str, str]:
         return {NULL_TITLES[-1]: f"not computed: {found['reason']}"}
     low, high = found["null_band"]
     null = f"{found['null_mean']:.4g} ({low:.4g} to {high:.4g})"
-    return dict(zip(NULL_TITLES, (null, f"{found['p']:.3f}", say_excess(found)), strict=True))
+    return dict(zip(NULL_TITLES, (null, f"{found['p']:.3f}", format_excess(found)), strict=True))
 
 
-def say_excess(found: dict[str, Any]) -> str:
+def format_excess(found: dict[str, Any]) -> str:
     """Return the excess with its interval, or that it is not identifiable and why."""
     if not found["identifiable"]:
         return f"{NOT_IDENTIFIABLE}: {found['reason']}"
@@ -276,7 +276,7 @@ def _equal_rows(stages: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
 
 def study_record(study: Study) -> dict[str, Any]:
     """Return the JSON object of a study, with the paper's Table 1 beside the correlations."""
-    from openfield.objectives.study.manifest import published
+    from openfield.objectives.study.manifest import published_values
 
     return {
         "schema": SCHEMA,
@@ -285,7 +285,7 @@ def study_record(study: Study) -> dict[str, Any]:
         "paper_similarity_rule": "original",
         "rows": study.rows,
         "correlations": study.correlations,
-        "paper": published().correlations,
+        "paper": published_values().correlations,
         "version": __version__,
     }
 

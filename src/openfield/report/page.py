@@ -24,7 +24,7 @@ from openfield.report.figures.stages import StageFigures, arrange_objectives
 from openfield.report.film import DomainFilm
 from openfield.report.render import ALL, Detail, render
 from openfield.report.run_list import RunEntry, RunSummary
-from openfield.report.words import MAX_COMMANDS, Domains, describe_provenance, say_outcomes
+from openfield.report.words import MAX_COMMANDS, Domains, describe_provenance, format_outcomes
 from openfield.runner.sealing import SEED_FACT
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     objectives: StageFigures | None = None
     films: list[DomainFilm] = []
     earlier: int = 0
-    """How many commands are not told of."""
+    """How many commands are left out."""
     links: dict[str, str] = {}
     """Where the rest of a published site is."""
 
@@ -221,6 +221,6 @@ def _count(cells: Sequence[CellRecord], summary: Summary, episodes: int) -> dict
         "agents": str(len({cell.agent for cell in cells if not cell.control})),
         **({"controls": str(len(controls))} if controls else {}),
         "trials": str(len({cell.trial.id for cell in cells})),
-        "cells": say_outcomes(summary.outcomes),
+        "cells": format_outcomes(summary.outcomes),
         "episodes": f"{episodes:,}",
     }

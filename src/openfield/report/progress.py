@@ -21,15 +21,15 @@ from openfield.console import escape_controls, is_notebook
 from openfield.domain import Domain
 from openfield.errors import JournalError
 from openfield.journal.reader import OUR_FAILURES, Run
+from openfield.parameters import shorten_agents
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
-from openfield.report.words import shorten_agents
 from openfield.runner.plan import Plan
 from openfield.runner.scheduler import Watch, is_outdated
 
 MIN_CELLS, MIN_SECONDS = 5, 10.0
 """How much of a run a forecast is made from."""
 LARGE_SECONDS = 600.0
-"""A run that takes longer is told so."""
+"""A run that takes longer says so."""
 REFRESHES = 8
 """How often bars are drawn in a second."""
 WIDTH = 100
@@ -39,6 +39,9 @@ WIDTH = 100
 @contextmanager
 def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
     """Show a bar per agent while a run plays, and yield the function that every entry of the record is given to."""
+    if any(getattr(agent, "has_terminal", False) for agent in plan.agents.values()):
+        yield lambda *_: None  # a person reads and types there
+        return
     columns = (
         TextColumn("{task.description}", markup=False),  # names are not ours: brackets in them mean nothing
         BarColumn(),

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from openfield.console import escape_controls, say_count
 from openfield.journal.reader import SCORED
-from openfield.metrics.stats import say_p, say_units
+from openfield.metrics.stats import format_p, format_units
 from openfield.metrics.summary import AgentResults
 from openfield.report import addresses, drawing
 from openfield.report.figures.curves import pick_evenly
@@ -28,11 +28,11 @@ from openfield.report.words import (
     OUTCOMES,
     count_trials,
     describe_basis,
-    say_corrected,
-    say_number,
-    say_outcomes,
-    say_sentence,
-    say_trials,
+    format_corrected,
+    format_number,
+    format_outcomes,
+    format_sentence,
+    format_trials,
     shorten_note,
 )
 
@@ -85,7 +85,7 @@ def templates() -> Environment:
     return made
 
 
-def load_templates() -> None:
+def compile_templates() -> None:
     """Compile all templates, so that the first page need not wait for it."""
     for name in templates().list_templates():
         templates().get_template(name)
@@ -97,7 +97,7 @@ def _read_style() -> Markup:
     return Markup((resources.files("openfield.report") / "static" / "page.css").read_text("utf-8"))  # noqa: S704
 
 
-def say_time(moment: str) -> str:
+def format_time(moment: str) -> str:
     """Return a moment of a record as a reader wants it: the day, and the time for a recent one."""
     for form in ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M UTC"):
         try:
@@ -108,7 +108,7 @@ def say_time(moment: str) -> str:
     return moment
 
 
-def say_seconds(seconds: float | None) -> str:
+def format_seconds(seconds: float | None) -> str:
     """Return a time span in words."""
     if seconds is None:
         return "–"
@@ -133,10 +133,10 @@ def kind_of(outcome: str) -> str:
     return "good" if outcome in SCORED else "open" if outcome in ("playing", "waiting", "cancelled") else "failed"
 
 
-def say_group(group: AgentResults) -> str:
+def format_group_size(group: AgentResults) -> str:
     """Return over how many trials, or people, the numbers of an agent are."""
     if group.people:
-        return say_units(group.people, people=True)
+        return format_units(group.people, people=True)
     return say_count(group.trials - group.unchanged or group.trials, "trial")
 
 
@@ -165,22 +165,22 @@ FILTERS: dict[str, Any] = {
     "base64": lambda data: base64.b64encode(data).decode(),
     "basis": describe_basis,
     "brief": brief,
-    "corrected": say_corrected,
+    "corrected": format_corrected,
     "count": say_count,
     "embed": embed_data,
     "kind": kind_of,
     "kinds": list_kinds,
     "meaning": explain_outcome,
-    "moment": say_time,
-    "number": say_number,
-    "outcomes": say_outcomes,
+    "moment": format_time,
+    "number": format_number,
+    "outcomes": format_outcomes,
     "own_trials": count_trials,
-    "p_value": say_p,
+    "p_value": format_p,
     "plain": escape_controls,
-    "sentence": say_sentence,
+    "sentence": format_sentence,
     "shorten": shorten_note,
-    "span": say_seconds,
-    "trials": say_group,
-    "all_trials": say_trials,
-    "units": say_units,
+    "span": format_seconds,
+    "trials": format_group_size,
+    "all_trials": format_trials,
+    "units": format_units,
 }

@@ -116,7 +116,7 @@ def find_run_files(places: Iterable[str | Path]) -> Iterator[Path]:
 def drop_aliases(paths: Iterable[Path]) -> list[Path]:
     """Return the first path to each file: places may overlap, and links lead to files that are listed anyway.
 
-    Files are told apart by their numbers on the disk, as to resolve many paths takes long.
+    Files are compared by their numbers on the disk, as resolving many paths takes long.
     """
     found: dict[tuple[int, int], Path] = {}
     for path in paths:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from openfield.objectives.evaluation import NAMES
 from openfield.objectives.measures.correlations import Correlation
-from openfield.objectives.study.manifest import published
+from openfield.objectives.study.manifest import published_values
 from openfield.objectives.study.study import REWARD, SIMILARITY, Study, StudyRow
 from openfield.report.drawing import draw_bars, draw_heat_map, draw_lives, draw_scatter
 from openfield.report.figures import Bar, Dot
@@ -96,14 +96,21 @@ class StudyPage(NamedTuple):
     reading: str
 
 
-def write_study(study: Study, folder: Path, title: str) -> Path:
-    """Write `study.html`, `study.json` and one SVG per drawing, and return the path of the page."""
+def write_study(study: Study, folder: Path, title: str, page: Path | None = None) -> Path:
+    """Write a page, `study.json` and one SVG per drawing, and return the path of the page.
+
+    Args:
+        study: The study.
+        folder: The folder of everything but a page that is named.
+        title: The heading of the page.
+        page: The page [`study.html` in the folder].
+    """
     drawings = list(draw_study(study))
     for drawing in drawings:
         write_page(folder / f"{drawing.name}.svg", drawing.svg)
     record = msgspec.json.format(msgspec.json.encode(study_record(study)), indent=1)
     write_page(folder / "study.json", record.decode())
-    page = folder / "study.html"
+    page = page or folder / "study.html"
     write_page(page, render_study(study, title, drawings))
     return page
 
@@ -165,7 +172,7 @@ def _matrix(study: Study) -> list[list[float | None]]:
 
 
 def _bars(study: Study, yardstick: str) -> Iterator[Bar]:
-    reference = published().correlations["reward" if yardstick == REWARD else SIMILARITY]
+    reference = published_values().correlations["reward" if yardstick == REWARD else SIMILARITY]
     for name in COLUMNS:
         line = find(study, name, yardstick)
         if line is not None and line.r is not None:
@@ -212,7 +219,9 @@ def _rows_table(study: Study) -> StudyTable:
 
 def _with_limits(row: StudyRow, name: str) -> str:
     low, high = row.intervals.get(name, (None, None))
-    return _number(row.values.get(name)) + ("" if low is None else f" [{_number(low)}, {_number(high)}]")
+    return _number(row.values.get(name)) + (
+        "" if low is None else f" [{_number(low)},\N{NO-BREAK SPACE}{_number(high)}]"
+    )
 
 
 def _counts_table(study: Study) -> StudyTable:
@@ -252,7 +261,7 @@ def _paper_table(study: Study) -> StudyTable:
     for name in COLUMNS:
         cells = [WORDS[name]]
         for yardstick, key in ((REWARD, "reward"), (SIMILARITY, SIMILARITY)):
-            reference = published().correlations[key].get(name)
+            reference = published_values().correlations[key].get(name)
             cells += [_with_interval(find(study, name, yardstick)), "–" if reference is None else f"{reference:.2f}"]
         body.append(cells)
     return StudyTable("", head, body, "" if _is_live(study) else f"{RULES[study.compat]} {PAPER_RULE}")

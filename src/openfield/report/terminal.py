@@ -25,6 +25,7 @@ from openfield.metrics.metric import Number
 from openfield.metrics.scenario import CurriculumResults, Scenario
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.parameters import shorten_agents
 from openfield.provenance.provenance import Provenance
 from openfield.report import words
 from openfield.report.words import NONE, Domains
@@ -68,6 +69,11 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
             Text(note, style="dim"),
         ]
         parts += [_Fitted(partial(_controls, summary, controls)), Text(words.CONTROLS, style="dim")] if controls else []
+    for _, members in groupby(summary.totals, key=lambda group: group.scenario.domain):
+        groups = list(members)
+        title = words.title_domain(groups[0].scenario, domains)
+        told = "All scenarios together, each trial counted once"
+        parts += [Text(title, style="bold").append(f"\n{told}", style="not bold"), _Results(summary, groups)]
     return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
 
 
@@ -77,11 +83,11 @@ def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
     for members in scenarios[:MAX_SCENARIOS]:
         scenario, groups = members[0].scenario, words.split_controls(members)[0] or members
         yield f"{words.title_domain(scenario, domains)}: {words.describe_novelty(scenario, domains)}"
-        names = words.shorten_agents(group.agent for group in groups)
+        names = shorten_agents(group.agent for group in groups)
         shown = _order_numbers(summary, groups)[:2]
         lines = [["", *(words.name_number(number, scenario)[0] for number in shown)]]
         for group in words.rank_agents(groups, summary.comparisons)[:MAX_AGENTS]:
-            told = (words.say_estimate(group.estimates.get(number.name), number, group) for number in shown)
+            told = (words.format_estimate(group.estimates.get(number.name), number, group) for number in shown)
             lines.append([names[group.agent], *told])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         yield from ("  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
@@ -136,7 +142,7 @@ class _Results:
     def __init__(self, summary: Summary, groups: list[AgentResults]) -> None:
         self._summary = summary
         self._groups = words.rank_agents(groups, summary.comparisons)
-        self._names = words.shorten_agents(group.agent for group in groups)
+        self._names = shorten_agents(group.agent for group in groups)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         def fits(table: Table) -> bool:
@@ -162,9 +168,9 @@ class _Results:
         table.add_column("")
         for group in groups:
             table.add_column(Text(self._names[group.agent]), justify="right")
-        table.add_row("cells", *(Text(words.say_outcomes(group.outcomes)) for group in groups), style="dim")
+        table.add_row("cells", *(Text(words.format_outcomes(group.outcomes)) for group in groups), style="dim")
         if any(group.unchanged for group in groups):
-            trials = (Text(words.say_trials(group)) for group in groups)
+            trials = (Text(words.format_trials(group)) for group in groups)
             table.add_row("trials", *(_fold(each, ", ") if narrow else each for each in trials), style="dim")
         if any(group.versions for group in groups):
             table.add_row("version", *(Text(group.versions, style="yellow") for group in groups))
@@ -188,7 +194,7 @@ class _Results:
             title = words.name_number(number, self._groups[0].scenario)[0]
             table.add_column(fill(title, TITLE_WIDTH), justify="right", no_wrap=True)
         for group in self._groups:
-            name = Text(self._names[group.agent]).append(f"\n{words.say_outcomes(group.outcomes)}", style="dim")
+            name = Text(self._names[group.agent]).append(f"\n{words.format_outcomes(group.outcomes)}", style="dim")
             name.append(f"\nversion: {group.versions}" if group.versions else "", style="yellow")
             cells = (_estimate(group.estimates.get(each.name), each, group) for each in numbers)
             table.add_row(name, *(_fold(cell, LINES) for cell in cells))
@@ -199,7 +205,7 @@ class _Fitted:
     """A table with a narrow form for terminals that its wide form does not fit."""
 
     def __init__(self, make: Callable[[bool], Table]) -> None:
-        """Take what makes the table; it is told whether it must be narrow."""
+        """Take what makes the table, given whether it must be narrow."""
         self._make = make
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -277,7 +283,7 @@ def _say_task(estimate: Estimate | None) -> str:
 
 def _comparisons(comparisons: list[Comparison], groups: list[AgentResults], narrow: bool) -> Table:
     """Return one agent against another in each row; in a narrow table the basis stands below the p-value."""
-    names = words.shorten_agents(group.agent for group in groups)
+    names = shorten_agents(group.agent for group in groups)
     table = _table(narrow)
     for title in ("first", "second", "difference", "P(first is better)"):
         table.add_column(title)
@@ -285,7 +291,7 @@ def _comparisons(comparisons: list[Comparison], groups: list[AgentResults], narr
         table.add_column(title)
     for one in comparisons:
         estimates = (Text(str(each)) for each in (one.difference, one.improvement))
-        told = words.say_corrected(one), words.describe_basis(one)
+        told = words.format_corrected(one), words.describe_basis(one)
         table.add_row(
             *map(Text, (names[one.first], names[one.second])),
             *(_fold(each, LINES) if narrow else each for each in estimates),

@@ -5,7 +5,6 @@ Shared by the terminal and the page.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,7 +16,7 @@ from openfield.journal.reader import SCORED
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
-from openfield.metrics.stats import MIN_TRIALS, Estimate, say_p, say_units
+from openfield.metrics.stats import MIN_TRIALS, Estimate, format_p, format_units
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.provenance.provenance import Provenance
 from openfield.provenance.rules import DomainRules
@@ -49,15 +48,15 @@ OUTCOMES = {
 
 CONTROLS = (
     "Controls are agents that must fail, and are in no comparison. One that does better than chance (concordance 0.5) "
-    "shows a fault of the evaluation; peeker may do so without --isolate, and enumerator without --sealed."
+    "shows a fault of the evaluation; peeker and scout may do so without --isolate, and enumerator without --sealed."
 )
 INTERVALS = {
-    "usual": "with 95 % intervals, which hold for scores with a single peak",
-    "conservative": "with conservative 95 % intervals, which need only a range of the number",
+    "conservative": "with conservative 95 % intervals, or usual ones where a number has no range",
+    "usual": "with usual 95 % intervals, which hold for scores with a single peak",
 }
 READING = (
     f"Numbers are over {{}}, {{}}; below {MIN_TRIALS} {{}} there is no interval. "
-    "Repeats of a trial{} are averaged first. {}"
+    "Repeats of a trial{} are averaged first. P-values in a table are corrected over its agents (Holm). {}"
 )
 POLICIES = {
     "count": "Every trial that an agent started counts: an episode it failed to play has performance 0, is an alarm "
@@ -67,14 +66,15 @@ POLICIES = {
 
 
 def explain_reading(summary: Summary) -> str:
-    """Explain how the numbers of a report are read; all trials of a person are one unit."""
+    """Explain how the numbers of a report are read, and why some are missing; all trials of a person are one unit."""
     people = [bool(group.people) for group in summary.groups]
     if not any(people):
         units, few, averaged = "trials", "trials", ""
     else:
         units, few = ("people", "people") if all(people) else ("trials, those of people over people", "of either")
         averaged = ", and all trials of a person,"
-    return READING.format(units, INTERVALS[summary.intervals], few, averaged, POLICIES[summary.policy])
+    reading = READING.format(units, INTERVALS[summary.intervals], few, averaged, POLICIES[summary.policy])
+    return " ".join((*summary.missing, reading))
 
 
 def title_domain(scenario: Scenario, domains: Domains) -> str:
@@ -92,12 +92,12 @@ def describe_novelty(scenario: Scenario, domains: Domains) -> str:
     return " + ".join(scenario.novelty) or "no novelty"
 
 
-def say_number(value: float | None, digits: int = 2) -> str:
-    """Return a number with its decimals and a proper minus sign; a dash if there is none."""
+def format_number(value: float | None, digits: int = 2) -> str:
+    """Return a number with its decimals and a proper minus sign, or a dash for None."""
     return "–" if value is None else f"{value:z,.{digits}f}".replace("-", "−")
 
 
-def say_sentence(text: str) -> str:
+def format_sentence(text: str) -> str:
     """Return a text as a sentence: with a capital and a full stop."""
     return text and text[0].upper() + text[1:].rstrip(".") + "."
 
@@ -141,25 +141,25 @@ def count_trials(estimate: Estimate, number: Number | None, group: AgentResults)
     return None if estimate.mean is None or told or (usual and not (number and number.partial)) else estimate.n
 
 
-def say_estimate(estimate: Estimate | None, number: Number, group: AgentResults) -> str:
-    """Return an estimate as text, with its own number of trials if needed; a dash if there is none."""
+def format_estimate(estimate: Estimate | None, number: Number, group: AgentResults) -> str:
+    """Return an estimate as text, with its own number of trials if needed, or a dash for None."""
     if estimate is None:
         return NONE
     n = count_trials(estimate, number, group)
     return str(estimate) if n is None else f"{estimate} n={n}"
 
 
-def say_trials(group: AgentResults) -> str:
+def format_trials(group: AgentResults) -> str:
     """Return how many trials of a group change, how many do not, and how many people played them."""
     changed = group.trials - group.unchanged
     told = f"{changed} changed, {group.unchanged} unchanged" if group.unchanged else str(group.trials)
-    return f"{told}, {say_units(group.people, people=True)}" if group.people else told
+    return f"{told}, {format_units(group.people, people=True)}" if group.people else told
 
 
 def describe_basis(comparison: Comparison) -> str:
     """Describe the trials a comparison rests on, and versions of agents that are not the latest."""
     n, people = comparison.improvement.n, comparison.improvement.people
-    units = say_units(n, people)
+    units = format_units(n, people)
     shared = f"{units}, each in the trials they played" if people else units.replace(" ", " shared ")
     basis = "no trial of both" if n == 0 else shared if comparison.paired else f"all against all, {units} or more"
     return "; ".join(filter(None, (basis, comparison.versions)))
@@ -191,38 +191,9 @@ def group_scenarios(summary: Summary) -> list[tuple[Scenario, list[AgentResults]
     return list(found.items())
 
 
-def shorten_agents(agents: Iterable[str]) -> dict[str, str]:
-    """Return a short name for each agent that none of the others has.
-
-    `labs/net.py:Net(rate=0.5)` is `Net`, beside another `Net` with other parameters `Net(rate=0.5)`, and beside one of
-    another file `net.py:Net(rate=0.5)`.
-    """
-    forms = {agent: _list_names(agent) for agent in agents}
-    chosen = dict.fromkeys(forms, 0)
-    while True:
-        names = {agent: forms[agent][at] for agent, at in chosen.items()}
-        uses = Counter(names.values())
-        longer = [agent for agent, name in names.items() if uses[name] > 1 and chosen[agent] < len(forms[agent]) - 1]
-        if not longer:
-            return names
-        for agent in longer:
-            chosen[agent] += 1
-
-
-def _list_names(agent: str) -> list[str]:
-    """Return what an agent may be called, the shortest name first and its own last."""
-    place, bracket, parameters = agent.partition("(")
-    if ":" not in place or " " in place:  # a name, or a command line
-        return [agent]
-    kind, _, name = place.rpartition(":")
-    bare = name.rpartition("/")[2]
-    file = kind.rpartition("/")[2]
-    return list(dict.fromkeys([bare, f"{bare}{bracket}{parameters}", f"{file}:{bare}{bracket}{parameters}", agent]))
-
-
-def say_corrected(comparison: Comparison) -> str:
+def format_corrected(comparison: Comparison) -> str:
     """Return the corrected p-value of a comparison as text."""
-    return NONE if comparison.p_holm is None else say_p(comparison.p_holm)
+    return NONE if comparison.p_holm is None else format_p(comparison.p_holm)
 
 
 def _explain_comparisons(pairs: Sequence[Comparison]) -> str:
@@ -250,7 +221,7 @@ def count_failed(outcomes: Mapping[str, int]) -> int:
     return sum(count for outcome, count in outcomes.items() if outcome not in SCORED)
 
 
-def say_outcomes(outcomes: Mapping[str, int]) -> str:
+def format_outcomes(outcomes: Mapping[str, int]) -> str:
     """Return all outcomes in one line."""
     return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no cells"
 

@@ -159,9 +159,8 @@ def assign_resources(agents: Iterable[str], *given: Mapping[str, Mapping[str, fl
         for name in resources.keys() - {"", *names}:
             raise InvalidInput(f"Resources are given for an agent '{name}', which does not play.")
         for agent in names:
-            needs = {**found.get(agent, {}), **resources.get("", {}), **resources.get(agent, {})}
-            read_needs(agent, needs)
-            if needs:
+            if needs := {**found.get(agent, {}), **resources.get("", {}), **resources.get(agent, {})}:
+                read_needs(agent, needs)
                 found[agent] = needs
     return found
 

@@ -12,14 +12,13 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from functools import cache, partial
 from typing import Any, TypeVar
 
+from openfield.clock import monotonic_ns, outlast_stops
 from openfield.core import Agent, Remembers, Reply, Saves, Turn
 from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, blame_agent, shorten
 from openfield.limit_guard import Heartbeat, nanoseconds
 
 MIN_SECONDS, FACTOR = 10.0, 10.0
 """What is not a reply may take ten times as long as one, and ten seconds at least: models are loaded there."""
-SAVE_SECONDS = 30.0
-"""An agent is asked for its state at most this often: what was played since is played again when a run is resumed."""
 MAX_STATE = 512 << 20
 """Bytes of a saved state; SQLite takes less than twice as much in one piece."""
 METHODS = ("save", "load", "remember", "close")
@@ -38,7 +37,7 @@ class Deadline:
 
     def __call__(self, question: Callable[[], T], complaint: str) -> T:
         """Return the answer to a question. If it raises, the complaint says where."""
-        self._heartbeat[0] = time.monotonic_ns() + self._patience
+        self._heartbeat[0] = monotonic_ns() + self._patience
         try:
             return question()
         except AgentFault:
@@ -130,7 +129,7 @@ def _run(coroutine: Any, seconds: float | None) -> Any:
     """Return what a coroutine returns. It is cancelled if it takes too long, or if the call is interrupted."""
     future = asyncio.run_coroutine_threadsafe(coroutine, _find_loop())
     try:
-        return future.result(seconds)
+        return outlast_stops(lambda: future.result(seconds))
     except FutureTimeout:
         if future.done():  # the agent itself raised it
             raise

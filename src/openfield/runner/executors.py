@@ -9,34 +9,24 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, MutableSequence
-from contextlib import contextmanager, nullcontext, suppress
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from types import ModuleType
+from collections.abc import Callable, Mapping, MutableSequence
+from multiprocessing.connection import wait
 from typing import Any, Protocol
 
 import msgspec
 
+from openfield.clock import monotonic_ns, notice_stops
+from openfield.domain import Domain
 from openfield.errors import NO_HANDLES, InvalidInput, JournalError, too_many_files
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Emit
+from openfield.processes.channel import Channel
+from openfield.processes.child import Child, check_signals, describe_exit, one_thread
+from openfield.processes.forks import WORKER_NAME, Forks, need_handles, refuse_signals_to_parent
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.runner.player import Job, Player
-from openfield.runner.processes import (
-    ONE_THREAD,
-    WORKER_NAME,
-    Forks,
-    check_signals,
-    end_with_parent,
-    need_handles,
-    refuse_signals_to_parent,
-    undisturbed,
-)
 
 GRACE_SECONDS = 0.5
 """How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
@@ -73,7 +63,7 @@ class Executor(Protocol):
 class Inline:
     """Plays jobs in this process, one after the other. An agent that never answers is never ended."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, domains: Mapping[str, Domain[Any]] | None = None) -> None:
         own = os.getpid()
 
         def emit_here(*entries: Entry) -> Receipt[None] | None:
@@ -81,7 +71,7 @@ class Inline:
                 os._exit(0)
             return emit(*entries)
 
-        self._player = Player(emit_here)
+        self._player = Player(emit_here, domains=domains)
         self.free = 1
 
     def start(self, job: Job) -> None:
@@ -124,7 +114,7 @@ class Processes:
             self._idle.remove(worker)
             if worker.send(message):
                 break
-            worker.end(at_once=True)  # it died between two jobs: what an agent left there may have ended it
+            worker.end()  # it died between two jobs: what an agent left there may have ended it
         else:
             worker = self._start_worker(knows_main)
             worker.send(message)  # if it is dead already, `poll` finds out and says how it died
@@ -141,11 +131,11 @@ class Processes:
 
     def poll(self) -> None:
         """Emit what the workers sent, and look after those that hang or died."""
-        ready = wait([worker.connection for worker in self._busy], timeout=POLL_SECONDS)
+        ready = wait([worker.channel.fileno() for worker in self._busy], timeout=POLL_SECONDS)
         for worker in list(self._busy):
-            if worker.connection in ready:
+            if worker.channel.fileno() in ready:
                 self._receive(worker)
-            elif worker.process.exitcode is not None:  # and what it forked holds its end of the connection
+            elif worker.process.exitcode is not None:  # and what it forked holds its end of the channel
                 self._remove(worker)
             elif worker.overdue() > 2 * GRACE_SECONDS:
                 self._give_up(worker, "agent_timeout", "No answer in time; its worker was ended.")
@@ -164,16 +154,17 @@ class Processes:
         self._idle, self._busy = [], []
         try:
             for worker in (*idle, *busy):
-                worker.end(at_once=worker in busy)
+                worker.end(0.0 if worker in busy else 2 * GRACE_SECONDS)
         except BaseException:  # Ctrl-C in between: the interpreter would wait for those that are left when it ends
             for worker in (*idle, *busy):
                 worker.kill()
+                worker.channel.close()
             raise
 
     def _receive(self, worker: _Worker) -> None:
-        while worker.job is not None and worker.connection.poll():
+        while worker.job is not None and (worker.channel.waiting or wait([worker.channel.fileno()], 0)):
             try:
-                entries = _ENTRIES.decode(worker.connection.recv_bytes())
+                entries = _ENTRIES.decode(worker.channel.receive())
             except (EOFError, OSError):
                 self._remove(worker)
                 return
@@ -197,7 +188,7 @@ class Processes:
         entries, worker.ending, worker.job = worker.ending, [], None
         self._busy.remove(worker)
         if any(isinstance(entry, AttemptEnd) and entry.outcome in OUR_FAILURES for entry in entries):
-            worker.end(at_once=False)
+            worker.end(2 * GRACE_SECONDS)  # an agent may have left a thread that never ends
         else:
             self._idle.append(worker)
         self._emit(*entries)
@@ -205,7 +196,7 @@ class Processes:
     def _remove(self, worker: _Worker) -> None:
         """Remove a dead worker and record what it did. One that was stopped before it could listen can be resumed."""
         worker.process.join(GRACE_SECONDS)
-        how = _how(worker.process.exitcode)
+        how = describe_exit(worker.process.exitcode)
         if worker.process.exitcode == UNGUARDED:
             raise InvalidInput(
                 "Workers import the script that defines an agent. Put what the script does under "
@@ -238,38 +229,30 @@ class Processes:
         """End a worker, and its job with this outcome unless the job had ended: then only its agent was left."""
         job, worker.job = worker.job, None
         self._busy.remove(worker)
-        worker.end(at_once=True)
+        worker.end()
         if worker.ending:
             self._emit(*worker.ending)
         elif job is not None:
             self._emit(AttemptEnd(job.cell.id, job.attempt, outcome, note, 0.0, torn))
 
 
-class _Worker:
-    """A worker process as its parent sees it."""
+class _Worker(Child):
+    """A worker process as its parent sees it. Its heartbeat is shared memory: a message for every turn would cost."""
 
     def __init__(self, knows_main: bool) -> None:
-        context = multiprocessing.get_context("spawn")
+        forks = Forks()
+        self._pulse: MutableSequence[int] = multiprocessing.get_context("spawn").RawArray("q", 1)
         self.knows_main = knows_main
-        self.connection, theirs = context.Pipe()
-        self._forks = Forks()
-        self._pulse: MutableSequence[int] = context.RawArray("q", 1)
-        self.process: BaseProcess = context.Process(
-            target=_work, name=WORKER_NAME, args=(theirs, self._pulse, self._forks), daemon=True
-        )
         self.job: Job | None = None
         self.ending: list[Entry] = []
         """The last entries of its job, which wait until the agent is closed."""
-        for name in ONE_THREAD:
-            os.environ.setdefault(name, "1")
-        with undisturbed(), self._forks.marked(), nullcontext() if knows_main else hidden_main():
-            self.process.start()
-        theirs.close()
+        values, environment = (self._pulse, forks), one_thread()
+        super().__init__(_work, *values, name=WORKER_NAME, forks=forks, script=knows_main, environment=environment)
 
     def send(self, message: bytes) -> bool:
         """Send a job; return False if the process is dead."""
         try:
-            self.connection.send_bytes(message)
+            self.channel.send(message)
         except OSError:
             return False
         return True
@@ -277,7 +260,7 @@ class _Worker:
     def overdue(self) -> float:
         """Return by how many seconds its agent is late."""
         due = self._pulse[0]
-        return (time.monotonic_ns() - due) / 1e9 if due else 0.0
+        return (monotonic_ns() - due) / 1e9 if due else 0.0
 
     def ended_by_agent(self) -> bool:
         """Return whether the agent ended the dead process while it was asked, and not a signal from outside."""
@@ -290,39 +273,13 @@ class _Worker:
 
     def interrupt(self) -> None:
         """End the agent's turn with an error inside the worker, so that all turns before it are kept."""
-        os.kill(self.process.pid or 0, signal.SIGUSR1)
-
-    def kill(self) -> None:
-        """End it without a word, if that was not done."""
-        with suppress(ValueError):  # it is closed
-            self.process.kill()
-
-    def end(self, at_once: bool) -> None:
-        """End it and all that its agents have started."""
-        self.connection.close()
-        if not at_once:
-            self.process.join(2 * GRACE_SECONDS)  # an agent may have left a thread that never ends
-        self.process.kill()
-        self.process.join()
-        self.process.close()
-        self._forks.end()
+        os.kill(self.process.pid, signal.SIGUSR1)
 
 
 def refuse_unguarded() -> None:
     """End a worker that imports the script its agent is defined in and is about to run the script again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         os._exit(UNGUARDED)
-
-
-@contextmanager
-def hidden_main() -> Iterator[None]:
-    """Keep a new process from importing the script this one was started with, which it has no use for."""
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
 
 
 def _pickled(job: Job) -> bytes:
@@ -335,38 +292,34 @@ def _pickled(job: Job) -> bytes:
         ) from None
 
 
-def _work(connection: Connection, shared: Any, forks: Forks) -> None:
+def _work(channel: Channel, shared: Any, forks: Forks) -> None:
     """Play the jobs that are sent until the parent hangs up. This is all a worker process does."""
     own = os.getpid()
 
     def send(entries: tuple[Entry, ...]) -> None:
         if os.getpid() != own:  # an agent forked, and its child came back here: it is not the worker
             os._exit(0)
-        connection.send_bytes(_ENCODE(entries))
+        channel.send(_ENCODE(entries))
 
     def emit(*entries: Entry) -> None:
         if entries:
             send(entries)
 
-    os.dup2(2, 1)  # what agents print must not end up in what the parent prints for programs to read
     pulse = memoryview(shared).cast("B").cast("q")
     player = Player(emit, pulse)
-    forks.note()
-    end_with_parent(forks.end)
     refuse_signals_to_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for programs that agents start
+    notice_stops()
     signal.signal(signal.SIGTERM, lambda *_: player.stop())
     signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
     try:
         while True:
-            job: Job = connection.recv()
+            job: Job = pickle.loads(channel.receive())  # noqa: S301 - of the parent
             try:
                 player.play(job)
             except JournalError as error:  # it cannot be read here; whether it can be written, the parent will see
                 emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", str(error), 0.0, torn=True))
             forks.end()
-            need_handles(connection.fileno())
+            need_handles(channel.fileno())
             send(())  # ready for the next one
     except (EOFError, ConnectionError):  # the parent is gone
         return
@@ -377,12 +330,6 @@ def _work(connection: Connection, shared: Any, forks: Forks) -> None:
 def _is_stop(entry: Entry) -> bool:
     """Return whether an entry says that a cell was stopped on request."""
     return isinstance(entry, AttemptEnd) and entry.outcome == "cancelled" and not entry.note
-
-
-def _how(exit_code: int | None) -> str:
-    if exit_code is not None and exit_code < 0:
-        return f"signal {signal.Signals(-exit_code).name}"
-    return f"exit status {exit_code}"
 
 
 _ENTRIES: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])

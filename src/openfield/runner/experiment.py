@@ -11,49 +11,45 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Group, Parameter
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.data import read_toml
-from openfield.isolation import Isolation
-from openfield.options import MORE, CommandChanges, Count, Seconds, Whole
-from openfield.parameters import split_source, with_parameters, write_source
+from openfield.isolation import Isolation, make_isolation
+from openfield.options import (
+    AGENTS,
+    MORE,
+    CommandChanges,
+    Count,
+    Options,
+    RecordKind,
+    Seconds,
+    Tokens,
+    Whole,
+    fill,
+    say_mismatch,
+)
+from openfield.parameters import AgentText, make_agent_text, read_agent
 from openfield.runner.cluster import PROCESSES, Players, choose_workers, parse_resources
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.trial import Limits, Trial
 
-AGENTS = Group("Agents", sort_key=1)
 TRIALS = Group("Trials", sort_key=2)
-RecordChoice = Annotated[Literal["digests", "full"] | None, Parameter(group=MORE)]
+RecordChoice = Annotated[RecordKind | None, Parameter(group=MORE)]
 """What is kept of large arrays."""
 Positive = msgspec.Meta(ge=1, le=1_000_000)
 """More trials than anyone waits for; without an end a mistyped number fills the memory before anything is played."""
-KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table of keys",
-    "null": "nothing",
-}
 TAKEN_FROM_DOMAIN = ("trials", "novelty", "settings", "limits")
 """The keys of an experiment that options of a domain may change in trials that are served."""
 MAX_BUDGET = 1e8
 """Seconds: three years."""
-BOUNDS = {">=": "{} or more", ">": "above {}", "<=": "at most {}", "<": "below {}"}
-Filled = TypeVar("Filled", bound="Options")
-_MISMATCH = re.compile(
-    r"Expected `(?P<kinds>[^`]+)`(?: (?P<sign>[<>]=?) (?P<bound>\S+))?(?:, got `(?P<other>[^`]+)`)?"
-    r" - at `\$\.(?P<key>.*)`$"
-)
 
 
 class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,18 +60,10 @@ class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resources: dict[str, float] = {}
     """What it needs of a machine of a cluster: `num_cpus`, `num_gpus` and resources of other names."""
 
-
-class Options:
-    """Options that know which of them were given: the others leave what an experiment file says."""
-
-    given: dict[str, Any]
-    """The values that were given, by name."""
-
-    def __new__(cls, **given: Any) -> Self:
-        """Remember what is given."""
-        made = object.__new__(cls)
-        object.__setattr__(made, "given", given)
-        return made
+    def read(self) -> AgentText:
+        """Return the agent with its parameters."""
+        before = read_agent(self.agent)
+        return make_agent_text(before.place, {**before.parameters, **self.parameters})
 
 
 def _read_words(read: Callable[[list[str]], Any]) -> Any:
@@ -99,15 +87,16 @@ def parse_settings(pairs: list[str]) -> dict[str, str]:
     return settings
 
 
-def parse_agents(words: list[str]) -> dict[str, str]:
-    """Return agents by name. `NAME=SOURCE` gives one a name of its own."""
-    agents: dict[str, str] = {}
+def read_agents(words: list[str]) -> dict[str, AgentText]:
+    """Return agents by name. `NAME=AGENT` gives one a name of its own."""
+    agents: dict[str, AgentText] = {}
     for word in words:
         named = re.fullmatch(r"([\w.-]+)=(.+)", word)
-        name, source = (named[1], named[2]) if named else (write_source(*split_source(word)), word)
+        agent = read_agent(named[2] if named else word)
+        name = named[1] if named else agent.name
         if name in agents:
-            raise InvalidInput(f"Two agents are called '{name}'. Name one of them: --agent other={source}")
-        agents[name] = source
+            raise InvalidInput(f"Two agents are called '{name}'. Name one of them: --agent other={agent}")
+        agents[name] = agent
     return agents
 
 
@@ -140,6 +129,17 @@ class TrialOptions(Options):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class LimitOptions(Options):
+    """Limits of the trials that the command line changes: keys of `limits`, named as in `Limits`."""
+
+    reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None
+    """How long a reply may take [60]."""
+    tokens: Annotated[Whole | None, Parameter(name="--token-limit", group=MORE, metavar="TOKENS")] = None
+    """Tokens that a language model may use in a cell; then the trial ends as truncated."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class RunOptions(Options):
     """How the cells of a run are played and recorded, also when it is resumed."""
 
@@ -152,7 +152,9 @@ class RunOptions(Options):
     ] = field(default_factory=dict)
     """What agents need of a machine of a cluster: `num_gpus=1,num_cpus=2`, or `AGENT:num_gpus=1` for one of them."""
     concurrency: Annotated[Count | None, Parameter(group=MORE, metavar="CELLS")] = None
-    """Play so many cells at once in this process, for agents that wait, such as language models."""
+    """Play this number of cells at once in this process, for agents that wait, such as language models."""
+    retry: Annotated[bool, Parameter(group=MORE)] = False
+    """Play the cells again that an agent failed."""
     keep: Annotated[bool, Parameter(group=MORE)] = False
     """Keep the cells that an earlier version of an agent played, and mark them."""
     note: Annotated[str, Parameter(group=MORE, metavar="TEXT")] = ""
@@ -167,8 +169,8 @@ class RunOptions(Options):
     """Play only this share of the cells, counted from 0: `3/100`. `openfield merge` joins the shares."""
     budget: Annotated[str | None, Parameter(group=MORE, metavar="TIME")] = None
     """Start no further cell after this time, such as `2h` or `90m`."""
-    run_token_limit: Annotated[Count | None, Parameter(group=MORE, metavar="TOKENS")] = None
-    """Stop when the language models of the run have used so many tokens. A higher limit goes on."""
+    run_token_limit: Annotated[Tokens | None, Parameter(group=MORE)] = None
+    """Stop when the language models of the run have used this number of tokens. A higher limit goes on."""
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, wherever they come from."""
@@ -201,18 +203,18 @@ class Experiment(RunOptions, TrialOptions):
     agents: Annotated[
         list[str] | dict[str, str | AgentTable],
         Parameter(name=["--agent", "-a"], metavar="AGENT", group=AGENTS),
-        _read_words(parse_agents),
+        _read_words(list),
     ] = field(default_factory=lambda: ["random"])
     """A name, `module:Class`, `file.py:Class(KEY=VALUE)`, `process:COMMAND`, `wire:COMMAND`, or `NAME=AGENT`
     [random]."""
     controls: Annotated[bool, Parameter(group=AGENTS)] = False
-    """Play seven agents beside yours that must fail."""
+    """Play nine agents beside yours that must fail."""
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None
     """The run file [runs/DOMAIN.sqlite]."""
     repeats: Annotated[Whole, Positive, Parameter(group=MORE)] = 1
     """How often each agent plays each trial [1]."""
-    isolate: Annotated[bool | Isolation, Parameter(parse=False)] = False
-    """Whether agents play in isolated processes, or what they may see and use there."""
+    isolate: Annotated[bool | dict[str, Any], Parameter(parse=False)] = False
+    """Whether agents play in isolated processes, or what they may see and use there: keys of `Isolation`."""
     limits: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     people: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     """What people are shown and asked when they play: for `openfield play`."""
@@ -225,15 +227,18 @@ class Experiment(RunOptions, TrialOptions):
             merged |= {**values, **tables}
         return make_experiment(merged)
 
-    @property
-    def sources(self) -> list[str] | dict[str, str]:
-        """The agents, each as one text with its parameters."""
+    def read_agents(self) -> dict[str, AgentText]:
+        """Return the agents by name."""
         if isinstance(self.agents, list):
-            return self.agents
-        return {
-            name: one if isinstance(one, str) else with_parameters(one.agent, **one.parameters)
-            for name, one in self.agents.items()
-        }
+            return read_agents(self.agents)
+        return {name: read_agent(one) if isinstance(one, str) else one.read() for name, one in self.agents.items()}
+
+    @property
+    def isolation(self) -> Isolation | None:
+        """What isolated agents may see and use; None if agents are not isolated."""
+        if self.isolate is False:
+            return None
+        return make_isolation(**({} if self.isolate is True else self.isolate))
 
     @property
     def needs(self) -> dict[str, dict[str, float]]:
@@ -256,21 +261,26 @@ class Experiment(RunOptions, TrialOptions):
             usual: How many trials per novelty, where the experiment does not say it.
             endless: Whether trials may have no end; only wires and people may play such trials.
         """
-        from openfield.runner.sealing import read_trials, seal
+        from openfield.registry import check_extra
+        from openfield.runner.sealing import read_run_trials, seal
         from openfield.settings import make_settings
 
         self._check_source()
         if self.trials_of is not None:
-            found = read_trials(Path(self.trials_of), domain.name, self.trust)
+            found = read_run_trials(Path(self.trials_of), domain.name, self.trust)
             return limit(found, self.limits), {"trials of": self.trials_of}
         secret = None if self.secret is None else Path(self.secret)
         seed, facts = seal(run, secret) if self.sealed or secret else (self.seed, {})
-        count = self.trials if "trials" in self.given else None
+        check_extra(domain)
+        settings = make_settings(domain.settings, self.settings)  # refuses what is another option of `Domain.trials`
+        if "trials" in self.given and (why := domain.lists_trials(settings)):
+            raise InvalidInput(why)
+        count = self.trials if "trials" in self.given else usual
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
-            made += make_trials(domain, count, seed, novelty, self.redlight, self.settings, usual)
+            made += domain.trials(count, seed, novelty, self.redlight, **self.settings)
         if not endless:
-            domain.check_end(make_settings(domain.settings, self.settings), seed)
+            domain.check_end(settings, seed)
         return limit(made, self.limits), facts
 
     def _check_source(self) -> None:
@@ -306,6 +316,8 @@ class ServedTrials(TrialOptions):
         if usual == 1 and not {"trials", "trials_of"} & self.given.keys():
             settings.setdefault("unchanged", 0)  # a person who asks for nothing plays one trial
         keys = {key: changes.experiment[key] for key in TAKEN_FROM_DOMAIN if key in changes.experiment}
+        if changes.sealed and not {"seed", "sealed", "secret", "trials_of"} & self.given.keys():
+            keys["sealed"] = True
         experiment = make_experiment({"settings": settings}).change(keys, self.given, {"limits": limits})
         return experiment.make_trials(domain, run, usual, endless=True)
 
@@ -320,7 +332,7 @@ def names_experiment(text: str) -> bool:
 def read_experiment(path: Path) -> Experiment:
     """Read an experiment file. A message about its content names the file and the key."""
     values = read_toml(path)
-    with naming(path):
+    with naming_file(path):
         if "domain" not in values:
             raise InvalidInput("missing required field `domain`.")
         return make_experiment(values)
@@ -331,61 +343,13 @@ def make_experiment(values: Mapping[str, Any]) -> Experiment:
     return fill(Experiment, values, "key", "Keys of an experiment")
 
 
-def fill(kind: type[Filled], values: Mapping[str, Any], word: str = "option", label: str = "Known") -> Filled:
-    """Make options from plain values.
-
-    Args:
-        kind: Which options.
-        values: The values that are given, by name.
-        word: What a name is called in a message.
-        label: What the names are called that there are.
-
-    Raises:
-        UnknownName: There is no such option.
-        InvalidInput: A value is of the wrong type.
-    """
-    from openfield.record import check_record_kind
-
-    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    for name in values:
-        if name not in known:
-            raise UnknownName(word, name, known, label=label)
-    check_record_kind(values.get("record"))
-    try:
-        made = msgspec.convert(values, kind)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"{say_mismatch(error)}.") from None
-    object.__setattr__(made, "given", dict(values))
-    return made
-
-
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming_file(path: Path) -> Iterator[None]:
     """Name a file in every message about its content."""
     try:
         yield
     except (InvalidInput, UnknownName) as error:
         raise InvalidInput(f"{path}: {error}") from None
-
-
-def make_trials(
-    domain: Domain[Any],
-    count: int | None,
-    seed: int,
-    novelty: str | None,
-    red_light: bool,
-    settings: Mapping[str, Any],
-    usual: int = 5,
-) -> list[Trial]:
-    """Make trials of a domain. A key that is not a setting is refused, even if `Domain.trials` has such an option."""
-    from openfield.registry import check_extra
-    from openfield.settings import make_settings
-
-    check_extra(domain)
-    chosen = make_settings(domain.settings, settings)
-    if count is not None and (why := domain.lists_trials(chosen)):
-        raise InvalidInput(why)
-    return domain.trials(usual if count is None else count, seed, novelty, red_light, **settings)
 
 
 def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
@@ -403,17 +367,6 @@ def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
             raise InvalidInput(f"limits: {say_mismatch(error)}.") from None
 
     return with_limits(trials, change) if limits else trials
-
-
-def say_mismatch(error: msgspec.ValidationError) -> str:
-    """Return what is wrong with a value in words: `'trials' must be a whole number, 1 or more`."""
-    found = _MISMATCH.match(str(error))
-    if found is None:
-        return str(error).removeprefix("Object ").removesuffix(" - at `$.isolate`")
-    kinds = " or ".join(KINDS.get(kind, kind) for kind in found["kinds"].split(" | "))
-    bound = f", {BOUNDS[found['sign']].format(found['bound'].removesuffix('.0'))}" if found["sign"] else ""
-    other = f", not {KINDS.get(found['other'], found['other'])}" if found["other"] else ""
-    return f"'{found['key']}' must be {kinds}{bound}{other}"
 
 
 def parse_budget(text: str) -> float:

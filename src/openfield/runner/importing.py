@@ -29,10 +29,11 @@ class ImportedEpisode(NamedTuple):
 
     phase: PhaseName
     novel: bool
-    performance: float
+    performance: float | None
     belief: Belief | None = None
     detail: Any = None
-    """What the domain's own worlds tell of an episode in `Truth.detail`, as far as it is known."""
+    """What the domain's own worlds tell of an episode in `Truth.detail`, as far as it is known. A key `published` with
+    numbers by name stands for a trial of which only these are known."""
 
 
 class ImportedTrial(NamedTuple):
@@ -88,7 +89,7 @@ def import_trials(domain: Domain[Any], imported: Iterable[ImportedTrial], path: 
         raise InvalidInput("There are no results to import.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with Journal(path) as journal:
-        facts = {"openfield": __version__} | write_rules(domain)
+        facts = {"openfield": __version__, **write_rules(domain)}
         journal.enter([cell for cell, _ in cells], {cell.agent: None for cell, _ in cells}, facts)
         with Run(path) as run:
             known = {record.id for record in run.cells(with_episodes=False) if record.attempt}

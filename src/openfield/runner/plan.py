@@ -5,7 +5,7 @@ The start of plan -> rollout -> journal -> metrics -> report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from openfield.cell import Cell
 from openfield.domain import Domain, check_version
 from openfield.errors import AgentFault, InvalidInput
 from openfield.isolation import IsolatedAgents, Isolation
-from openfield.parameters import CONTROL, settle_source, split_source, write_source
+from openfield.parameters import CONTROL, AgentText, make_agent_text, read_agent, write_source
 from openfield.provenance.provenance import Remarks
 from openfield.provenance.rules import write_rules
 from openfield.provenance.trust import sign_code
@@ -26,10 +26,11 @@ from openfield.registry import (
     CONTROLS,
     AgentSource,
     absolute,
-    check_agent,
+    check_agent_source,
     check_extra,
     domain_source,
     find_domain,
+    known_domain,
     list_trial_code,
     name_control,
 )
@@ -40,6 +41,8 @@ MAX_NAME = 200
 """Characters of a name that an agent gives itself over a wire. It is in every table, page and file about the agent."""
 
 
+PlannedAgent = AgentText | Callable[..., Any]
+"""An agent of a plan: its text, split, or what makes it."""
 Agents = AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource] | IsolatedAgents
 """One agent, several, or several by name; isolated ones come from `isolate`."""
 
@@ -49,7 +52,7 @@ class Plan:
     """The cells of a run, with the agents and domains they need."""
 
     cells: tuple[Cell, ...]
-    agents: Mapping[str, AgentSource]
+    agents: Mapping[str, PlannedAgent]
     domains: Mapping[str, Domain[Any]]
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the run file keeps of how the plan was made."""
@@ -62,10 +65,33 @@ class Plan:
     resources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What agents need of a machine of a cluster, by name: `num_cpus` (1), `num_gpus` (0) and others."""
 
+    @cached_property
+    def texts(self) -> dict[str, AgentText | None]:
+        """The agents as text that a process in another folder can use; None for those that have none."""
+        return {name: settle_agent(agent) for name, agent in self.agents.items()}
+
     @property
     def sources(self) -> dict[str, str | None]:
         """The agents as text, for the run file."""
-        return {name: agent_text(source) for name, source in self.agents.items()}
+        return {name: None if text is None else text.text for name, text in self.texts.items()}
+
+    @cached_property
+    def trial_code(self) -> list[str]:
+        """The code of users that the trials name."""
+        return list_trial_code({cell.trial.id: cell.trial for cell in self.cells}.values())
+
+    def describe(self) -> dict[str, str]:
+        """Return what a run file says of itself: which version wrote it, when, and where its domains are found."""
+        found = {name: domain_source(name) for name in self.domains}
+        sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
+        rules = {key: text for name in sorted(self.domains) for key, text in write_rules(self.domains[name]).items()}
+        return {
+            "openfield": __version__,
+            "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            **sources,
+            **rules,
+            **sign_code([*sources.values(), *self.trial_code, *self.texts.values()]),
+        }
 
     @cached_property
     def codes(self) -> dict[tuple[str, str], Code]:
@@ -84,6 +110,7 @@ def make_plan(
     agents: Agents,
     trials: Trial | Iterable[Trial],
     repeats: int = 1,
+    domain: Domain[Any] | None = None,
 ) -> Plan:
     """Pair agents with trials, and check that every domain and agent can be found.
 
@@ -91,43 +118,50 @@ def make_plan(
         agents: One agent, several, or several by name.
         trials: What they are evaluated on.
         repeats: How often each agent plays each trial.
+        domain: The domain of the trials; without it domains are looked for by name.
     """
     isolation = agents.isolation if isinstance(agents, IsolatedAgents) else None
     plain = agents.agents if isinstance(agents, IsolatedAgents) else agents
-    named = name_agents([plain] if isinstance(plain, str) or callable(plain) else plain)
+    named = name_agents([plain] if isinstance(plain, str | AgentText) or callable(plain) else plain)
     cells = make_cells(named, [trials] if isinstance(trials, Trial) else trials, repeats)
     if not cells:
         raise InvalidInput("There is no trial to run.")
-    return check_plan(cells, named, isolation)
+    names = sorted({cell.trial.domain for cell in cells})
+    domains = {name: find_domain(name) if domain is None or domain.name != name else domain for name in names}
+    return check_plan(cells, named, domains, isolation)
 
 
-def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource], isolation: Isolation | None = None) -> Plan:
-    """Return a plan whose domains, extras and agents are all there."""
+def check_plan(
+    cells: Iterable[Cell],
+    agents: Mapping[str, PlannedAgent],
+    domains: Mapping[str, Domain[Any]],
+    isolation: Isolation | None = None,
+) -> Plan:
+    """Return a plan whose extras and agents are all there."""
     cells = tuple(cells)
-    domains = {name: find_domain(name) for name in sorted({cell.trial.domain for cell in cells})}
-    for domain in domains.values():
+    for domain in {cell.trial.domain: domains[cell.trial.domain] for cell in cells}.values():
         check_extra(domain)
     for trial in {cell.trial.id: cell.trial for cell in cells}.values():
         check_version(domains[trial.domain], trial)
-    agents = {name: _name_control(source, domains.values()) for name, source in agents.items()}
+    agents = {name: _name_control(agent, domains.values()) for name, agent in agents.items()}
     if isolation is not None:
         from openfield.runner.isolation.agent import check_isolated
         from openfield.runner.isolation.bubblewrap import settle
 
         isolation = settle(isolation)
-        agents = {name: _name_isolated(name, source) for name, source in agents.items()}
+        agents = {name: _name_isolated(name, agent) for name, agent in agents.items()}
     first = {cell.trial.domain: cell.trial for cell in reversed(cells)}
     for name, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
         if isolation is None:
-            check_agent(agents[agent], domains[name], first[name])
+            check_agent_source(agents[agent], domains[name], first[name])
         else:
             check_isolated(str(agents[agent]), domains[name], isolation, first[name])
     return Plan(cells, agents, domains, isolation=isolation)
 
 
-def _name_isolated(name: str, source: AgentSource) -> str:
-    """Return the source of an agent as text, which another process needs."""
-    text = agent_text(source)
+def _name_isolated(name: str, agent: PlannedAgent) -> AgentText:
+    """Return an agent as text, which another process needs."""
+    text = settle_agent(agent)
     if text is None:
         raise InvalidInput(
             f"The agent '{name}' cannot be isolated, because another process cannot import it. "
@@ -136,10 +170,12 @@ def _name_isolated(name: str, source: AgentSource) -> str:
     return text
 
 
-def _name_control(source: AgentSource, domains: Iterable[Domain[Any]]) -> AgentSource:
-    """Return the source of an agent. A name that means a control in every domain becomes the source of the control."""
-    names = {name_control(source, domain) for domain in domains} if isinstance(source, str) else set()
-    return names.pop() if len(names) == 1 else source
+def _name_control(agent: PlannedAgent, domains: Iterable[Domain[Any]]) -> PlannedAgent:
+    """Return an agent. A name that means a control in every domain becomes the text of the control."""
+    if not isinstance(agent, AgentText):
+        return agent
+    found = {named.text: named for named in (name_control(agent, domain) for domain in domains)}
+    return next(iter(found.values())) if len(found) == 1 else agent
 
 
 def make_cells(agents: Iterable[str], trials: Iterable[Trial], repeats: int = 1) -> list[Cell]:
@@ -153,65 +189,55 @@ def make_cells(agents: Iterable[str], trials: Iterable[Trial], repeats: int = 1)
     return list({cell.id: cell for cell in cells}.values())
 
 
-def name_agents(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> dict[str, AgentSource]:
+def name_agents(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> dict[str, PlannedAgent]:
     """Return agents by the name their results carry; a mapping keeps its names."""
     if not agents:
         raise InvalidInput("There is no agent to evaluate. Give at least one, for instance 'random'.")
     if isinstance(agents, Mapping):
-        return dict(agents)
-    named: dict[str, AgentSource] = {}
-    for source in agents:
-        name = name_agent(source)
-        if named.setdefault(name, source) is not source:
+        return {name: read_agent(source) for name, source in agents.items()}
+    named: dict[str, PlannedAgent] = {}
+    for agent in [read_agent(source) for source in agents]:
+        name = name_agent(agent)
+        if named.setdefault(name, agent) != agent:
             raise InvalidInput(f"Two agents are called '{name}'. Name them: agents={{'one': ..., 'other': ...}}.")
     return named
 
 
-def name_agent(source: AgentSource) -> str:
+def name_agent(agent: PlannedAgent) -> str:
     """Return the name of an agent that the user gave none: its source with its parameters, in their one form."""
-    if isinstance(source, str):
-        return write_source(*split_source(source))
-    if isinstance(source, partial) and not source.args:
+    if isinstance(agent, AgentText):
+        return agent.name
+    if isinstance(agent, partial) and not agent.args:
         with suppress(InvalidInput):  # a parameter that cannot be written
-            return write_source(name_agent(source.func), source.keywords)
-    return str(getattr(source, "__name__", type(source).__name__))
+            return write_source(name_agent(agent.func), agent.keywords)
+    return str(getattr(agent, "__name__", type(agent).__name__))
 
 
-def add_controls(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> dict[str, AgentSource]:
+def add_controls(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> dict[str, PlannedAgent]:
     """Return agents by name with all controls after them; a name that is taken gets `control:` in front."""
     named = name_agents(agents)
     controls = {name if name not in named else f"{CONTROL}{name}": f"{CONTROL}{name}" for name in CONTROLS}
-    return {**named, **controls}
+    return {**named, **name_agents(controls)}
 
 
-def agent_text(source: AgentSource) -> str | None:
-    """Return the source of an agent as text another process can use; None if there is none."""
-    if isinstance(source, str):
-        return absolute(settle_source(source))
-    if isinstance(source, partial) and not source.args and (place := agent_text(source.func)) is not None:
+def settle_agent(agent: PlannedAgent) -> AgentText | None:
+    """Return an agent as text that a process in another folder can use, or None."""
+    if isinstance(agent, AgentText):
+        return agent.settle(absolute)
+    if isinstance(agent, partial) and not agent.args and (found := settle_agent(agent.func)) is not None:
         with suppress(InvalidInput):  # a parameter that cannot be written
-            return settle_source(write_source(place, source.keywords))
+            return read_agent(write_source(found.place, agent.keywords)).settle()
         return None
-    module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", "")
-    if module in (None, "__main__") or not name or "<" in name or hasattr(source, "__self__"):
+    module, name = getattr(agent, "__module__", None), getattr(agent, "__qualname__", "")
+    if module in (None, "__main__") or not name or "<" in name or hasattr(agent, "__self__"):
         return None
-    return f"{module}:{name}"
+    return make_agent_text(f"{module}:{name}", {})
 
 
 def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
-    """Return what a run file says of itself: which version wrote it, when, and where its domains are found."""
+    """Return what a run file says of itself that holds cells which were not planned here, such as those of a server."""
     cells = tuple(cells)
-    names = {cell.trial.domain for cell in cells}
-    found = {name: domain_source(name) for name in names}
-    sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
-    rules = {key: text for name in sorted(names) for key, text in write_rules(find_domain(name)).items()}
-    return {
-        "openfield": __version__,
-        "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        **sources,
-        **rules,
-        **sign_code([*sources.values(), *list_trial_code(cell.trial for cell in cells)]),
-    }
+    return Plan(cells, {}, {name: known_domain(name) for name in {cell.trial.domain for cell in cells}}).describe()
 
 
 def check_agent_name(name: str) -> None:

@@ -6,9 +6,9 @@ Stands between the scheduler of `run`, which starts cells, and rollout, which pl
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ import msgspec
 
 from openfield.capabilities import PreparesTrials, is_oracle
 from openfield.cell import Cell
+from openfield.clock import monotonic_ns
 from openfield.core import Agent, AgentFactory, Remembers, Saves
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import (
@@ -32,20 +33,21 @@ from openfield.errors import (
     WorldFault,
     describe_error,
 )
-from openfield.isolation import Isolation
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit, Recorder
-from openfield.journal.replay import recall, resume
+from openfield.journal.replay import recall, resume_rollout
 from openfield.limit_guard import NEVER, Heartbeat
+from openfield.parameters import AgentText, is_command, read_agent
+from openfield.processes.program import Guard
 from openfield.provenance.rules import own_rule
-from openfield.record import RawStep
+from openfield.record import AttemptPlayer, RawStep
 from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import Rollout, drive
-from openfield.runner.deadline import SAVE_SECONDS, Deadline, adapt_async, save_at_intervals
-from openfield.runner.processes import Guard
+from openfield.runner.deadline import Deadline, adapt_async, save_at_intervals
 from openfield.trial import with_places
 
 if TYPE_CHECKING:
+    from openfield.isolation import Isolation
     from openfield.runner.isolation.sandbox import Sandbox
 
 AWAY = "The agent is away:"
@@ -68,12 +70,14 @@ class Job(msgspec.Struct, frozen=True):
     """The cell and attempt whose agent this one goes on with."""
     isolation: Isolation | None = None
     """What the agent may see and use in a process of its own; None lets it play in the worker's."""
-    save_seconds: float = SAVE_SECONDS
-    """How often the agent is asked for its state, at most."""
+    save_seconds: float = 0.0
+    """How many seconds pass between two states of the agent, at least: what is played after the last is lost."""
     full: bool = False
     """Whether large arrays of turns are kept, and not only their digests."""
     places: dict[str, str] = {}
     """Where files are on this machine that the settings of trials name, by how they name them."""
+    fingerprint: str | None = None
+    """That of the agent in the plan; None if it is not known."""
 
     def settle(self) -> Job:
         """Return the job with the places that files have on this machine. Its cells keep their ids."""
@@ -89,14 +93,25 @@ class Job(msgspec.Struct, frozen=True):
 class Player:
     """Plays cells, one at a time."""
 
-    def __init__(self, emit: Emit, heartbeat: Heartbeat | None = None) -> None:
+    def __init__(
+        self, emit: Emit, heartbeat: Heartbeat | None = None, domains: Mapping[str, Domain[Any]] | None = None
+    ) -> None:
+        """Play nothing yet.
+
+        Args:
+            emit: Takes what is recorded.
+            heartbeat: When the agent must have answered, for who watches from outside.
+            domains: The domains that are known already, by name.
+        """
         self._emit = emit
         self._heartbeat = heartbeat
+        self._domains = dict(domains or {})
         self._rollout: Rollout | None = None
         self._stopping = False
         self._interrupted = 0
-        self._announced: set[tuple[Path, str]] = set()  # runs and domains that were told of each other
+        self._announced: set[tuple[Path, str]] = set()  # runs and domains that know of each other
         self._factories: dict[tuple[str, str], AgentFactory] = {}
+        self._versions: dict[tuple[str, str], str | None] = {}  # fingerprints of agents when they were loaded here
 
     def stop(self) -> None:
         """End the cell as cancelled after its current turn. A signal handler may call this."""
@@ -111,7 +126,7 @@ class Player:
         its worker is ended from outside.
         """
         due = 0 if self._heartbeat is None else self._heartbeat[0]
-        if due not in (0, self._interrupted) and time.monotonic_ns() > due:
+        if due not in (0, self._interrupted) and monotonic_ns() > due:
             self._interrupted = due
             raise AgentTimeout("No answer in time.")
 
@@ -150,12 +165,13 @@ class Player:
             afterwards: What is done in the end.
             rewinds: Whether what was recorded after the agent's last state is thrown away instead of played again.
         """
-        domain, trial = find_domain(job.domain), job.cell.trial
+        domain, source, trial = self._find_domain(job), read_agent(job.agent), job.cell.trial
         self._announce(job, domain)
-        if isinstance(job.agent, str) and job.agent.startswith("wire:"):
-            return self._play_program(job, domain, recorder, job.agent.removeprefix("wire:"))
+        self._check_version(job, source, domain)
+        if isinstance(source, AgentText) and source.text.startswith("wire:"):
+            return self._play_program(job, domain, recorder, source.text.removeprefix("wire:"))
         ask = Deadline(self._heartbeat, trial.limits.reply_seconds)
-        agent = make_agent(job, self._find_agent(job, domain, afterwards), domain, ask)
+        agent = make_agent(job, self._find_agent(job, source, domain, afterwards), domain, ask)
         afterwards.callback(ask.close, agent)
         rollout = self._open(
             job, domain, recorder, self._prepare(agent, job, domain, recorder, ask, rewinds), self._heartbeat
@@ -164,7 +180,7 @@ class Player:
             rollout.save = save_at_intervals(partial(ask.save, agent), job.save_seconds)
         if hasattr(agent, "on_wait"):
             agent.on_wait = partial(_excuse, rollout)
-        if is_oracle(job.agent, domain):
+        if is_oracle(source, domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         try:
             if isinstance(agent, Remembers):
@@ -192,22 +208,55 @@ class Player:
             raise AgentDiffers(f"{error} The trial starts again: {lost} recorded replies are thrown away.") from None
         return outcome
 
-    def _find_agent(self, job: Job, domain: Domain[Any], afterwards: ExitStack) -> AgentFactory:
-        """Return the factory of an agent. One that is not isolated is looked for once in each process."""
-        source = job.agent
-        if job.isolation is not None:
-            from openfield.runner.isolation.agent import isolate_agent, plays_here
+    def _find_domain(self, job: Job) -> Domain[Any]:
+        """Return the domain of a job, which is looked for once in each process."""
+        name = job.cell.trial.domain
+        if name not in self._domains:
+            self._domains[name] = find_domain(job.domain)
+        return self._domains[name]
 
-            if not plays_here(source, domain):
-                factory = isolate_agent(str(source), job.domain, job.isolation, job.run)
-                afterwards.callback(getattr(factory, "close", lambda: None))
-                return factory
-        if not isinstance(source, str):
+    def _find_agent(self, job: Job, source: AgentSource, domain: Domain[Any], afterwards: ExitStack) -> AgentFactory:
+        """Return the factory of an agent. One that is not isolated is looked for once in each process."""
+        if job.isolation is not None and self._is_isolated(job, source, domain):
+            from openfield.runner.isolation.agent import isolate_agent
+
+            factory = isolate_agent(str(source), job.domain, job.isolation, job.run)
+            afterwards.callback(getattr(factory, "close", lambda: None))
+            return factory
+        if not isinstance(source, AgentText):
             return find_agent(source, domain)
-        key = source, domain.name
+        key = source.text, domain.name
         if key not in self._factories:
             self._factories[key] = find_agent(source, domain)
         return self._factories[key]
+
+    def _check_version(self, job: Job, source: AgentSource, domain: Domain[Any]) -> None:
+        """Record which version of the agent plays, where its code is loaded, if it is not the one of the plan.
+
+        A program, and an agent that is isolated, is loaded for every cell, any other once in each worker.
+        """
+        if job.fingerprint is None or not isinstance(source, AgentText):
+            return
+        key, anew = (source.text, domain.name), is_command(source.text) or self._is_isolated(job, source, domain)
+        if anew or (key not in self._versions and multiprocessing.parent_process() is not None):
+            from openfield.provenance.versions import identify_agent
+
+            code = identify_agent(source, domain)
+            self._versions[key] = None if code is None else code.version.fingerprint
+        found = self._versions.get(key)
+        if found is None or found == job.fingerprint:
+            return
+        if job.steps:
+            lost = job.steps - 1
+            raise AgentDiffers(f"The agent was edited. The trial starts again: {lost} replies are thrown away.")
+        self._emit(AttemptPlayer(job.cell.id, job.attempt, found))
+
+    def _is_isolated(self, job: Job, source: AgentSource, domain: Domain[Any]) -> bool:
+        if job.isolation is None:
+            return False
+        from openfield.runner.isolation.agent import plays_here
+
+        return not plays_here(source, domain)
 
     def _announce(self, job: Job, domain: Domain[Any]) -> None:
         """Tell a domain, once, which of its trials the run has: a process that plays one may play others."""
@@ -223,7 +272,7 @@ class Player:
         """Bring an agent to where its cell stands, and return how many recorded steps it then knows.
 
         A saved agent is shown again what came after its last state, and must answer as it did; one that answers
-        otherwise plays on from its state (`rewinds`). One that remembers is told what came after instead.
+        otherwise plays on from its state (`rewinds`). One that remembers gets what came after instead.
         """
         stateless = getattr(agent, "stateless", False)
         if not job.steps and (job.start is None or stateless):
@@ -324,7 +373,7 @@ def open_rollout(
     if recorder is not None:
         recorder.rule = own_rule(domain, cell.trial)
     try:
-        return resume(world, past, cell.trial.limits, recorder, heartbeat, known)
+        return resume_rollout(world, past, cell.trial.limits, recorder, heartbeat, known)
     except BaseException:
         world.close()
         raise

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.errors import DamagedRun, InvalidInput
+from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.isolation import Isolation, make_isolation
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.writer import Journal
+from openfield.options import fill, given
+from openfield.parameters import read_agent
 from openfield.provenance.provenance import Remarks, RunOrigin
-from openfield.provenance.trust import admit_code, list_code, sign_code, trusted_domain
+from openfield.provenance.trust import admit_code, list_code, trusted_domain
 from openfield.record import RECORD_FACT
-from openfield.registry import list_trial_code
 from openfield.runner.cluster import RESOURCES, Cluster, Players, SideBySide, assign_resources, read_kept_resources
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.experiment import RunOptions
-from openfield.runner.plan import Plan, check_plan, facts_of
+from openfield.runner.plan import Plan, check_plan
 from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
 from openfield.runner.shares import parse_share, share_plan
 
@@ -51,7 +52,6 @@ def run_plan(
     plan: Plan,
     journal: str | Path,
     workers: Players | None = None,
-    retry: bool = False,
     watch: Watch | None = None,
 ) -> None:
     """Play all cells of a plan that a run file does not hold yet.
@@ -60,32 +60,32 @@ def run_plan(
         plan: What to play.
         journal: The run file.
         workers: What plays instead of what the options of the plan say.
-        retry: Play cells again that an agent failed.
         watch: Called with every entry of the record, to show progress.
     """
     options, remarks = plan.options, plan.remarks
     players = options.players if workers is None else workers
-    with _reaching(players, plan, Path(journal), retry) as reached, Journal(journal) as record:
-        _check_isolation(record.path, plan.isolation)
-        if options.record is None and record.keeps_arrays:  # it goes on as it was begun
+    with _reaching(players, plan, Path(journal)) as reached, Journal(journal) as record:
+        with Run(record.path) as run:
+            begun = run.facts
+        _check_isolation(record.path, begun, plan.isolation)
+        if options.record is None and begun.get(RECORD_FACT) == "full":  # it goes on as it was begun
             options = replace(options, record="full")
             plan = replace(plan, options=options)
-        facts = {**facts_of(plan.cells), **plan.facts, **_isolation_facts(plan.isolation)}
+        facts = {**plan.describe(), **plan.facts}
+        facts |= {} if plan.isolation is None else {ISOLATION: msgspec.json.encode(given(plan.isolation)).decode()}
         facts |= {} if options.record is None else {RECORD_FACT: options.record}
-        facts |= sign_code(plan.sources.values())
         if plan.resources:
             facts[RESOURCES] = msgspec.json.encode(plan.resources).decode()
         record.enter(plan.cells, plan.sources, facts)
-        scheduler = CellScheduler(record, plan, retry, watch)
+        scheduler = CellScheduler(record, plan, watch)
         if scheduler.has_changes or remarks.note or remarks.tags:
-            wrappers = list_trial_code(cell.trial for cell in plan.cells)
-            origin = RunOrigin(plan.codes, plan.domains.values(), remarks, wrappers)
+            origin = RunOrigin(plan.codes, plan.domains.values(), remarks, plan.trial_code)
             record.enter((), {}, origin.facts(), origin.sources())
         scheduler.run(_make_executor(reached, scheduler, plan, record.path))
 
 
 @contextmanager
-def _reaching(workers: Players, plan: Plan, journal: Path, retry: bool) -> Iterator[int | SideBySide | RayConnection]:
+def _reaching(workers: Players, plan: Plan, journal: Path) -> Iterator[int | SideBySide | RayConnection]:
     """Connect to the cluster if one is to play, before cells are entered: one that does not answer leaves no trace."""
     if not isinstance(workers, Cluster):
         yield workers
@@ -94,21 +94,19 @@ def _reaching(workers: Players, plan: Plan, journal: Path, retry: bool) -> Itera
     from openfield.runner.ray.shipment import check_agents
 
     check_agents(plan)
-    connection = RayConnection(workers)
-    try:
-        if _is_something_left(plan, journal, retry):
+    with closing(RayConnection(workers)) as connection:
+        if _is_something_left(plan, journal):
             connection.open()
         yield connection
-    finally:
-        connection.close()
 
 
-def _is_something_left(plan: Plan, journal: Path, retry: bool) -> bool:
+def _is_something_left(plan: Plan, journal: Path) -> bool:
     """Return whether cells of a plan are to be played. Those of earlier agents do not count: they are entered."""
     if not journal.exists() or not journal.stat().st_size:
         return True
     with Run(journal) as run:
         known = run.statuses()
+    retry = plan.options.retry
     return any(cell.id not in known or is_left(known[cell.id].outcome, retry) for cell in plan.cells)
 
 
@@ -120,7 +118,7 @@ def _make_executor(
 
         return Threads(scheduler.emit, workers.cells)
     if isinstance(workers, int):
-        return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit)
+        return Processes(scheduler.emit, workers) if workers else Inline(scheduler.emit, plan.domains)
     from openfield.runner.ray.executor import RayExecutor
 
     return RayExecutor(scheduler.emit, scheduler.put_back, plan, path, workers)
@@ -128,19 +126,17 @@ def _make_executor(
 
 def read_plan(
     journal: str | Path,
-    retry: bool = False,
+    options: RunOptions | None = None,
     isolation: Mapping[str, Any] | None = None,
     trust: bool = False,
-    keep: bool = False,
 ) -> Plan:
     """Return the plan of a run file, to go on with it. The file is all it needs.
 
     Args:
         journal: The run file.
-        retry: Play cells again that an agent failed.
+        options: How it is played and recorded.
         isolation: What changes in what its isolated agents may see and use, as keys of `Isolation`.
         trust: Run code that the file names even if this user did not sign it.
-        keep: Keep cells that an earlier version of an agent played.
 
     Raises:
         InvalidInput: The file names code that may not run here, or has nothing to play.
@@ -152,12 +148,12 @@ def read_plan(
         admit_code(run, list_code(run), trust)
         cells = [record.cell for record in records]
         domains = {name: trusted_domain(run, name, trust) for name in {cell.trial.domain for cell in cells}}
-    agents = {name: source for name, source in sources.items() if source is not None}
-    plan = Plan(tuple(cells), agents, domains)
+    agents = {name: read_agent(source) for name, source in sources.items() if source is not None}
+    plan, chosen = Plan(tuple(cells), agents, domains), options or RunOptions(workers=0)
     left = [
         record.cell
         for record in records
-        if is_left(record.outcome, retry) or (is_outdated(record.cell, record.player, plan) and not keep)
+        if is_left(record.outcome, chosen.retry) or (is_outdated(record.cell, record.player, plan) and not chosen.keep)
     ]
     for name in {cell.agent for cell in left} - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
@@ -166,29 +162,22 @@ def read_plan(
         raise InvalidInput(f"{journal} was begun without --isolate. Leave it out, or use another run file.")
     if kept is not None:
         changes = {key: value for key, value in (isolation or {}).items() if key != "isolate"}
-        kept = make_isolation(**{**msgspec.to_builtins(kept), **changes})
-    checked = check_plan(left, agents, kept)
+        kept = make_isolation(**{**given(kept), **changes})
+    checked = check_plan(left, agents, domains, kept)
     needs = {name: needs for name, needs in read_kept_resources(facts).items() if name in checked.agents}
-    resources = assign_resources(checked.agents, needs)
-    return replace(checked, cells=tuple(cells), domains=domains, resources=resources)
+    return with_options(replace(checked, cells=tuple(cells), domains=domains, resources=needs), chosen)
 
 
 def _read_isolation(facts: Mapping[str, str]) -> Isolation | None:
     """Return how the agents of a run file are isolated; None if they are not."""
     try:
-        return msgspec.json.decode(facts[ISOLATION], type=Isolation) if ISOLATION in facts else None
-    except msgspec.DecodeError as error:
+        return fill(Isolation, msgspec.json.decode(facts[ISOLATION], type=dict)) if ISOLATION in facts else None
+    except (msgspec.DecodeError, InvalidInput, UnknownName) as error:
         raise DamagedRun(f"The run file is damaged: what it says of isolation cannot be read: {error}.") from None
 
 
-def _isolation_facts(isolation: Isolation | None) -> dict[str, str]:
-    return {} if isolation is None else {ISOLATION: msgspec.json.encode(isolation).decode()}
-
-
-def _check_isolation(path: Path, isolation: Isolation | None) -> None:
+def _check_isolation(path: Path, facts: Mapping[str, str], isolation: Isolation | None) -> None:
     """Check that a run goes on as it was begun: what its numbers are worth is said of it as a whole."""
-    with Run(path) as run:
-        facts = run.facts
     kept = _read_isolation(facts)
     if facts and (kept is None) is not (isolation is None):
         begun, now = ("without", "Leave it out") if kept is None else ("with", "Add it")

@@ -18,14 +18,16 @@ from contextlib import contextmanager
 from shlex import quote
 
 from openfield.cell import Cell, CellStatus
+from openfield.clock import noticing_stops
 from openfield.console import say_count
 from openfield.errors import AgentAway, Cancelled, InvalidInput, ReplayMismatch
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, Run
 from openfield.journal.receipt import Receipt
 from openfield.journal.writer import Journal
+from openfield.parameters import is_control
 from openfield.provenance.provenance import latest_versions, read_provenance
 from openfield.provenance.usage import TokenBudget
-from openfield.record import AttemptEnd, Chunk, Entry
+from openfield.record import AttemptEnd, AttemptPlayer, Chunk, Entry
 from openfield.registry import domain_source
 from openfield.runner.executors import Executor
 from openfield.runner.plan import Plan
@@ -47,19 +49,18 @@ class RunWarning(UserWarning):
 class CellScheduler:
     """Starts the cells of a plan on an executor until all are played."""
 
-    def __init__(self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None) -> None:
+    def __init__(self, journal: Journal, plan: Plan, watch: Watch | None = None) -> None:
         """Read how far the cells of a plan are.
 
         Args:
             journal: The run file, in which they are entered.
             plan: What is to be played.
-            retry: Play cells again that an agent failed.
             watch: Called with every entry of the record.
         """
         self._journal = journal
         self._plan = plan
         self._watch = watch
-        self._retry, self._keep = retry, plan.options.keep
+        self._retry, self._keep = plan.options.retry, plan.options.keep
         self._cells = {cell.id: cell for cell in plan.cells}
         self._reader = Run(journal.path)
         self._journal.flush()
@@ -69,6 +70,8 @@ class CellScheduler:
         self._ranks = rank_cells(plan.cells)
         self._ready: list[tuple[int, str]] = []  # a heap of what may be started
         self._followers: dict[str, list[str]] = {}  # what waits, by the cell it waits for
+        self._edited: set[str] = set()  # agents whose code is no longer that of the plan
+        self._controls = {name for name, source in plan.sources.items() if is_control(source)}
         self._leased: deque[tuple[Cell, CellStatus]] = deque()  # what is started next
         self._running: set[str] = set()
         self._elsewhere: dict[str, None] = {}  # cells that another process plays
@@ -123,7 +126,9 @@ class CellScheduler:
                 self._budget.count(entry)
                 if self._budget.is_spent and self._executor is not None:
                     self._executor.stop()
-            if isinstance(entry, AttemptEnd):
+            if isinstance(entry, AttemptPlayer):
+                self._say_edited(self._cells[entry.cell].agent)
+            elif isinstance(entry, AttemptEnd):
                 self._finish(entry)
             if self._watch is not None:
                 self._watch(entry)
@@ -220,12 +225,15 @@ class CellScheduler:
             if before.outcome not in SCORED:
                 self.emit(AttemptEnd(cell.id, attempt, str(before.outcome), self._explain(cell.after), 0.0))
                 return
-            start = self._cells[cell.after], before.attempt
+            if cell.agent not in self._controls:  # they learn nothing, and guess anew in every trial
+                start = self._cells[cell.after], before.attempt
         source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
         agent, domain = self._plan.agents[cell.agent], source or cell.trial.domain
         isolation, options = self._plan.isolation, self._plan.options
         every, full = options.save_seconds, options.record == "full"
-        executor.start(Job(cell, attempt, agent, domain, path, steps, start, isolation, every, full))
+        known = self._plan.fingerprints.get((cell.trial.domain, cell.agent))
+        job = Job(cell, attempt, agent, domain, path, steps, start, isolation, every, full, fingerprint=known)
+        executor.start(job)
 
     def _explain(self, failed: str) -> str:
         """Return why a cell that comes after a failed one is not played."""
@@ -280,7 +288,8 @@ class CellScheduler:
         if self._rounds == 1:
             cells = say_count(len(self._elsewhere), "cell")
             text = f"Waiting for {cells} that another process plays. Ctrl-C ends the waiting."
-            warnings.warn(text, RunWarning, stacklevel=5)
+            strange = self._journal.find_strange_lease()
+            warnings.warn(f"{text} {strange}" if strange else text, RunWarning, stacklevel=5)
         until = time.monotonic() + LOOK_SECONDS
         while time.monotonic() < until and not self._is_ending:
             time.sleep(LOOK_SECONDS / 10)
@@ -309,6 +318,13 @@ class CellScheduler:
             then = "kept and marked." if self._keep else "played again; --keep keeps them."
             text = f"An earlier version of {pair[1]} played {say_count(len(players), 'cell')}{why}. They are {then}"
             warnings.warn(text, RunWarning, stacklevel=4)
+
+    def _say_edited(self, agent: str) -> None:
+        """Say once that the code of an agent changed while the run goes on."""
+        if agent not in self._edited:
+            self._edited.add(agent)
+            text = f"{agent} was edited while it plays. The cells of each version are counted apart."
+            warnings.warn(text, RunWarning, stacklevel=3)
 
     def _is_left(self, cell: str, status: CellStatus) -> bool:
         """Return whether a cell is to be played: another process may have tried a failed one again meanwhile."""
@@ -365,7 +381,8 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        with noticing_stops():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

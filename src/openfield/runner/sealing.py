@@ -36,7 +36,7 @@ def seal(run: Path, secret: Path | None) -> tuple[int, dict[str, str]]:
     return seed, {SEED_FACT: f"{seed:032x}"}
 
 
-def read_trials(run: Path, domain: str, trust: bool = False) -> list[Trial]:
+def read_run_trials(run: Path, domain: str, trust: bool = False) -> list[Trial]:
     """Return the trials of a run file, to be played again by other agents.
 
     Args:
@@ -45,7 +45,7 @@ def read_trials(run: Path, domain: str, trust: bool = False) -> list[Trial]:
         trust: Let code run that they name even if this user did not sign it.
 
     Raises:
-        InvalidInput: There are none, or they name code that may not run.
+        InvalidInput: The file has no trials, or they name code that may not run.
     """
     with Run(run) as file:
         found = [trial for trial in file.trials() if trial.domain == domain]

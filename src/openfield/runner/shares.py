@@ -73,7 +73,7 @@ def _deal(cells: Sequence[Cell], share: Share) -> Iterable[str]:
     """
     order = sorted(cells, key=_name_stratum)
     agents = len({cell.agent for cell in order})
-    lap = math.lcm(len(order) // max(agents, 1), share.of)  # after so many cells agents begin where others began
+    lap = math.lcm(len(order) // max(agents, 1), share.of)  # after these cells agents begin where others began
     return (cell.id for at, cell in enumerate(order) if (at + at // lap) % share.of == share.number)
 
 
@@ -166,7 +166,7 @@ def _list_held(path: Path) -> list[_Held]:
 
 
 def _list_missing(group: Sequence[_Held], count: int) -> list[Share]:
-    """Return what is missing of so many shares of a plan. Where there are more shares than cells the last are empty."""
+    """Return what is missing of the shares of a plan. Where there are more shares than cells the last are empty."""
     there = {each.share.number for each in group if each.share.of == count}
     filled = min(count, group[0].extent.shared)
     return [Share(number, count, group[0].share.stage) for number in range(filled) if number not in there]

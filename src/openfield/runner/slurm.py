@@ -21,9 +21,9 @@ from openfield.installation import find_program
 from openfield.runner.shares import Stage
 
 SIGNAL_SECONDS = 120
-"""How long before the end of its time a task is told to stop."""
+"""How long before the end of its time a task is asked to stop."""
 STOPPED = 130
-"""The exit status of a run that was told to stop; it goes on when its task is started again."""
+"""The exit status of a run that was asked to stop; it goes on when its task is started again."""
 
 _ARRAY = Template("""\
 #!/bin/bash
@@ -48,12 +48,12 @@ keep() {  # the copy appears whole or not at all
   cp "$$file" "$$kept.part" && mv "$$kept.part" "$$kept"
 }
 
-$openfield run $experiment --share "$$share/$of$suffix" --output "$$file" &
+$openfield run $experiment --share "$$share/$of$suffix" --output "$$file"$workers &
 player=$$!
 [ -n "$$told" ] && kill -TERM "$$player"
 wait "$$player"; status=$$?
 while kill -0 "$$player" 2>/dev/null; do wait "$$player"; status=$$?; done
-[ -f "$$file" ] && keep
+[ -f "$$file" ] && keep && echo "This share is kept in $$kept. The file named above is gone with the task."
 rm -rf "$$scratch"
 if [ "$$status" -eq $stopped ] || { [ "$$status" -ne 0 ] && [ -n "$$told" ]; }; then
   scontrol requeue "$${SLURM_ARRAY_JOB_ID}_$$SLURM_ARRAY_TASK_ID" && sleep 600
@@ -102,6 +102,8 @@ class SlurmPlan(NamedTuple):
     """How many tasks play each stage: `all`, or `first` and `rest` where trials come after others."""
     options: Sequence[str] = ()
     """What goes to sbatch as it is."""
+    uses_processors: bool = True
+    """Whether a task plays in as many processes as it has processors (--cpus-per-task), if SLURM tells their number."""
 
 
 def write_jobs(plan: SlurmPlan) -> list[Path]:
@@ -202,4 +204,5 @@ def _fill_in(plan: SlurmPlan, stage: Stage) -> dict[str, str]:
         "output": first if stage == "first" else output,
         "before": "" if stage == "first" else f"[ -f {output} ] && before=({output})  # its cells and notes stay\n",
         "stopped": str(STOPPED),
+        "workers": ' ${SLURM_CPUS_PER_TASK:+--workers "$SLURM_CPUS_PER_TASK"}' if plan.uses_processors else "",
     }

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from openfield.clock import monotonic_ns
 from openfield.errors import Cancelled, JournalError
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Emit
@@ -148,7 +149,7 @@ class _PlayerThread:
     def overdue(self) -> float:
         """Return by how many seconds its agent is late."""
         due = self._heartbeat[0]
-        return (time.monotonic_ns() - due) / 1e9 if due else 0.0
+        return (monotonic_ns() - due) / 1e9 if due else 0.0
 
     def _play_jobs(self) -> None:
         while (job := self._jobs.get()) is not None and not self.left:

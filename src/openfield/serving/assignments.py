@@ -5,6 +5,7 @@ Stands between the dispatchers, which open rollouts, and the journal, which know
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from openfield.cell import Cell, CellStatus
@@ -16,6 +17,9 @@ from openfield.trial import Trial
 AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
 """Outcomes of trials that are offered again, from their beginning, where a protocol has no way to go on."""
 
+MAX_KEPT = 256
+"""Agents whose own trials are kept in memory."""
+
 
 class Assignments:
     """The trials of remote agents: those every agent gets, or those an agent was enrolled with."""
@@ -25,16 +29,21 @@ class Assignments:
         self.trials = list(trials)
         """The trials of agents that have none of their own."""
         self._journal, self._hand_over = journal, hand_over
-        self._own: dict[str, list[Cell]] = {}
+        self._own: OrderedDict[str, list[Cell]] = OrderedDict()  # of the agents that enrolled last
+        self._has_dropped = False
 
     def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str]) -> None:
         """Give an agent trials of its own, and record the facts it tells about itself."""
         cells = self._own[name] = make_cells([name], trials)
         self._enter(name, cells, facts)
+        if len(self._own) > MAX_KEPT:  # the record has them too, and strangers may enroll under any number of names
+            self._own.popitem(last=False)
+            self._has_dropped = True
 
     def enter(self, name: str) -> list[Cell]:
         """Record the cells of an agent and return them."""
-        cells = self._own.get(name) or make_cells([name], self.trials)
+        own = self._own.get(name) or (self.find(name) if self._has_dropped else [])
+        cells = own or make_cells([name], self.trials)
         self._enter(name, cells, {})
         return cells
 
@@ -73,5 +82,5 @@ class Assignments:
 
 
 def _is_new(status: CellStatus) -> bool:
-    """Return whether a cell needs a new attempt: there was none, or it failed by no fault of the agent."""
+    """Return whether a cell needs an attempt: the first, or another after a failure that was not the agent's."""
     return not status.attempt or (status.outcome in OUR_FAILURES and status.attempt <= MAX_RETRIES)

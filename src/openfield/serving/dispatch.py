@@ -11,12 +11,14 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from openfield.capabilities import HasDispatcher, HasWire, PreparesTrials
 from openfield.cell import Cell, CellStatus
+from openfield.console import say_count
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
@@ -148,8 +150,10 @@ class TrialDispatcher(RecordingDispatcher):
         self._announce(self._assignments.trials)
         self._agent = agent
         self._remotes: dict[str, tuple[Cell, RemoteRollout]] = {}
+        self.notice: Callable[[str], None] = lambda text: None
+        """Is told in a line who begins which trial, and how it ended."""
         self._forgotten: OrderedDict[str, Cell] = OrderedDict()
-        self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._joining: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # as long as one has it
 
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
@@ -166,7 +170,8 @@ class TrialDispatcher(RecordingDispatcher):
                 self._book()
                 return await self._return(session)
         who = name or self._agent
-        async with self._joining[who]:  # agents of other names need not wait
+        lock = self._joining.setdefault(who, asyncio.Lock())
+        async with lock:  # agents of other names need not wait
             async with self._lock:
                 self._book()
                 if (left := self._find_left(who)) is not None:
@@ -184,7 +189,7 @@ class TrialDispatcher(RecordingDispatcher):
         return heir
 
     def _find_left(self, name: str) -> str | None:
-        """Return the session of a trial that an agent has left without being free to stop; None if there is none."""
+        """Return the session of a trial that an agent has left without being free to stop, or None."""
         for session, (cell, remote) in self._remotes.items():
             if cell.agent == name and remote.was_left and not remote.hung_up:
                 return session
@@ -199,6 +204,7 @@ class TrialDispatcher(RecordingDispatcher):
         """Give an agent trials of its own, and record the facts it tells about itself."""
         check_agent_name(name)
         own = list(trials)
+        self.notice(f"{name} registered for {say_count(len(own), 'trial')}.")
         self._announce(own)
         await asyncio.to_thread(self._assignments.enroll, name, own, facts or {})
 
@@ -334,11 +340,12 @@ class TrialDispatcher(RecordingDispatcher):
         session = session or uuid.uuid4().hex
         remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed, session, self._book)
         self._remotes[remote.session] = cell, remote
+        self.notice(f"{cell.agent} {'goes on with' if status.steps else 'begins'} trial {cell.trial.id}.")
         return remote
 
     def _book(self, closing: bool = False) -> None:
         """Record the outcome of every rollout whose trial is over or whose agent failed."""
-        for session, (_, remote) in list(self._remotes.items()):
+        for session, (cell, remote) in list(self._remotes.items()):
             if not (closing or remote.rollout.over or remote.fault is not None):
                 continue
             if self._remotes.pop(session, None) is None:
@@ -352,6 +359,7 @@ class TrialDispatcher(RecordingDispatcher):
             if remote.fault is not None:
                 outcome, note = explain(remote.fault)
             remote.rollout.close(outcome, note)
+            self.notice(f"{cell.agent} ended trial {cell.trial.id}: {outcome}.")
 
 
 class SingleDispatcher:

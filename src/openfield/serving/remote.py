@@ -20,7 +20,7 @@ from openfield.rollout import Rollout
 QUICK_NANOSECONDS = 2_000_000
 """A world that takes no longer for a step is stepped on the event loop: a thread would cost more than the step."""
 SLOW_TURNS = 1_000
-"""So many turns after a much longer step are played in a thread."""
+"""The number of turns after a much longer step that are played in a thread."""
 NANOSECONDS_PER_SLOW_TURN = 20_000
 """After a step that was a little longer they are fewer: the system may have held up this process for a moment."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice, repeat
@@ -72,6 +72,8 @@ class SessionDispatcher(RecordingDispatcher):
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._finished: OrderedDict[tuple[str, str], RemoteRollout] = OrderedDict()
         self._seen: dict[str, float] = {}
+        self.told: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """How often a wire told results of a trial, by what it calls the trial and to whom; it fills this itself."""
         self._load()
 
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:
@@ -82,23 +84,30 @@ class SessionDispatcher(RecordingDispatcher):
         ids = {known: trial.id for known, trial in trials.items()}
         group = Session(name, agent, repeat, ids, dict(facts))
         self.groups[name] = group
-        self._trials |= {trial.id: trial for trial in trials.values()}
+        new = {trial.id: trial for trial in trials.values() if trial.id not in self._trials}
+        self._trials.update(new)
         cells = [Cell(agent, trial, repeat) for trial in trials.values()]
-        said = facts_of(cells) | {f"session {name}": msgspec.json.encode(group).decode()}
-        await asyncio.to_thread(self._journal.enter, cells, {agent: None}, said)
+        facts = facts_of(cells) if new else {}  # said once of each trial
+        await self._journal.submit(
+            cells, {agent: None}, {**facts, f"session {name}": msgspec.json.encode(group).decode()}
+        )
         return group
 
     async def note(self, group: Session, key: str, value: Any) -> None:
         """Add a fact about a session, and return when it is safely on disk."""
         group.facts[key] = value
         text = msgspec.json.encode(value).decode()
-        await asyncio.to_thread(self._journal.enter, [], {}, {f"session {group.id} {key}": text})
+        await self._journal.submit([], {}, {f"session {group.id} {key}": text})
 
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
     ) -> RemoteRollout:
         """Refuse: a session here holds several trials, and wires ask `take` for one of them."""
         raise AgentFault("Here a session holds several trials; this wire cannot play them.")
+
+    def find_trial(self, group: Session, trial: str) -> Trial:
+        """Return a trial of a session by the session's own name of it."""
+        return self._trials[group.trials[trial]]
 
     def at_hand(self, group: Session, trial: str) -> RemoteRollout | None:
         """Return the rollout of a trial if it is open or was finished lately."""
@@ -152,7 +161,7 @@ class SessionDispatcher(RecordingDispatcher):
 
     async def caution(self, group: Session, key: str, text: str) -> None:
         """Add a sentence that reports of the run print, because it bears on what the numbers mean."""
-        await asyncio.to_thread(self._journal.enter, [], {}, {f"caution {group.id} {key}": text})
+        await self._journal.submit([], {}, {f"caution {group.id} {key}": text})
 
     async def forget(self, before: float) -> None:
         """Free what sessions hold that were not asked about since a moment. A later request replays a trial."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from openfield.journal.writer import Durability
-from openfield.record import RecordKind
+from openfield.options import RecordKind
 from openfield.serving.remote import RemoteRollout
 
 

@@ -10,12 +10,13 @@ inherit it in their tests:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from openfield.domain import Domain
 from openfield.testing.agent import check_agent
 from openfield.testing.controls import check_controls
-from openfield.testing.evidence import list_competitors
+from openfield.testing.evidence import check_trials, list_competitors
 from openfield.testing.report import Finding, Report
 from openfield.testing.wire import check_wire
 from openfield.testing.world import check_world
@@ -32,8 +33,10 @@ __all__ = [
 ]
 
 
-def check_domain(domain: Domain[Any]) -> Report:
-    """Check everything a domain brings: its worlds, its agents and its wire."""
+def check_domain(domain: Domain[Any], novelties: Sequence[str] = ()) -> Report:
+    """Check everything a domain brings: its worlds, its agents and its wire; with novelties, only worlds with these."""
+    if novelties:
+        return check_world(domain, check_trials(domain, novelties))
     report = check_world(domain)
     for name in list_competitors(domain):
         report += check_agent(name, domain)

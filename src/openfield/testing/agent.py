@@ -18,6 +18,7 @@ from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
 from openfield.limit_guard import MAX_HESITATIONS
+from openfield.processes.child import Hung
 from openfield.record import ENCODER
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
 from openfield.runner.deadline import Deadline
@@ -25,7 +26,7 @@ from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
 from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import Transcript, compare_agent, record
-from openfield.testing.worker import Hung, Worker, global_random
+from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial
 
 MAX_REPLY_BYTES = 1 << 20

@@ -12,7 +12,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from openfield.blind import middle_half
+import msgspec
+
 from openfield.domain import Domain
 from openfield.isolation import isolate
 from openfield.metrics.catalogue import find_metrics
@@ -28,7 +29,7 @@ from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.sealing import SEED_BITS
 from openfield.testing.report import Finding, Report, skip_check
-from openfield.trial import Trial
+from openfield.trial import Trial, middle_half
 
 CHANGED = 28
 """Trials that change; with two fifths as many that do not, there are 40."""
@@ -40,6 +41,8 @@ STAYS = "quitter:1000000"
 
 def check_controls(domain: Domain[Any], changed: int = CHANGED) -> Report:
     """Check a domain with controls: those that never look, the peeker in isolation, the enumerator on sealed trials.
+
+    Where feedback is sold, the buyer and, in isolation, the scout play too; it meets every trial twice.
 
     Args:
         domain: The domain. If no other process can import it, the controls play in this one, and none is isolated.
@@ -70,6 +73,10 @@ def _play_all(domain: Domain[Any], changed: int, folder: Path) -> Iterator[Findi
     played = play("blind", _as_controls(blind), trials)
     yield from (judge_chance(name, played) for name in blind)
     yield judge_quitting(played, play("stays", _as_controls({"quitter": STAYS}), trials), domain)
+    if domain.sells_feedback:
+        buyers = {"buyer": "buyer", "silent buyer": "buyer:0"}
+        bought = play("bought", _as_controls(buyers), trials)
+        yield from (judge_chance(name, bought) for name in buyers)
     obstacle = find_obstacle() if workers else "no other process can import the domain"
     if obstacle:
         yield skip_check("control peeker, isolated", "chance", obstacle)
@@ -77,6 +84,10 @@ def _play_all(domain: Domain[Any], changed: int, folder: Path) -> Iterator[Findi
         yield judge_chance(
             "peeker", play("isolated", isolate(_as_controls({"peeker": "peeker"})), trials), ", isolated"
         )
+        if domain.sells_feedback:
+            scouts = isolate(_as_controls({"scout": "scout"}))
+            play("scouted", scouts, trials)
+            yield judge_chance("scout", play("met again", scouts, trials), ", isolated, the second time")
     hidden = draw_trials(domain, changed, secrets.randbits(SEED_BITS))
     yield judge_chance("enumerator", play("sealed", _as_controls({"enumerator": "enumerator"}), hidden), ", sealed")
 
@@ -97,6 +108,11 @@ def judge_chance(name: str, played: Result, how: str = "") -> Finding:
         failed = next(cell for cell in cells if not cell.is_scored)
         return Finding(subject, "chance", False, f"a trial ended as {failed.outcome}: {failed.note}")
     found = estimate_concordance(scored)
+    if found is not None and found.p is None:  # it failed in some trials, and is tested in the others
+        whole = [cell for cell in scored if not any(episode.failed for episode in cell.episodes)]
+        found = estimate_concordance(whole) or msgspec.structs.replace(
+            found, p=1.0 if (found.mean or 0.0) <= 0.5 else None
+        )
     if found is None or found.p is None:
         why = "counting finds the onset: at no test episode is one trial changed and another not"
         return Finding(subject, "chance", False, why)

@@ -19,23 +19,23 @@ from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.runner.deadline import Deadline
 from openfield.testing.clocks import count_clock_reads, drifting_clocks
-from openfield.testing.leaks import find_constants, find_detail, find_named, words_of
+from openfield.testing.leaks import find_constants, find_detail, find_named, list_spec_words
 from openfield.testing.report import NotJudged
-from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript, WatchedWorld, record, replay
+from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript, WatchedWorld, record, replay_in_world
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
 
 MORE_SEEDS = 2
-"""How many further seeds a novelty may take to show its effect, and a leak to prove that it is none."""
+"""How many further seeds a novelty may take to show its effect, and a leak to turn out to be chance."""
 
 
-def check_trials(domain: Domain[Any]) -> list[Trial]:
-    """Return a small trial for every declared novelty, or one trial without novelty if none is declared."""
-    names = [novelty.id for novelty in domain.novelties] or ["none"]
+def check_trials(domain: Domain[Any], novelties: Sequence[str] = ()) -> list[Trial]:
+    """Return a small trial for each of these novelties, or for every declared one; without any, one without novelty."""
+    names = list(novelties) or [novelty.id for novelty in domain.novelties] or ["none"]
     return [domain.trials(count=1, novelty=name, unchanged=0, **domain.check_settings)[0] for name in names]
 
 
-def check_agents(domain: Domain[Any]) -> list[AgentSource]:
+def list_playable_agents(domain: Domain[Any]) -> list[AgentSource]:
     """Return agents that can play a domain: the random agent if it has an action space, and its own."""
     spec = domain.spec(check_trials(domain)[0])
     competitors = list_competitors(domain)
@@ -85,7 +85,7 @@ class Played:
 
     @property
     def onset(self) -> int:
-        """The first turn of a changed world; the number of turns if there is none."""
+        """The first turn of a changed world; the number of turns if the world stays."""
         return next((number for number, truth in enumerate(self.truths) if truth.novel), len(self.truths))
 
     @property
@@ -115,7 +115,7 @@ class Evidence:
         if key not in self._played:
             rehearsal = self._rehearse(trial, agent)
             with global_random(1):
-                watched, error = replay(self.domain, trial, rehearsal.transcript.steps)
+                watched, error = replay_in_world(self.domain, trial, rehearsal.transcript.steps)
             self._played[key] = Played(self.domain, trial, rehearsal, watched, str(error or ""))
         return self._played[key]
 
@@ -185,17 +185,17 @@ def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
         transcript = record(domain, trial, player)
     Deadline().close(player)
     with global_random(2), drifting_clocks():
-        _, fault = replay(domain, trial, transcript.steps)
+        _, fault = replay_in_world(domain, trial, transcript.steps)
     if fault is None:
         return Rehearsal(transcript, "", "", "")
     with global_random(1):  # something matters that must not: what?
-        _, plain = replay(domain, trial, transcript.steps)
+        _, plain = replay_in_world(domain, trial, transcript.steps)
     reads = count_clock_reads()
     with global_random(1), drifting_clocks():
-        _, clock = replay(domain, trial, transcript.steps)
+        _, clock = replay_in_world(domain, trial, transcript.steps)
     clock = clock if count_clock_reads() > reads else None
     with global_random(2):
-        _, random = replay(domain, trial, transcript.steps)
+        _, random = replay_in_world(domain, trial, transcript.steps)
     return Rehearsal(transcript, str(plain or ""), str(clock or ""), str(random or ""))
 
 
@@ -203,7 +203,7 @@ def rehearse_mutated(source: str, trial: Trial, steps: bytes) -> str:
     """Replay a trial for an agent that overwrites what it is shown. Runs in a worker."""
     with global_random(1):
         recorded = msgspec.msgpack.decode(steps, type=list[RawStep])
-        return str(replay(find_domain(source), trial, recorded, MutatedWorld)[1] or "")
+        return str(replay_in_world(find_domain(source), trial, recorded, MutatedWorld)[1] or "")
 
 
 def without_novelty(trial: Trial) -> Trial:
@@ -226,6 +226,6 @@ def _misfits(spec: Spec, turns: list[Turn]) -> Iterator[str]:
 
 def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: WatchedWorld) -> Iterator[str]:
     yield from find_named(watched.turns, spec, trial, domain.novelties)
-    known = frozenset(words_of(spec))
+    known = frozenset(list_spec_words(spec))
     for turn, truth in zip(watched.turns, watched.truths, strict=True):
         yield from find_detail(turn, truth, known, domain.shown_detail)

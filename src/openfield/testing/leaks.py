@@ -1,4 +1,4 @@
-"""Look for the truth in what an agent is shown: named outright, or told by what differs in a changed world.
+"""Look for the truth in what an agent is shown: named outright, or given away by what differs in a changed world.
 
 Part of the conformance kit. It walks through everything an agent receives, leaf by leaf. `world.py` decides which
 differences are leaks.
@@ -38,7 +38,7 @@ KeyPath = tuple[str, ...]
 
 def find_named(turns: Sequence[Turn], spec: Spec, trial: Trial, novelties: Iterable[Novelty[Any]]) -> Iterator[str]:
     """Yield everything shown that names a novelty, the trial, its seed, or a phase other than training and test."""
-    known = set(words_of(spec))
+    known = set(list_spec_words(spec))
     names = {name for novelty in novelties for name in (novelty.id, novelty.name)} - known
     secrets = {*names, trial.id, str(trial.seed)}
     for number, turn in enumerate(turns):
@@ -59,7 +59,7 @@ def find_detail(turn: Turn, truth: Truth, known: frozenset[str], shown: Iterable
             yield f"{path} shows '{leaf}', which the truth's detail holds"
 
 
-def words_of(spec: Spec) -> Iterator[str]:
+def list_spec_words(spec: Spec) -> Iterator[str]:
     """Yield the texts of a spec, and each of their words."""
     for _, leaf, _ in walk(msgspec.to_builtins(spec), "spec"):
         if isinstance(leaf, str):
@@ -246,7 +246,7 @@ def pick_innermost(places: Iterable[KeyPath]) -> list[KeyPath]:
     return [place for path, place in sorted(found.items()) if path not in outer]
 
 
-def describe(place: KeyPath, difference: Difference, novelties: Sequence[str]) -> str:
+def describe_difference(place: KeyPath, difference: Difference, novelties: Sequence[str]) -> str:
     """Return a difference in words."""
     path = ".".join(place[1:]).replace(".[", "[")
     usual, changed = (_say(value) for value in difference[:2])

@@ -20,13 +20,13 @@ from openfield.domain import Domain, make_world
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
 from openfield.journal.recorder import Recorder, read_raw_chunk
-from openfield.journal.replay import resume
+from openfield.journal.replay import resume_rollout
+from openfield.processes.child import send_heartbeat
 from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep
 from openfield.rollout import Rollout, drive
 from openfield.runner.player import explain
 from openfield.testing.clocks import inside_world
 from openfield.testing.leaks import parts_of
-from openfield.testing.worker import send_heartbeat
 from openfield.trial import Limits, Trial
 
 TRIAL_SECONDS = 20.0
@@ -158,13 +158,13 @@ def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Transcript:
     return Transcript(_steps(entries), outcome, note, unwritable, states[0] if states else None)
 
 
-def replay(
+def replay_in_world(
     domain: Domain[Any], trial: Trial, steps: Iterable[RawStep], kind: type[ReplayedWorld] = ReplayedWorld
 ) -> tuple[ReplayedWorld, OpenfieldError | None]:
     """Give recorded replies to a fresh world. Return what it showed, and the first difference from the record."""
     watched = kind(make_world(domain, trial))
     try:
-        resume(watched, steps)
+        resume_rollout(watched, steps)
     except OpenfieldError as error:
         return watched, error
     finally:
@@ -176,7 +176,7 @@ def compare_agent(domain: Domain[Any], trial: Trial, agent: Agent, transcript: T
     """Show an agent the turns of a transcript, from turn `known` on. Return where it answers otherwise."""
     watched = WatchedWorld(domain.world(trial))
     try:
-        rollout = resume(watched, transcript.steps, known=known)
+        rollout = resume_rollout(watched, transcript.steps, known=known)
         while not rollout.over and rollout.turns < len(transcript.steps) - 1:
             rollout.reply(agent(rollout.turn))
     except OpenfieldError as error:

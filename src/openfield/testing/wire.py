@@ -27,7 +27,7 @@ from openfield.record import ENCODER, RawStep
 from openfield.registry import AgentSource, find_agent, use_domain
 from openfield.serving.dispatch import TrialDispatcher, find_wire, serve_domain
 from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
-from openfield.testing.evidence import check_agents, check_trials
+from openfield.testing.evidence import check_trials, list_playable_agents
 from openfield.testing.report import Report, judge, name_checks, skip_check
 from openfield.testing.transcript import record
 from openfield.trial import Trial
@@ -64,7 +64,7 @@ def check_wire(
     if speaker is None:
         return _skip_all("the domain has a wire of its own and no scripted_peer")
     chosen = trial or check_trials(domain)[0]
-    known = domain.scripted_agent or check_agents(domain)[0]
+    known = domain.scripted_agent or list_playable_agents(domain)[0]
     factory = find_agent(agent or known, domain)
     player = factory(spec_of(domain, chosen), 1)  # over a wire it is not asked when a turn asks nothing
     here = record(domain, chosen, lambda turn: Reply() if turn.ask is Ask.NONE else player(turn)).steps

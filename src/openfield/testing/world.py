@@ -21,10 +21,10 @@ from openfield.novelty import find_novelty
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing import leaks
-from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
+from openfield.testing.evidence import Evidence, check_trials, list_playable_agents, name_trial, without_novelty
 from openfield.testing.leaks import Differences, KeyPath
 from openfield.testing.report import NotJudged, Report, judge, name_checks
-from openfield.testing.transcript import replay
+from openfield.testing.transcript import replay_in_world
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
 
@@ -45,7 +45,7 @@ def check_world(
     """
     use_domain(domain)
     with closing(Worker(patience or domain.check_patience, inline=not domain_source(domain.name))) as worker:
-        evidence = Evidence(domain, trials or check_trials(domain), agents or check_agents(domain), worker)
+        evidence = Evidence(domain, trials or check_trials(domain), agents or list_playable_agents(domain), worker)
         return judge("world", CHECKS, evidence, essential=("answers", "recorded", "actions"))
 
 
@@ -110,7 +110,7 @@ def _plain_actions(evidence: Evidence) -> Iterator[str]:
         yield f"a reply cannot be sent as JSON: {error}"
         return
     with global_random(1):
-        _, fault = replay(evidence.domain, played.trial, steps)
+        _, fault = replay_in_world(evidence.domain, played.trial, steps)
     if isinstance(fault, ReplayMismatch) and played.differs:
         raise NotJudged("its replays differ anyway")
     if fault is not None:
@@ -243,7 +243,7 @@ def _find_leaks(evidence: Evidence) -> Iterator[str]:
     binary = {place for place in told if leaks.is_binary(place, shown[place])}
     telling = (place for place, names in told.items() if len(names) == len(sure) or place in binary)
     for place in leaks.pick_innermost(telling):
-        yield leaks.describe(place, shown[place], told[place])
+        yield leaks.describe_difference(place, shown[place], told[place])
 
 
 def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[KeyPath]) -> Differences:

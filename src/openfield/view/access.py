@@ -51,7 +51,7 @@ class Access:
         Args:
             token: A secret that may be used again and again: the user gives it to others.
             names: What this server is called, beside `localhost` and addresses.
-            key: What cookies are signed with, so that they outlive the server; drawn if there is none.
+            key: What cookies are signed with, so that they outlive the server; drawn if empty.
         """
         self._fixed = token
         self._fresh: set[str] = set()
@@ -59,7 +59,7 @@ class Access:
         self._key = key or secrets.token_bytes(32)
         self.names = {"localhost", *(name.lower() for name in names)}
         self.renew: Callable[[str], None] | None = None
-        """Told a new token when a used one is shown: the user has opened the address in a second browser."""
+        """Called with a new token when a used one is shown: the user has opened the address in a second browser."""
 
     def draw_token(self) -> str:
         """Return a token for an address."""

@@ -1,7 +1,7 @@
 """Numbers and curves of runs, computed in the background and kept until a file changes.
 
 Between `report.analysis` and the pages. A page must come at once, also of a run with a million turns, and a run that is
-being played must not be slowed down by those who watch it: so a page waits a moment, takes what is there, and is told
+being played must not be slowed down by those who watch it: so a page waits a moment, takes what is there, and learns
 by an event when there is more (`live.py`).
 """
 
@@ -29,7 +29,7 @@ MAX_KEPT = 8
 
 
 class _Job(Generic[T]):
-    """The work on one run: what came of it last, and whether a newer one is being done."""
+    """The work on one run: its last result, and whether a newer one is being computed."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -37,7 +37,7 @@ class _Job(Generic[T]):
         self.found: T | OpenfieldError | None = None
         self.busy = False
         self.waits = False
-        """Whether it will be begun anew after a rest."""
+        """Whether it will start again after a pause."""
         self.rest_until = 0.0
         self.version = 0
 
@@ -72,7 +72,7 @@ class BackgroundWork(Generic[T]):
         return 0 if job is None else job.version
 
     def _begin(self, key: str, forced: bool) -> _Job[T]:
-        """Start to work anew if the file has changed, unless one is being made or it is too soon."""
+        """Start again if the file has changed, unless work is under way or it is too soon."""
         signature = self._library.sign(key)
         with self._lock:
             job = self._jobs.setdefault(key, _Job())

@@ -44,7 +44,7 @@ from openfield.view.frames import FramePool
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 from openfield.view.page import mount_static, render_answer
-from openfield.view.pages import agent, compare, figures, novelty, objectives, pictures, run, runs, trial, trials, turn
+from openfield.view.pages import agent, compare, novelty, pictures, run, runs, trial, trials, turn
 from openfield.view.trials import TrialReader
 
 LOG = logging.getLogger("openfield.view")
@@ -53,8 +53,6 @@ PAGES: Sequence[BaseRoute] = (
     *run.ROUTES,
     *agent.ROUTES,
     *novelty.ROUTES,
-    *objectives.ROUTES,
-    *figures.ROUTES,
     *trials.ROUTES,
     *pictures.ROUTES,
     *turn.ROUTES,
@@ -82,8 +80,8 @@ def make_app(
     )
     app.state.is_closing = lambda: False
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
-    app.state.objectives = BackgroundWork(library, objectives.measure_objectives)
-    app.state.figures = BackgroundWork(library, figures.trace_all_figures)
+    app.state.objectives = BackgroundWork(library, run.measure_objectives)
+    app.state.figures = BackgroundWork(library, run.trace_all_figures)
     app.state.trials, app.state.frames = TrialReader(library), FramePool()
     return app
 

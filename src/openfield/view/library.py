@@ -57,7 +57,7 @@ class Library:
         """Return the run file with this key.
 
         Raises:
-            UnknownName: There is none.
+            UnknownName: The key is unknown.
         """
         if key not in self._paths:
             self._paths.update({self._name(path): path for path in self.paths()})
@@ -69,7 +69,7 @@ class Library:
         """Return a run file with its summary.
 
         Raises:
-            UnknownName: There is none with this key, or it is another kind of file.
+            UnknownName: The key is unknown, or it is that of another kind of file.
         """
         path = self.find(key)
         with self._lock:

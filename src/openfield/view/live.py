@@ -26,7 +26,7 @@ LOOK_SECONDS = 1.0
 RESTS = 5
 """How often in between a stream looks whether the server ends."""
 CALM_LOOKS = 15
-"""After so many looks without news a comment is sent, so that a connection that is gone is noticed."""
+"""After this many checks without a change a comment is sent, so that a lost connection is noticed."""
 
 
 async def send_events(request: Request) -> Response:

@@ -19,6 +19,7 @@ from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario, scenario_of
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.parameters import shorten_agents
 from openfield.report import words
 from openfield.report.addresses import name_scenario
 from openfield.report.film import write_film
@@ -43,7 +44,7 @@ class LeaderboardRow(msgspec.Struct, frozen=True):
     runs: tuple[str, ...]
     """The runs that it played in."""
     versions: str
-    """Which cells were not played by the latest known version of the agent, in words; empty if there are none."""
+    """Which cells were not played by the latest known version of the agent, in words; empty if all were."""
 
 
 class Leaderboard(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ class ShownBoard(msgspec.Struct, frozen=True):
     @property
     def names(self) -> dict[str, str]:
         """Agent -> what it is called where there is little room."""
-        return words.shorten_agents(row.agent for row in self.board.rows)
+        return shorten_agents(row.agent for row in self.board.rows)
 
     @property
     def terms(self) -> str:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from openfield.errors import InvalidInput
 from openfield.provenance.trust import user_key
-from openfield.report.render import load_templates
+from openfield.report.render import compile_templates
 from openfield.serving.listen import check_exposure, fastest_loop, refuse_place
 from openfield.view.access import Access
 from openfield.view.app import make_app
@@ -29,7 +29,7 @@ GRACE = 1
 
 
 class ViewServer:
-    """A server of the viewer, which listens from the start and serves when told to."""
+    """A server of the viewer, which listens from the start and serves on request."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class ViewServer:
             library: The run files that it shows.
             host: The address to listen on.
             port: The port; 0 takes a free one, None the usual one if that is free.
-            token: A secret that lets people in; one that works once is drawn if there is none.
+            token: A secret that lets people in; if empty, one that works once is drawn.
             routes: Further routes, such as those of play.
             open_paths: Prefixes of addresses that need no session.
         """
         check_exposure(host, token is not None)
-        self._listener = listen(host, port)
+        self._listener = open_port(host, port)
         self.host, self.port = host, int(self._listener.getsockname()[1])
         self.access = Access(token, {host, socket.gethostname(), socket.getfqdn()}, _derive_key())
         self._app = make_app(library, self.access, routes, open_paths)
@@ -72,7 +72,7 @@ class ViewServer:
         """Serve until interrupted."""
 
         async def serve() -> None:
-            load_templates()  # a fifth of a second now; beside the first pages it would cost them twice that
+            compile_templates()  # a fifth of a second now; beside the first pages it would cost them twice that
             if ready is not None:
                 asyncio.get_running_loop().call_soon(ready)
             try:
@@ -108,7 +108,7 @@ def name_origin(host: str, port: int) -> str:
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
 
-def listen(host: str, port: int | None) -> socket.socket:
+def open_port(host: str, port: int | None) -> socket.socket:
     """Open the port; the usual one may be in use, then another one is as good."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in (PORT, 0) if port is None else (port,):

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import openfield as of
-from openfield.agents.belief_question import BELIEF_QUESTION
 from openfield.agents.llm import model_endpoint as endpoints
-from openfield.agents.llm.language_model import LanguageModel, Manner, write_png
+from openfield.agents.llm.language_model import MAX_ANSWER, LanguageModel, PromptOptions, parse_answer, write_png
 from openfield.agents.llm.model_endpoint import ModelAnswer, ModelQuestion, QuestionTooLong
-from openfield.agents.turn_writer import TurnWriter
+from openfield.agents.turn_writer import BELIEF_QUESTION, TurnWriter, read_probability
 from openfield.cli.results.show import show
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentAway, AgentProtocol, Cancelled, InvalidInput
@@ -26,7 +29,7 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.provenance.usage import read_run_usage
 from openfield.record import Step
 from openfield.spaces import Discrete
-from support.endpoint import Raw, Request, Responder, Status, last_message, obedient, reply, serving
+from support.endpoint import Raw, Request, Responder, Stalled, Status, Streamed, last_message, obedient, reply, serving
 from support.places import MAZE
 from support.stories import story
 
@@ -70,10 +73,10 @@ class Scripted:
         return ModelAnswer(self.answers.pop(0), 100, 10, 0.5)
 
 
-def talk(*answers: str, **manner: Any) -> tuple[LanguageModel, Scripted]:
+def talk(*answers: str, **prompt: Any) -> tuple[LanguageModel, Scripted]:
     model = Scripted(*answers)
     writer = TurnWriter(Spec(domain="d", task="Answer the cue.", actions=Discrete(2)))
-    return LanguageModel(writer, model, Manner(**manner)), model
+    return LanguageModel(writer, model, PromptOptions(**prompt)), model
 
 
 def test_a_model_plays_a_trial_and_all_of_it_is_on_record(tmp_path: Path) -> None:
@@ -271,6 +274,43 @@ def test_a_limit_on_the_tokens_of_a_run_leaves_cells_to_be_resumed(tmp_path: Pat
         assert [cell.outcome for cell in opened.cells()] == ["done"] * 3
 
 
+def test_an_endpoint_that_only_streams_is_heard(tmp_path: Path) -> None:
+    refused = Status(400, message="This model supports only stream=true.")
+
+    def respond(request: Request) -> Any:
+        return Streamed(str(obedient()(request))) if request.get("stream") else refused
+
+    endpoint = run(tmp_path / "x.sqlite", respond, ", retries=0")
+    cell, steps = only_cell(tmp_path / "x.sqlite")
+    assert cell.outcome == "done"
+    assert [bool(request.get("stream")) for request in endpoint.requests[:3]] == [False, True, True]
+    assert "up" in {step.reply.action for step in steps if step.reply}
+
+
+def test_an_answer_that_stalls_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "SECONDS", 0.5)
+    answers = iter([Stalled(), Stalled()])
+    with serving(lambda request: next(answers, None) or obedient()(request)) as endpoint:
+        model = endpoints.ModelEndpoint("tiny", endpoint.url)
+        question = ModelQuestion([{"role": "user", "content": 'Answer with "action"'}], None)
+        answer = model.ask(question, 3, 1.0, lambda waited: None)
+    assert "up" in answer.text
+    assert len(answer.failures) == 2
+    assert all("broke off" in each for each in answer.failures)
+
+
+def test_broken_bodies_cost_retries_and_no_cells(tmp_path: Path) -> None:
+    """One answer in five is no JSON."""
+    counted = itertools.count()
+    run(
+        tmp_path / "x.sqlite",
+        lambda request: Raw(b'{"choices": [{') if next(counted) % 5 == 0 else obedient()(request),
+        trials=small(3),
+    )
+    with Run(tmp_path / "x.sqlite") as opened:
+        assert [cell.outcome for cell in opened.cells()] == ["done"] * 3
+
+
 def test_the_key_is_sent_and_never_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "very-secret-word")
     monkeypatch.setenv("OTHER_KEY", "other-secret-word")
@@ -360,7 +400,9 @@ def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
     agent, _ = talk()
     assert agent.may_leave
     with serving(lambda _: Status(429, {"Retry-After": "60"})) as endpoint:
-        made = of.find_agent(f"llm:tiny(url={endpoint.url})", of.find_domain(MAZE))(Spec(domain="d", task="t"), 0)
+        made = of.registry.find_agent(f"llm:tiny(url={endpoint.url})", of.registry.find_domain(MAZE))(
+            Spec(domain="d", task="t"), 0
+        )
 
         def stop(_: int) -> None:
             raise Cancelled("Stopped.")
@@ -453,3 +495,56 @@ def test_a_killed_run_pays_for_nothing_twice(tmp_path: Path, capsys: pytest.Capt
     assert BELIEF_QUESTION in shown
     with pytest.raises(InvalidInput, match="--transcript needs --cell"):
         show(path, transcript=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('{"action": "up"}', {"action": "up"}),
+        ('Sure!\n```json\n{"action": "up", "reasoning": "a {b} c"}\n```\nDone.', {"action": "up"}),
+        ('<think>{"action": "down"}</think>{"action": "up"}', {"action": "up"}),
+        ('{"action": "down"} no, rather {"action": "up"}', {"action": "up"}),
+        ("{'action': 'up', 'world_changed': None}", {"action": "up", "world_changed": None}),
+        ('{"Action ": "up",}', {"action": "up"}),
+        ('{"action": [1, 2,], }', {"action": [1, 2]}),
+        ('{"action": "two\nlines"}', {"action": "two\nlines"}),
+        ('a { that is left open, then {"action": 3}', {"action": 3}),
+        ('{"action": {"do": "shoot", "angle": 42}}', {"action": {"do": "shoot", "angle": 42}}),
+        ('{"note": 1} {"action": "\\"}"} {"other": 2}', {"action": '"}'}),
+    ],
+)
+def test_the_object_in_an_answer_is_found(text: str, values: dict[str, Any]) -> None:
+    found = parse_answer(text, ["action"])
+    assert {key: found[key] for key in values} == values
+
+
+@pytest.mark.parametrize("text", ["", "up", "{", '{"other": 1}', "[1]", '"action"', "{action: up}", "{" * 9_999])
+def test_an_answer_without_the_object_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="there is no JSON object with action or world_changed in it"):
+        parse_answer(text, ["action", "world_changed"])
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    answer = f'{text}"action"{text}'
+    with suppress(ValueError):
+        assert "action" in parse_answer(answer, ["action"])
+    assert parse_answer(answer.replace("{", "(") + '{"action": 1}', ["action"])["action"] == 1
+
+
+def test_only_the_beginning_of_a_flood_is_read() -> None:
+    with pytest.raises(ValueError, match="no JSON object"):
+        parse_answer("x" * MAX_ANSWER + '{"action": 1}', ["action"])
+
+
+@pytest.mark.parametrize(
+    ("value", "probability"), [(0, 0.0), (1, 1.0), (0.7, 0.7), ("0.7", 0.7), ("70%", 0.7), (" 5 % ", 0.05)]
+)
+def test_a_probability_is_read(value: Any, probability: float) -> None:
+    assert read_probability(value) == pytest.approx(probability)
+
+
+@pytest.mark.parametrize("value", [True, None, "yes", -0.1, 1.1, "120%", [0.5], {}, float("nan"), 10**400, "1.2.3%"])
+def test_what_is_no_probability_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"world_changed is a number|could not convert"):
+        read_probability(value)

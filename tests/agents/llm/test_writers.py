@@ -26,13 +26,13 @@ WORDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    known = {row.name for row in of.settings.setting_rows(of.find_domain(name).settings)}
+    known = {row.name for row in of.settings.setting_rows(of.registry.find_domain(name).settings)}
     return {key: value for key, value in WORDS[name][0].items() if key in known}
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_a_domain_says_its_turns_and_reads_what_is_answered(name: str) -> None:
-    domain = of.find_domain(name)
+    domain = of.registry.find_domain(name)
     trial = domain.trials(1, unchanged=0, **settings_of(name))[0]
     assert isinstance(domain, WritesTurns)
     writer, rng, told = domain.turn_writer(spec_of(domain, trial)), random.Random(1), list[str]()
@@ -68,7 +68,7 @@ def test_a_domain_says_its_turns_and_reads_what_is_answered(name: str) -> None:
     ],
 )
 def test_what_is_no_action_of_a_domain_is_refused(name: str, value: Any, told: str) -> None:
-    domain = of.find_domain(name)
+    domain = of.registry.find_domain(name)
     assert isinstance(domain, WritesTurns)
     writer = domain.turn_writer(domain.spec(domain.trials(1, unchanged=0)[0]))
     with pytest.raises(ValueError, match=told):
@@ -77,7 +77,7 @@ def test_what_is_no_action_of_a_domain_is_refused(name: str, value: Any, told: s
 
 def test_environments_name_their_actions_and_grids_are_told() -> None:
     pytest.importorskip("minigrid", reason="the extra minigrid is not installed")
-    domain = of.find_domain("gym:MiniGrid-DoorKey-5x5-v0")
+    domain = of.registry.find_domain("gym:MiniGrid-DoorKey-5x5-v0")
     (trial,) = domain.trials(1, unchanged=0, novelty="none", before=1, after=0)
     assert isinstance(domain, WritesTurns)
     writer = domain.turn_writer(domain.spec(trial))

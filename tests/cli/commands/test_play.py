@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from openfield.agents.belief_question import BELIEF_QUESTION
+from openfield.agents.turn_writer import BELIEF_QUESTION
 from openfield.core import Belief
 from openfield.journal.reader import Run
 from openfield.runner.sealing import SEED_FACT

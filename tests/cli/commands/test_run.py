@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 import openfield as of
+from openfield.domain import Domain
 from openfield.errors import Cancelled
+from openfield.files.data import read_toml
 from openfield.journal.reader import Run
-from openfield.registry import CONTROLS
+from openfield.parameters import _Reader
+from openfield.registry import CONTROLS, find_domain
 from support.places import MAZE, ROOT
 
 SHORT = ("--workers", "0", "--set", "training=1", "--set", "before=1", "--set", "after=1")
@@ -308,3 +315,40 @@ def test_every_option_of_a_run_is_also_a_key_of_its_file_and_an_option_of_python
     trials = of.trials("maze", 1, training=1, before=1, after=1)
     (again,) = of.run("random", trials, "p.sqlite", note="from Python", tags=["kept"], budget="1h").provenance
     assert (again.note, again.tags) == ("from Python", ("kept",))
+
+
+def count_calls(act: Callable[[], Any], *functions: Callable[..., Any]) -> list[int]:
+    """Return how often each function is entered in this thread while something is done, from wherever."""
+    calls = Counter[Any]()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            calls[frame.f_code] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return [calls[inspect.unwrap(function).__code__] for function in functions]
+
+
+def test_a_run_finds_its_domain_and_reads_its_agent_once(openfield: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import openfield as of\n\n"
+        "class Mine:\n"
+        "    def __init__(self, spec, seed, move): self.move = move\n"
+        "    def __call__(self, turn): return of.Reply(self.move)\n"
+    )
+    agent = ("-a", "mine.py:Mine(move=left)")
+    found = count_calls(
+        lambda: openfield("run", MAZE, *agent, *SMALL), find_domain, _Reader.read_brackets, Domain.settings_in
+    )
+    phases, specs = 3, 1
+    assert found == [1, 1, 2 * (phases + specs)]  # two cells
+    (tmp_path / "maze.toml").write_text(f'domain = "{MAZE}"\ntrials = 1\nworkers = 0\noutput = "other.sqlite"\n')
+    assert count_calls(lambda: openfield("run", "maze.toml", *agent), find_domain, read_toml) == [1, 1]
+    trials = of.trials(MAZE, 1, unchanged=0, training=1, before=1, after=1)
+    calls = count_calls(lambda: of.run(agent[1], trials, "third.sqlite"), find_domain, _Reader.read_brackets)
+    assert calls == [1, 1]

@@ -160,7 +160,17 @@ def test_numbers_against_nobody_are_refused(openfield: Any) -> None:
     assert (said.status, said.err) == (2, "openfield: Against which agent? Name it with --baseline: compass.\n")
 
 
-def test_conservative_intervals_are_wider_and_named(openfield: Any, run: Path, tmp_path: Path) -> None:
+def test_numbers_without_a_row_say_why(openfield: Any, tmp_path: Path) -> None:
+    calm = ("--novelty", "none", "--trials", "1", "--set", "training=0", "--set", "before=2", "--set", "after=2")
+    assert openfield("run", MAZE, "-a", "random", *calm, "--workers", "0", "-o", "calm.sqlite").status == 0
+    why = "No row of baseline: no trial has come to a change of its world"
+    assert why in openfield("report", "calm.sqlite", "--metric", "baseline").out
+    assert why in (tmp_path / "calm.html").read_text()
+    assert why in json.loads(openfield("report", "calm.sqlite", "--metric", "baseline", "--json").out)["missing"][0]
+
+
+def test_conservative_intervals_are_the_default_wider_and_named(openfield: Any, run: Path, tmp_path: Path) -> None:
+    assert json.loads(openfield("report", run, "--json").out)["intervals"] == "conservative"
     usual, safe = (json.loads(openfield("report", run, "--json", "--intervals", kind).out) for kind in KINDS)
     assert (usual["intervals"], safe["intervals"]) == KINDS
     widths = [[_width(one["groups"][1]["estimates"]["before"])] for one in (usual, safe)]

@@ -8,10 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from openfield.cell import Cell
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd
 from support.places import MAZE
+from support.records import make_trial
 
 
 def test_verify_names_a_damaged_chunk(openfield: Any, run: Path) -> None:
@@ -38,6 +40,20 @@ def test_verify_holds_a_run_against_a_published_fingerprint(openfield: Any, run:
     assert (said.status, said.err.count("\n")) == (2, 1)
     assert said.err.startswith(f"openfield: The fingerprint of {run} is ")
     assert said.err.endswith(f", not {record['fingerprint']}.\n")
+
+
+def test_verify_holds_the_plan_against_a_registered_one_and_names_what_was_not_played(
+    openfield: Any, run: Path
+) -> None:
+    record = json.loads(openfield("verify", run, "--json").out)["record"]
+    assert openfield("verify", run, "--plan", record["plan"]).status == 0
+    assert "other cells are in it" in openfield("verify", run, "--plan", "3f0a").err
+    with Journal(run) as journal:
+        journal.enter([Cell("late", make_trial())], {"late": None}, {})
+    said = openfield("verify", run)
+    assert said.status == 0
+    assert f"Planned and not played yet: {Cell('late', make_trial()).id} (late)." in said.out
+    assert len(json.loads(openfield("verify", run, "--json").out)["unplayed"]) == 1
 
 
 def test_verify_replays(openfield: Any, run: Path) -> None:

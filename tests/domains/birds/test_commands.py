@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import warnings
 from importlib.resources import files
 from pathlib import Path
 
@@ -93,6 +92,7 @@ def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkey
     for number, words in enumerate((("--trial", "0-3"), ("--load-trial-list",), ("--uninformed-only",))):
         status, said = say(*run, *words, "-o", f"{number}.sqlite")
         assert status == 0, said
+    assert "--trial 99 is beyond the last trial, 0" in say(*run, "--trial", "99")[1]
     assert "choose none of the 1 trials" in say(*run, "--informed-only")[1]
     assert "other.txt cannot be read" in say(*run, "--trial-list-path", "other.txt", "--load-trial-list")[1]
 
@@ -119,7 +119,7 @@ def test_a_configured_run_is_headed_by_what_its_levels_are(say, informed):
     assert status == 0
     heading = said[: said.index("┏")]
     told = "agents are told" if informed == "True" else "agents are not told"
-    assert "novelty level 2 (agents), type 010201 and 010204" in heading
+    assert "a fan behind the first pig pushes birds back" in heading
     assert told in heading
     assert "config=config.xml" in heading
     assert "no novelty" not in said
@@ -145,26 +145,11 @@ def test_a_trial_that_nothing_ends_is_refused_and_one_with_any_limit_ends(say):
 
 
 @pytest.mark.parametrize("place", ["no/such.xml", ".", "x" * 300])
-def test_a_configuration_that_is_not_there_gives_way_to_the_default_and_one_line_says_so(say, place):
-    lengths = ("--set", "before=1", "--set", "after=1")
-    small = (*lengths, "--set", "unchanged=0", "--trials", 1, "--workers", 0, "--agent", "random")
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        status, said = say("run", "birds", "--config", place, *small, "-o", "run.sqlite")
-    assert status == 0
-    assert said.count(f"openfield: There is no configuration at {place}; the default trials are played instead.\n") == 1
-    with Run(Path("run.sqlite")) as run, pytest.warns(UserWarning, match="There is no configuration at"):
-        assert [cell.trial for cell in run.cells()] == DOMAIN.trials(1, config=place, before=1, after=1, unchanged=0)
-
-
-def test_a_server_says_so_too_and_serves(tmp_path):
-    command = [sys.executable, "-m", "openfield", "serve", "birds", "--config", "no.xml", "--port", "0"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        line = server.stdout.readline()
-        server.terminate()
-        _, errors = server.communicate(timeout=60)
-    assert line.startswith("Serving 7 trials of birds on 127.0.0.1:")
-    assert errors == "openfield: There is no configuration at no.xml; the default trials are played instead.\n"
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_a_configuration_that_is_not_there_is_an_error(say, command, place):
+    status, said = say(command, "birds", "--config", place)
+    assert (status, said.count("\n")) == (2, 1)
+    assert said.startswith(f"openfield: There is no configuration at {place}. --config takes a config.xml")
 
 
 def test_a_server_that_is_told_to_end_has_no_complaint_of_agents_and_observers_that_are_connected(tmp_path):

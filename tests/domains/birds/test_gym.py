@@ -1,10 +1,13 @@
 """Birds for learners: a table of numbers or a picture in, a continuous shot out."""
 
+import os
+
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
 from openfield.domains.birds import DOMAIN
+from openfield.errors import InvalidInput
 
 
 @pytest.mark.parametrize("observe", [None, "features", "image"])
@@ -47,3 +50,22 @@ def test_a_shot_is_rendered_as_a_film(monkeypatch):
     now.step([0.9, 0.3, 0.0])
     assert (now.render() != before).any()
     now.close()
+
+
+def test_many_environments_play_in_processes_of_their_own():
+    (trial,) = DOMAIN.trials(1, novelty="none", before=2, after=0, observe="thumbnail", unchanged=0)
+    envs = gymnasium.make_vec("openfield.gym:openfield/Birds-v0", num_envs=2, trial=trial)
+    try:
+        assert len({process.pid for process in envs.processes} - {os.getpid()}) == 2
+        seen, _ = envs.reset()
+        assert seen.shape == (2, 84, 84, 3)
+        assert (seen[0] != seen[1]).any(), "each has levels of its own"
+        envs.action_space.seed(1)
+        seen, rewards, *_ = envs.step(envs.action_space.sample())
+        assert (seen.shape, rewards.shape) == ((2, 84, 84, 3), (2,))
+        first, again = (envs.reset(seed=5)[0] for _ in range(2))
+        assert (first == again).all()
+    finally:
+        envs.close()
+    with pytest.raises(InvalidInput, match="record nothing"):
+        gymnasium.make_vec("openfield.gym:openfield/Birds-v0", num_envs=2, journal="run.sqlite")

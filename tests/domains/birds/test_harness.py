@@ -104,6 +104,23 @@ def test_a_checkpoint_by_interactions_waits_for_the_level_and_training_resumes_w
     assert harness.load() == 1, "also the one that was left behind"
 
 
+@pytest.mark.parametrize(("policy", "final"), [("next_set", 1), ("all_sets", 2)])
+def test_a_final_test_is_played_although_checkpoints_took_all_test_sets(policy, final):
+    script = EvaluationScript(
+        training=levels(3, attempts=1), tests=(levels(1, attempts=1), levels(2, attempts=1)), checkpoint_interactions=1
+    )
+    harness = start(script, BirdsSettings(count_loads=False, checkpoint_policy=policy))
+    tested, numbers = [], []
+    while not harness.over:
+        if harness.state in (HarnessState.NEW_TEST_SET, HarnessState.RESUME_TRAINING):
+            tested += [len(harness.current.left)] if harness.current.testing else []
+            numbers += [harness.set_number] if harness.current.testing else []
+            harness.ready()
+        play(harness)
+    assert tested == [1, 2, *[1, 2][-final:]], "the last one again, or all of them"
+    assert numbers == list(range(1, 3 + final)), "each test is a set of its own in the record"
+
+
 def test_a_checkpoint_by_time():
     harness = start(EvaluationScript(training=levels(9), tests=(levels(1, attempts=1),), checkpoint_seconds=10))
     harness.spend(10.0)

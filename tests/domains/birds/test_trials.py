@@ -16,7 +16,7 @@ from support.birds.configurations import meta
 def test_a_level_that_cannot_be_read_is_named_before_anything_is_played(tmp_path):
     levels = tmp_path / "Levels"
     levels.mkdir()
-    (levels / "bad.xml").write_text('<Level width="2"><Slingshot x="abc" y="1"/></Level>')
+    (levels / "bad.xml").write_text('<Level width="abc"><Bird/><Pig/><Slingshot x="0" y="1"/></Level>')
     (tmp_path / "config.xml").write_text(
         "<evaluation><trials><trial><game_level_set mode='training'><game_levels level_path='Levels/bad.xml'/>"
         "</game_level_set></trial></trials></evaluation>"

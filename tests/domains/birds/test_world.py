@@ -10,12 +10,16 @@ import openfield as of
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.exports import write_logs
+from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.harness import HarnessState
+from openfield.domains.birds.level_in_play import LevelInPlay
+from openfield.domains.birds.play_page import SlingPage
+from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.wire.conversation import Conversation, WireCommand
 from openfield.domains.birds.wire.messages import Request
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
-from openfield.journal.replay import resume
+from openfield.journal.replay import resume_rollout
 from openfield.rollout import Rollout
 from support.birds.worlds import SMALL, begin, trial, world
 
@@ -247,7 +251,7 @@ def test_a_report_due_at_the_end_of_a_set_is_one_of_that_set(tmp_path):
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
         seen = [(row["playStatus"], row["InteractionIndex"]) for row in csv.DictReader(file)]
-    assert seen == [("training", "2"), ("test", "2"), ("training", "4")]
+    assert seen == [("training", "2"), ("test", "2"), ("training", "4"), ("test", "2")]
 
 
 def test_a_rollout_replays_to_the_same_turns(tmp_path):
@@ -256,5 +260,14 @@ def test_a_rollout_replays_to_the_same_turns(tmp_path):
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
         steps = list(run.raw_steps(cell.id, cell.attempt))
-    replayed = resume(DOMAIN.world(trials[0]), steps)
+    replayed = resume_rollout(DOMAIN.world(trials[0]), steps)
     assert replayed.turns == len(steps) - 1
+
+
+@pytest.mark.parametrize(("bird", "power"), [("BirdRed", False), ("BirdBlue", True)])
+def test_a_person_is_offered_a_power_only_where_the_bird_has_one(bird, power):
+    opened = world()
+    turn = begin(opened)
+    pig = LevelObject(kind="Pig", type="BasicSmall", x=9.0, y=-3.29)
+    opened.in_play = LevelInPlay(Level(birds=(bird,), objects=(pig,)), BirdsSettings(), 1)
+    assert SlingPage().show(turn, opened)["sling"]["power"] is power

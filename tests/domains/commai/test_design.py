@@ -61,7 +61,7 @@ def test_a_python_configuration_tells_whether_it_is_tested_again(tmp_path, monke
     (tmp_path / "mine.py").write_text(
         "from openfield.domains.commai.environment.schedulers import ConsecutiveScheduler\n"
         "from openfield.domains.commai.tasks.catalogue import make_task\n"
-        "def create_tasks():\n    return ConsecutiveScheduler([make_task('micro4'), make_task('micro2')], 5)\n"
+        "def create_tasks():\n    return ConsecutiveScheduler([make_task('micro4'), make_task('micro5.1')], 5)\n"
     )
     (trial,) = of.trials("commai", 1, module="mine.py", retest=True, max_steps=200)
     assert DOMAIN.curriculum(trial) == ((), 200, None, True, True)
@@ -149,9 +149,8 @@ def test_one_command_and_an_experiment_file_play_it(tmp_path, monkeypatch, capsy
     capsys.readouterr()
     assert run_command(["report", "one.sqlite", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["curricula"]
-    assert [(each["task"], each["transfer"]["n"]) for each in found["tasks"]] == [
-        (name, 1) for name in TASKS.split(",")
-    ]
+    compared = {each["task"]: each["transfer"] and each["transfer"]["n"] for each in found["tasks"]}
+    assert compared == {"micro1": None, "micro4": 1, "micro5.1": None}, "an echo solves one of them"
     with Run("one.sqlite") as one, Run("two.sqlite") as two:
         assert [cell.id for cell in one.cells()] == [cell.id for cell in two.cells()]
         assert len(one.cells()) == 4

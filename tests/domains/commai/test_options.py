@@ -64,6 +64,17 @@ def test_a_configuration_has_no_drawn_onset_and_no_twins(setting, capsys):
     assert "takes neither the setting 'onset' nor 'unchanged'" in capsys.readouterr().err
 
 
+def test_a_compatible_summary_has_the_names_of_the_originals_classes():
+    words = ["run", "commai", "-a", "oracle", "--workers", "0", "--set", "compat=round1", "--summary", "results.out"]
+    tasks = ["--set", "tasks=micro1,micro5.2,mini0", "--set", "success_threshold=1", "--trials", "1"]
+    assert run_command([*words, *tasks]) == 0
+    summary = Path("results.out").read_text()
+    assert "* Number of trials per task\nMicro1Task: 1\nMicro5Sub2Task: 1\nTaskSet0: 1\n" in summary
+    Path("second.json").write_text(Path("config.json").read_text())
+    assert run_command([*words[:2], "second.json", *words[2:]]) == 0
+    assert "* Number of trials per task\nMicro4Task: 2" in Path("results.out").read_text()
+
+
 def test_a_summary_counts_steps_as_a_session_does_and_can_be_exported_later(capsys):
     words = ["run", "commai", "-a", "oracle", "--trials", "1", "--novelty", "none", "--workers", "0"]
     tasks = "tasks=micro4,micro5.3,mini1"
@@ -134,7 +145,7 @@ def test_a_remote_learner_is_started_as_the_original_did(capsys):
         (["--set", "tasks=micro99"], "Unknown task 'micro99'"),
         (["-d", "-1", "-l", "parrots.Parrot"], "-d cannot be -1.0. Must be a number of seconds, 0 or more."),
         (["--learner-port", "99999999"], "--learner-port cannot be 99999999. Must be <= 65535."),
-        (["--learner-port", "0"], "Only a learner of --learner-cmd is told which."),
+        (["--learner-port", "0"], "Only a learner of --learner-cmd learns which."),
         (["--learner-address", "192.0.2.1"], "Cannot listen on 192.0.2.1:5556"),
         (["-l", "parrots.Parrot", "--curses"], "--curses needs a terminal"),
         (["--learner-cmd", ""], "--learner-cmd is empty. Is a variable of your shell not set?"),
@@ -175,3 +186,13 @@ def test_a_signal_ends_the_wait_for_a_remote_learner(folder, number):
         program.communicate(timeout=300)
     assert program.returncode == 130
     assert cells()[0].outcome == "cancelled"
+
+
+def test_the_line_about_cells_without_a_score_has_the_cause(folder, capsys):
+    (folder / "broken.py").write_text("class Broken:\n    def next(self, symbol):\n        return symbol.nothing\n")
+    words = ["run", "commai", "--set", "tasks=micro4", "--trials", "2", "--workers", "0", "-l", "broken.Broken"]
+    assert run_command(words) == 1
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "No cell could be scored (agent_error: " in line
+    assert "'str' object has no attribute 'nothing'" in line
+    assert "See more: openfield show" in line

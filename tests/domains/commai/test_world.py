@@ -3,6 +3,7 @@
 import random
 
 import msgspec
+import numpy as np
 import pytest
 
 import openfield as of
@@ -14,7 +15,7 @@ from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.rollout import Rollout, drive
 from openfield.settings import make_settings
 
-SPEC = of.Spec(domain="commai", task="", actions=of.Discrete(256))
+SPEC = of.Spec(domain="commai", task="", actions=of.spaces.Discrete(256))
 
 
 def open_world(novelty="none", red_light=False, seed=0, **settings):
@@ -259,3 +260,11 @@ def test_the_last_normal_instance_is_recorded_as_one(tmp_path):
     )
     result = of.run(["echo"], trials, tmp_path / "run.sqlite")
     assert [episode.novel for episode in result.cells[0].episodes] == [False] * 3 + [True] * 5
+
+
+@pytest.mark.parametrize("said", [np.array([1, 2]), np.array([65]), np.zeros((2, 2)), [65], {"a": 1}])
+def test_an_array_is_the_learners_fault(said):
+    world = DOMAIN.world(DOMAIN.trials(1, tasks="micro4", unchanged=0)[0])
+    world.reset()
+    with pytest.raises(AgentProtocol, match="a symbol is one character with a code from 0 to 255"):
+        world.step(Reply(said))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from openfield.domains.doom.arrays import ARRAY_SIZES, ArenaArray, DuelArray
 from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState, make_snapshot
+from openfield.domains.doom.maps.arena import MAPS
 
 
 def bodies(count: int, start: int = 1) -> list[Entity]:
@@ -26,13 +29,13 @@ def test_a_duel_is_time_player_enemies_and_projectiles() -> None:
     assert len(expected) == ARRAY_SIZES["duel"]
 
 
-def test_an_arena_is_time_player_enemies_and_items() -> None:
-    array = ArenaArray().show(make_snapshot(state(enemies=1, ammo=2, obstacle=1)), 7)
+@pytest.mark.parametrize(("name", "walls"), [("own", 20), ("published", 36)])
+def test_an_arena_is_time_player_enemies_items_and_walls(name: str, walls: int) -> None:
+    array = ArenaArray(MAPS[name].walls()).show(make_snapshot(state(enemies=1, ammo=2, obstacle=1)), 7)
     head = [7, -1.5, -2.5, 45, 80, 12, 1, 0, 1, 3, 4, *[0] * 15]
     items = [*[0] * 24, 1, 0, 1, 1, 10, 1, *[0] * 18, *[0] * 24, 1, 0, 1, *[0] * 21]
-    items += [0] * 80  # walls
-    assert array.tolist() == [*head, *items]
-    assert len(array) == ARRAY_SIZES["arena"]
+    assert array[: -4 * walls].tolist() == [*head, *items]
+    assert len(array) == ARRAY_SIZES[name]
 
 
 def test_what_is_gone_is_zero_again() -> None:

@@ -15,7 +15,7 @@ from openfield.domains import doom
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.engine.game_state import Entity, GameState
-from openfield.domains.doom.features import shown
+from openfield.domains.doom.features import show_state
 from openfield.domains.doom.novelty import hints_of
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty
@@ -44,6 +44,9 @@ GRADED: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("doom", "slim"): [{"enemy_radius": value} for value in (15, 10, 5)],
     ("doom", "tough"): [{"enemy_health": value, "ammo_packs": 4} for value in (20, 30, 40)],
     ("doom", "buckets"): [{"buckets": value} for value in (50, 40, 30)],
+    ("doom-arena", "51"): [{"enemy_radius": value} for value in (15, 10, 5)],
+    ("doom-arena", "52"): [{"enemy_health": n, "ammo_packs": (4, 4), "ammo_pack": 15} for n in (20, 30, 40)],
+    ("doom-arena", "53"): [{"buckets": value} for value in (50, 40, 30)],
     ("doom-arena", "106"): [{"wind": value} for value in (13, 19, 26)],
     ("doom-arena", "107"): [{"behaviour": "hide", "hide_distance": value} for value in (256, 128, 64)],
     ("doom-arena", "108"): [{"drain": n, "drain_period": period} for n, period in ((1, 30), (2, 20), (3, 10))],
@@ -84,8 +87,9 @@ def test_every_difficulty_has_the_published_numbers() -> None:
 
 def test_arena_levels_are_the_last_digits_and_have_the_published_names() -> None:
     for novelty in ARENA.novelties:
-        level = int(novelty.name) % 100
-        assert (novelty.level, novelty.kind) == (level, NAMES[level - 1])
+        level = int(novelty.name) % 50
+        assert novelty.level == level
+        assert novelty.kind == NAMES[level - 1] or novelty.name == "53"  # its level was another one in the first task
 
 
 HINTS = {
@@ -128,7 +132,7 @@ def test_buckets(count: int) -> None:
     settings = msgspec.structs.replace(DUEL.settings(), buckets=count)
     for value in (-448.0, -384.0, -161.0, -7.7, 0.0, 33.3, 64.0, 223.95, 256.0):
         body = Entity(0, value, -value, 3.5, 45.0, 10.0)
-        seen = shown(GameState(body, 1.0, [], {}, []), settings).player
+        seen = show_state(GameState(body, 1.0, [], {}, []), settings).player
         nearest = [round(min(centres, key=lambda centre, at=at: abs(centre - at)), 4) for at in (value, -value)]
         assert [seen.x, seen.y, seen.z, seen.angle, seen.health] == [*nearest, 3.5, 45.0, 10.0]
 
@@ -159,12 +163,13 @@ def test_the_arenas_ranges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("domain", "change"), [("doom", {"player_health": 3}), ("doom", {"episodes": 4}), ("doom-arena", {"ammo_pack": 1})]
+    ("domain", "change"),
+    [("doom", {"player_health": 3}), ("doom", {"episodes": 4}), ("doom-arena", {"map": "published"})],
 )
 def test_a_novelty_that_could_have_no_effect_is_refused(
     domain: str, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All episodes of a trial share one player and its packs."""
+    """All episodes of a trial share one player and one map."""
     own = Novelty("own", 2, "agents", "something else", lambda usual: msgspec.structs.replace(usual, **change))
     monkeypatch.setattr(type(DOMAINS[domain]), "novelties", (own,))
     with pytest.raises(InvalidInput, match=f"cannot change '{next(iter(change))}'"):

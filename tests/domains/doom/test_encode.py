@@ -9,7 +9,8 @@ import msgspec
 from openfield.domains.doom.arrays import ArenaArray, DuelArray
 from openfield.domains.doom.domain import ARENA, DUEL
 from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState, make_snapshot
-from openfield.domains.doom.features import arena_features, duel_features, shown
+from openfield.domains.doom.features import arena_features, duel_features, show_state
+from openfield.domains.doom.maps.arena import MAPS
 from openfield.domains.doom.settings import DuelSettings
 
 
@@ -42,15 +43,15 @@ def test_arrays_are_counted_like_features_of_the_same_scene() -> None:
         assert features[2] == counted
     for angle in (90.0, 134.0, 359.0):
         turned = state(angle=angle)
-        array = ArenaArray().show(make_snapshot(turned), 7.0)
+        array = ArenaArray(MAPS["own"].walls()).show(make_snapshot(turned), 7.0)
         assert ARENA.encode(array) == ARENA.encode(arena_features(turned, 1.0, {}))
     assert ARENA.encode(None) == b"null"
 
 
 def test_fog_and_buckets_compose() -> None:
     here = state(x=-380.0, y=0.0)
-    foggy = shown(here, DuelSettings(fog=100.0)).enemies[0]
+    foggy = show_state(here, DuelSettings(fog=100.0)).enemies[0]
     assert foggy.x == -280.0037
-    both = shown(here, DuelSettings(fog=100.0, buckets=30))
-    assert both == shown(shown(here, DuelSettings(fog=100.0)), DuelSettings(buckets=30))
-    assert both.enemies[0].x != shown(here, DuelSettings(buckets=30)).enemies[0].x
+    both = show_state(here, DuelSettings(fog=100.0, buckets=30))
+    assert both == show_state(show_state(here, DuelSettings(fog=100.0)), DuelSettings(buckets=30))
+    assert both.enemies[0].x != show_state(here, DuelSettings(buckets=30)).enemies[0].x

@@ -36,7 +36,7 @@ def test_nobody_goes_through_a_wall(domain: DoomDomain, settings: dict[str, Any]
         return Reply(walk)
 
     for _ in play(world, wander):
-        room, state = world._script.layouts[world._number].room, world._episode.state
+        room, state = world._script.layout(world._number).room, world._episode.state
         loose = [body for bodies in state.items.values() for body in bodies]
         for body in (state.player, *state.enemies, *loose):
             assert room.left < body.x < room.right
@@ -46,12 +46,12 @@ def test_nobody_goes_through_a_wall(domain: DoomDomain, settings: dict[str, Any]
 
 
 def test_a_player_who_is_killed_before_the_first_tick_has_another_try() -> None:
-    """Enemies may fire before it: by this seed and the three after it, one of them kills who has little health."""
-    world = open_world(ARENA, player_health=5, episode_seed=1567797103, limit=5)
+    """Enemies may fire before it: by this seed and the next one, one of them kills who has little health."""
+    world = open_world(ARENA, player_health=5, episode_seed=685255877, limit=5)
     turn = world.reset()
     assert turn.observation["player"]["health"] == 5
     assert world._engine is not None
-    assert world._engine._episode[1] == 1567797107
+    assert world._engine._episode[1] == 685255879
     assert world.step(Reply("nothing")).feedback is not None
     world.close()
 

@@ -16,6 +16,7 @@ from openfield.domains.doom.agents.reference import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.engine.game_state import Entity, GameState
 from openfield.domains.doom.maps import scenario
+from openfield.domains.doom.maps.arena import MAPS
 from openfield.domains.doom.rules import ArenaRules
 from openfield.novelty import Novelty
 from openfield.trial import Trial
@@ -43,12 +44,12 @@ def test_every_novelty_takes_effect(domain: DoomDomain, novelty: Novelty[Any]) -
     raise AssertionError(f"{novelty.id} changes nothing that is seen")
 
 
-def test_wind_blows_everything_but_pillars() -> None:
+def test_wind_blows_players_and_enemies_from_the_first_action_on() -> None:
     turns = play_novelty("106:hard", still, enemy_damage=(0, 0), limit=20)
-    first, later = turns[0].observation, turns[10].observation
-    assert first["items"]["obstacle"] == later["items"]["obstacle"]
-    assert first["items"]["trap"] != later["items"]["trap"]
-    assert first["player"]["x_position"] != later["player"]["x_position"]
+    first, second, later = (turns[number].observation for number in (0, 1, 10))
+    assert first["items"] == later["items"]
+    assert first["player"]["x_position"] != second["player"]["x_position"]
+    assert second["player"]["x_position"] == turns[2].observation["player"]["x_position"]
 
 
 def onto(kind: str) -> Any:
@@ -113,6 +114,7 @@ def test_touching_walls_or_pillars_hurts_at_every_side_and_corner() -> None:
     """A square that reaches 40 units from the player must be clear of them, as the engine measures what stands."""
     rules = ArenaRules.__new__(ArenaRules)
     rules._settings = msgspec.structs.replace(ARENA.settings(), wall_harm=5)
+    rules._arena = MAPS["own"]
     rules._quiet, rules._calls, rules._killed_at, rules._count = False, {0: 20}, None, 0
     for x, y, hurt in [
         *((32, 32, True), (-32, 32, True), (55, 55, True), (0, 55, True), (57, 0, False), (57, 57, False)),
@@ -214,15 +216,16 @@ def test_blocked_enemies_go_along_the_wall() -> None:
     assert set(found) == set(range(6))
 
 
-def test_the_wind_takes_what_is_blocked_along_the_wall() -> None:
-    slid = 0
+def test_the_wind_does_not_slide_the_player_along_a_wall() -> None:
+    held = 0
     for turns in episodes("106:hard", 8, limit=120, enemy_damage=(0, 0)):
-        blown = max(steps_of(turns, "trap"), key=lambda step: math.hypot(*step))
-        for x, y in steps_of(turns, "trap"):
-            assert x < 0.01 or abs(x - blown[0]) < 0.01
-            assert y < 0.01 or abs(y - blown[1]) < 0.01
-            slid += (x < 0.01) != (y < 0.01)
-    assert slid > 20
+        places = [
+            (turn.observation["player"]["x_position"], turn.observation["player"]["y_position"]) for turn in turns
+        ]
+        steps = [(round(b[0] - a[0], 2), round(b[1] - a[1], 2)) for a, b in itertools.pairwise(places)]
+        assert len({step for step in steps if step != (0, 0)}) <= 1, "all the way, or not at all"
+        held += steps[-2:] == [(0, 0), (0, 0)]
+    assert held > 4
 
 
 @pytest.fixture
@@ -258,7 +261,7 @@ def test_enemies_do_not_fire_at_each_other(novelty: str) -> None:
 def test_enemies_bullets_would_hurt_enemies(novelty: str) -> None:
     enemies, _ = lost_health(novelty)
     assert enemies > 0
-    assert enemies % 5 == 0
+    assert enemies % 2 == 0, "10 health behind armour: 4, 4 and 2"
 
 
 def distance(here: tuple[float, float], there: dict[str, Any]) -> float:

@@ -21,7 +21,7 @@ from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.gym import DomainEnv
 from openfield.journal.reader import Run
-from openfield.journal.replay import resume
+from openfield.journal.replay import resume_rollout
 from openfield.rollout import Rollout
 from support.doom.worlds import SHORT, TASKS, chance, open_world, play, still
 
@@ -80,7 +80,7 @@ def test_agents_may_see_what_the_player_sees(domain: DoomDomain) -> None:
     brightness = first["rgb"].astype(float) @ (0.299, 0.587, 0.114)
     assert np.abs(brightness - first["grey"]).max() < 3
     for name, world in seen.items():
-        space = domain.spec(world._trial).observations
+        space = domain.spec(world.trial).observations
         assert space is not None
         assert all(space.contains(turn.observation) for turn in play(world, chance(domain)))
         assert first[name].std() > 10  # something is to be seen, and it stays as it was
@@ -95,7 +95,7 @@ def test_an_image_may_come_beside_numbers(domain: DoomDomain) -> None:
         assert turn.observation["image"].shape == (180, 320, 3)
         assert {**turn.observation, "image": None} == {**expected, "image": None}
     world = open_world(domain, limit=5, use_image=True, observation="array")
-    space = domain.spec(world._trial).observations
+    space = domain.spec(world.trial).observations
     assert space is not None
     assert all(space.contains(turn.observation) for turn in play(world, chance(domain)))
 
@@ -118,7 +118,7 @@ def test_images_are_recorded_as_digests_and_drawn_again_by_replay(domain: DoomDo
     with Run(path) as run:
         (cell,) = run.cells()
         steps = list(run.raw_steps(cell.id, cell.attempt))
-    rollout = resume(DoomWorld(domain, trials[0]), steps)
+    rollout = resume_rollout(DoomWorld(domain, trials[0]), steps)
     assert rollout.over
     rollout.world.close()
     film = domain.film(trials[0])  # a film is replayed too: it has the size that agents see
@@ -172,7 +172,7 @@ def test_the_bounds_of_arrays_are_true(domain: DoomDomain, novelty: str, setting
 @TASKS
 def test_arrays_end_with_the_walls(domain: DoomDomain) -> None:
     world = open_world(domain, observation="array", limit=2)
-    walls = [[wall.x1, wall.x2, wall.y1, wall.y2] for wall in world._script.layouts[0].walls()]
+    walls = [[wall.x1, wall.x2, wall.y1, wall.y2] for wall in world._script.layout(0).walls()]
     for turn in play(world, still):
         assert turn.observation[-4 * len(walls) :].reshape(-1, 4).tolist() == walls
     assert len(walls) == {"duel": 4, "arena": 20}[domain.task.name]
@@ -210,7 +210,7 @@ def test_shaped_rewards_add_up_to_what_was_gained_and_lost(domain: DoomDomain) -
     for name, settings in agents.items():
         values = {**SHORT, "episodes": 1, "before": 0, "limit": 400, "reward": "shaped", **settings}
         (trial,) = domain.trials(1, novelty="none", **values, unchanged=0)
-        agent = still if name == "still" else of.find_agent("reference", domain)(domain.spec(trial), 0)
+        agent = still if name == "still" else of.registry.find_agent("reference", domain)(domain.spec(trial), 0)
         turns = list(play(DoomWorld(domain, trial), agent))
         first, last = turns[0].observation, turns[-1].observation
         final = turns[-1].feedback["performance"] if turns[-1].reward and not last["enemies"] else 0.0

@@ -36,7 +36,7 @@ from support.doom.worlds import SHORT, TASKS, chance, open_world, play, trace
 @pytest.mark.parametrize("agent", [chance, None], ids=["random", "reference"])
 def test_every_vector_fits_the_specification(domain: DoomDomain, agent: Any) -> None:
     spec, world = specification.read(domain.task.name), open_world(domain, limit=120)
-    player = agent(domain) if agent else ReferenceAgent(domain.spec(world._trial), 1)
+    player = agent(domain) if agent else ReferenceAgent(domain.spec(world.trial), 1)
     for turn in play(world, player):
         assert specification.faults(spec, turn.observation, turn.first) == []
         if not turn.first:
@@ -267,7 +267,7 @@ def test_without_hints_every_episode_starts_alike() -> None:
 @pytest.mark.parametrize(("domain", "least"), [(DUEL, 0.9), (ARENA, 0.8)], ids=["duel", "arena"])
 def test_the_reference_agent_is_good(domain: DoomDomain, least: float) -> None:
     world = open_world(domain, episodes=12, limit=2000)
-    agent = ReferenceAgent(domain.spec(world._trial), 3)
+    agent = ReferenceAgent(domain.spec(world.trial), 3)
     scores = [world.truth.performance for turn in play(world, agent) if turn.last]
     assert sum(filter(None, scores)) / len(scores) >= least
 

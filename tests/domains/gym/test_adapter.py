@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces as gs
 
 from openfield.core import Spec
-from openfield.domains.gym.adapter import reader_of, to_action, to_plain, to_space
+from openfield.domains.gym.adapter import reader_of, to_env_action, to_plain, to_space
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.record import ENCODER
 from openfield.spaces import Box, Discrete, Text, Tuple
@@ -47,10 +47,10 @@ def test_values_go_both_ways_and_spaces_survive_json(space: gs.Space[Any]) -> No
     for _ in range(20):
         seen = reader_of(space)(space.sample())
         assert declared.contains(seen)
-        assert space.contains(to_action(space, declared, seen))
+        assert space.contains(to_env_action(space, declared, seen))
         plain = msgspec.json.decode(msgspec.json.encode(declared.sample(rng)))
         assert declared.contains(plain)
-        assert space.contains(to_action(space, declared, plain))
+        assert space.contains(to_env_action(space, declared, plain))
 
 
 def test_bounds_are_of_each_element_and_infinities_are_null_on_the_wire() -> None:
@@ -84,15 +84,15 @@ def test_bounds_are_of_each_element_and_infinities_are_null_on_the_wire() -> Non
 )
 def test_what_is_no_action_is_refused(space: gs.Space[Any], action: Any) -> None:
     with pytest.raises(AgentProtocol, match="is no action of"):
-        to_action(space, to_space(space), action)
+        to_env_action(space, to_space(space), action)
 
 
 def test_numpy_actions_are_taken_as_they_are() -> None:
     space = gs.Discrete(3)
     for action in (np.int64(2), np.array(2), np.uint8(2)):
-        assert to_action(space, to_space(space), action) == 2
+        assert to_env_action(space, to_space(space), action) == 2
     parts = gs.Tuple([gs.Discrete(2), gs.Discrete(2)])
-    assert to_action(parts, to_space(parts), (np.array(1), np.int32(0))) == (1, 0)
+    assert to_env_action(parts, to_space(parts), (np.array(1), np.int32(0))) == (1, 0)
 
 
 def test_observations_are_copies_that_can_be_recorded() -> None:
@@ -120,5 +120,5 @@ def test_large_values_and_spaces_are_told_in_one_line() -> None:
     space = gs.Box(np.arange(12.0).reshape(3, 4), np.full((3, 4), 20.0), dtype=np.float64)
     assert "\n" in str(space)
     with pytest.raises(AgentProtocol, match="is no action of") as caught:
-        to_action(space, to_space(space), np.zeros((4, 4)))
+        to_env_action(space, to_space(space), np.zeros((4, 4)))
     assert "\n" not in str(caught.value)

@@ -19,7 +19,7 @@ from openfield.errors import Cancelled, InvalidInput, OpenfieldError
 from openfield.journal.reader import Run
 from openfield.journal.verification import find_false_arrays, find_false_turns
 from openfield.journal.writer import Journal
-from openfield.objectives.runs.recordings import read_run
+from openfield.objectives.runs.recordings import read_recording
 from openfield.record import RECORD_FACT, array_digest, restore_arrays
 from openfield.registry import find_domain
 from openfield.report.film import EpisodeReplay, write_film
@@ -139,9 +139,9 @@ def test_a_full_record_is_the_same_run_and_needs_no_replay_to_be_counted(tmp_pat
     digests, full = tmp_path / "digests.sqlite", tmp_path / "full.sqlite"
     assert [_plain(each) for each in observations(full)] == observations(digests)
     made = Patches.closed
-    counted = read_run(full)
+    counted = read_recording(full)
     assert Patches.closed == made
-    replayed = read_run(digests)
+    replayed = read_recording(digests)
     assert Patches.closed > made
     assert [len(each) for each in replayed.groups.values()] == [len(each) for each in counted.groups.values()] == [2, 2]
     assert repr(replayed) == repr(counted).replace("full.sqlite", "digests.sqlite")

@@ -145,7 +145,7 @@ def test_a_missing_package_gives_the_line_that_installs_it(
     for ours in ("atari", "crafter"):
         monkeypatch.delitem(sys.modules, f"openfield.domains.gym.suites.{ours}", raising=False)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(of.MissingExtra, match=rf"gym:{name} needs an optional part.*\[{extra}\]") as caught:
+    with pytest.raises(of.errors.MissingExtra, match=rf"gym:{name} needs an optional part.*\[{extra}\]") as caught:
         find_maker(name)
     assert "\n" not in str(caught.value)
 
@@ -180,11 +180,11 @@ def test_a_trial_is_an_environment_for_a_loop_of_ones_own(tmp_path: Path) -> Non
             ended = terminated or truncated
             assert info.keys() <= {"phase", "feedback", "red_light"}
     env.close()
-    with of.Run(tmp_path / "run.sqlite") as run:
+    with of.journal.Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
         assert (cell.agent, cell.outcome, len(cell.episodes)) == ("mine", "done", 2)
         assert cell.trial == trial
-    with pytest.raises(of.InvalidInput, match="is one trial"):
+    with pytest.raises(of.errors.InvalidInput, match="is one trial"):
         of.env([trial])  # type: ignore[arg-type]
 
 
@@ -227,6 +227,7 @@ def test_seeds_that_change_nothing_are_declared() -> None:
     assert not find_domain("gym:CartPole-v1").without_chance  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_kit_plays_on_until_a_game_begins_to_move() -> None:
     usual, still = (find_domain(f"gym:ALE/{name}-v5") for name in ("Breakout", "Seaquest"))
     assert usual.check_settings["max_steps"] == 30  # type: ignore[attr-defined]

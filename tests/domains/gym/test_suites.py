@@ -104,13 +104,13 @@ def test_wrappers_of_a_suite_lie_beside_it_and_are_code_of_the_trial(lab: Path) 
 def test_a_suite_that_cannot_be_used_is_one_line(lab: Path, old: str, new: str, message: str) -> None:
     path = lab.with_name("broken.toml")
     path.write_text(LAB.replace(old, new, 1))
-    with pytest.raises(of.OpenfieldError, match=message) as caught:
+    with pytest.raises(of.errors.OpenfieldError, match=message) as caught:
         find_domain(f"gym:{path}")
     assert "\n" not in str(caught.value)
 
 
 def test_a_suite_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(of.InvalidInput, match=r"none\.toml"):
+    with pytest.raises(of.errors.InvalidInput, match=r"none\.toml"):
         open_suite(tmp_path / "none.toml")
 
 
@@ -127,9 +127,9 @@ def test_derived_attributes_follow() -> None:
 def test_formulas_are_read_and_not_run() -> None:
     assert read_formula("(a + b) * 2 - a / b").compute({"a": 1.0, "b": 2.0}) == 5.5
     for text in ("a.b", "f(a)", "a ** 9", "'a'", "a if b else c", "", "a" * 500, "(" * 150 + "a" + ")" * 150 + "+"):
-        with pytest.raises(of.InvalidInput, match="is no formula"):
+        with pytest.raises(of.errors.InvalidInput, match="is no formula"):
             read_formula(text)
-    with pytest.raises(of.InvalidInput, match="cannot be computed"):
+    with pytest.raises(of.errors.InvalidInput, match="cannot be computed"):
         read_formula("a / b").compute({"a": 1.0, "b": 0.0})
 
 
@@ -147,7 +147,7 @@ def test_formulas_are_read_and_not_run() -> None:
     ],
 )
 def test_a_novelty_that_fits_no_space_is_one_line(source: str, novelty: str, message: str) -> None:
-    with pytest.raises(of.OpenfieldError, match=message) as caught:
+    with pytest.raises(of.errors.OpenfieldError, match=message) as caught:
         find_domain(source).trials(novelty=novelty)
     assert "\n" not in str(caught.value)
 

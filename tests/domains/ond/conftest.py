@@ -49,5 +49,5 @@ def served(tmp_path: Path) -> Iterator[RestClient]:
     """A client of ours at a server with two tests."""
     write_test(tmp_path / "data", feedback_max_ids=2)
     write_test(tmp_path / "data", "OND.2", feedback_max_ids=2)
-    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), RestClient(url) as client:
+    with server(tmp_path, "--data", str(tmp_path / "data"), "--scorings", "9") as (url, _), RestClient(url) as client:
         yield client

@@ -17,9 +17,14 @@ from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests, write_trials
 from openfield.domains.ond.testset.data_directory import DataDirectory
-from openfield.domains.ond.testset.samples import draw_glyphs, load_digits, make_samples, read_folder
+from openfield.domains.ond.testset.samples import Samples, draw_glyphs, load_digits, make_samples, read_folder
 from openfield.errors import AgentProtocol, InvalidInput
-from openfield.journal.replay import resume
+from openfield.journal.replay import resume_rollout
+from openfield.journal.verification import EpisodeCollector
+from openfield.metrics.detection import measure_detection
+from openfield.metrics.programme import make_facts, measure_programme
+from openfield.rollout import Rollout
+from support.ond.protocol import TEST, write_test
 
 SMALL = {"training": 60, "round_size": 10, "before": 2, "after": 3}
 
@@ -121,7 +126,10 @@ def test_beliefs_must_be_probabilities_for_each_sample() -> None:
 
 
 @pytest.mark.parametrize("novelty", [one.id for one in DOMAIN.novelties if one.name not in ("classes", "recorded")])
-def test_attribute_novelties_change_novel_samples_and_nothing_else(novelty: str) -> None:
+def test_attribute_novelties_change_novel_samples_and_nothing_else(
+    novelty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openfield.domains.ond.testset.builder.alter_images", lambda images, _: images)
     changed, normal = world(novelty), world("none")
     new = changed.test.novel
     assert new[:20].sum() == 0
@@ -187,7 +195,7 @@ def test_a_recorded_test_replays_to_the_same_turns(tmp_path: Path) -> None:
 
     with Run(tmp_path / "r.sqlite") as run:
         past = list(run.raw_steps(result.cells[0].id, 1))
-    assert resume(DOMAIN.world(trials[0]), past).over
+    assert resume_rollout(DOMAIN.world(trials[0]), past).over
 
 
 def test_actions_survive_a_journal() -> None:
@@ -218,7 +226,7 @@ def test_users_bring_arrays_folders_and_directories(tmp_path: Path) -> None:
         for number in range(40):
             pixels = rng.integers(0, 255, (20, 20), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / "folder" / name / f"{number}.png")
-    assert read_folder(tmp_path / "folder").images.shape == (120, 16, 16)
+    assert read_folder(tmp_path / "folder").images.shape == (120, 20, 20)
     folder = {"data": str(tmp_path / "folder"), "known": 2, "unknown": 1, "training": 20, "round_size": 5}
     assert play(world(**folder)) == [1.0] * 5
     settings = OndSettings(training=50, round_size=10, before=1, after=2)
@@ -314,3 +322,99 @@ def test_data_that_do_not_suffice_are_told_before_anything_is_played(
     assert run_command(["run", "ond", "-a", "knn", "--trials", "1", "-o", "z.sqlite", *sets]) == 2
     assert said in capsys.readouterr().err
     assert not Path("z.sqlite").exists()
+
+
+def test_no_table_of_the_packaged_samples_has_those_of_a_test() -> None:
+    """The attack `lookup`: find the packaged images, and their labels, by what they look like."""
+    packaged = load_digits()
+    for steps in (16, 8, 4):  # rounded as they are packaged, and more coarsely
+        table = {
+            (image * steps).round().astype(int).tobytes(): label
+            for image, label in zip(*_arrays(packaged), strict=True)
+        }
+        (trial,) = DOMAIN.trials(1, 3, "none", unchanged=0)
+        built = DOMAIN.world(trial)
+        shown = [built.test.images, built.reset().observation["images"]]
+        found = sum((image * steps).round().astype(int).tobytes() in table for images in shown for image in images)
+        assert found <= 0.02 * sum(map(len, shown))
+    again, other = (DOMAIN.world(trial).test.images for trial in DOMAIN.trials(2, 3, "none", unchanged=0))
+    assert not {image.tobytes() for image in again} & {image.tobytes() for image in other}
+
+
+def _arrays(samples: Samples) -> tuple[Any, Any]:
+    return samples.images, samples.labels
+
+
+class Buying:
+    """Answers at random, buys what it can and states beliefs as a script says: a batch's first, and later ones."""
+
+    def __init__(self, first: float, told: float, calm: float, kinds: tuple[str, ...]) -> None:
+        self.first, self.told, self.calm, self.kinds, self.knows = first, told, calm, kinds, False
+
+    def play(self, w: Any) -> list[float]:
+        """Play a test with a rollout, and return the belief that counts in each batch."""
+        collector = EpisodeCollector("cell", 1)
+        rollout, left = Rollout(w, recorder=collector), list(self.kinds)
+        while not rollout.over:
+            seen, feedback = rollout.turn.observation or {}, rollout.turn.feedback or {}
+            telling = ",0" if feedback.get("type") == "classification" else ",1"
+            self.knows = self.knows or any(line.endswith(telling) for line in feedback.get("lines", ()))
+            after = Belief(self.told if self.knows else self.calm)
+            if "ids" in seen:
+                left, before = list(self.kinds), Belief(self.told if self.knows else self.first)
+                rollout.reply(Reply(Scores([[0.5] * 7] * len(seen["ids"])), before))
+            elif seen.get("answered") and left:
+                rollout.reply(Reply(None, after))  # withdraws it before the purchase
+                rollout.reply(Reply(Buy(left.pop(0)), after))
+            elif seen.get("answered"):
+                rollout.reply(Reply(NextBatch(), after))
+            else:
+                rollout.reply(Reply(None, after))
+        test = (end.belief for end in collector.episodes if end.phase == "test")
+        return [0.0 if belief is None else belief.highest for belief in test]
+
+
+@pytest.mark.parametrize(("first", "kinds"), [(0.6, ("detection", "classification")), (0.0, ("classification",))])
+def test_who_buys_the_truth_detects_nothing(first: float, kinds: tuple[str, ...]) -> None:
+    """The attack `buyer`: unlock labels by a belief, buy them, and then state what they tell."""
+    beliefs = Buying(first, 1.0, 0.0, kinds).play(world())
+    assert beliefs == [first] * 5  # before and after the onset, whatever it stated later
+
+
+def test_who_detects_before_it_buys_keeps_its_detection() -> None:
+    w = world()
+    w.reset()
+    turn, counted = w.step(Reply()), []
+    for number in range(5):
+        stated = 0.9 if number >= 3 else 0.1
+        w.step(Reply(Scores(perfect(w.test, w.test.span(number))), Belief(stated)))
+        if number >= 3:
+            w.step(Reply(Buy("classification")))
+        turn = w.step(Reply(NextBatch()))
+        counted.append(w.truth.belief.highest if w.truth.belief else stated)
+        turn = w.step(Reply()) if number < 4 else turn
+    assert counted == [0.1, 0.1, 0.1, 0.9, 0.9]
+
+
+@pytest.mark.parametrize("alarm", [3, 12, 15, 16, 25, 40])
+def test_an_onset_within_a_batch_is_judged_by_sample(alarm: int, tmp_path: Path) -> None:
+    """Correct detection, false alarm and M1 agree with the programme's measures, which count samples."""
+    write_test(tmp_path / "data", onset=15)
+
+    def make(spec: Any, seed: int) -> Any:
+        def agent(turn: Any) -> Reply:
+            if turn.ask is not Ask.ACT or turn.observation.get("answered"):
+                return Reply(NextBatch())
+            first = 10 * turn.observation["round"]
+            beliefs = tuple(0.9 if first + at == alarm else 0.1 for at in range(10))
+            return Reply(Scores([[0.2] * 5] * 10), Belief(beliefs))
+
+        return agent
+
+    (trial,) = DOMAIN.trials(data=str(tmp_path / "data"), test=TEST)
+    (cell,) = of.run({"scripted": make}, [trial], tmp_path / "run.sqlite").cells
+    novel = np.arange(30) >= 15
+    wanted = make_facts(novel, np.arange(30) == alarm, None)
+    found, programme = measure_detection(cell), measure_programme(cell)
+    assert found["correct"] == programme["cdt"] == float(wanted.correct)
+    assert found["alarmed"] == programme["false_positive_trial"] == float(wanted.early)

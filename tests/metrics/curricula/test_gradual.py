@@ -80,10 +80,11 @@ def test_curves_count_questions():
 
 
 def test_retention_looks_at_the_first_instance_of_a_task_in_the_retest():
-    once = make_curriculum(*play("a", LOST, WON), *play("b", WON), *play("a", LOST, WON), cyclic=True)
-    again = make_curriculum(*play("a", LOST, WON), *play("b", WON), *play("a", LOST, WON), retest=True)
-    assert retention(once) == {}
-    assert retention(again) == {"a": 0.5}
+    played = [*play("a", LOST, *[WON] * 5), *play("b", WON, LOST), *play("a", LOST, WON), *play("b", WON)]
+    assert retention(make_curriculum(*played, cyclic=True)) == {}
+    assert retention(make_curriculum(*played, retest=True)) == {"a": 0.5}, "b was never solved"
+    forgot = [*play("a", *[WON] * 5), *play("b", WON), *play("a", ("--", False))]
+    assert retention(make_curriculum(*forgot, retest=True)) == {"a": 0.0}
 
 
 def test_steps_are_counted_from_the_start_and_a_task_not_solved_takes_the_budget():

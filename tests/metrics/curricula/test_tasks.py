@@ -59,11 +59,27 @@ def test_transfer_divides_means_over_all_trials_those_not_solved_included():
     assert results.transfer.mean == (100 + 280) / (100 + 160)
 
 
-def test_fewer_than_five_trials_have_no_interval_and_conservative_ones_no_ratio():
+def test_what_neither_side_solves_has_no_transfer():
+    never = [((100, True), (400, False))] * 5
+    first, second = summarise(play_design(never, never)).tasks
+    assert (first.transfer.mean, second.transfer) == (1.0, None)
+    nothing = [((400, False), (400, False))] * 5
+    assert summarise(play_design(nothing, nothing)).transfer is None
+
+
+@pytest.mark.parametrize("intervals", ["usual", "conservative"])
+def test_equal_times_have_no_interval_as_wide_as_the_budget(intervals):
+    first = summarise(play_design(ORDERED, ALONE), intervals).tasks[0]
+    assert (first.steps.mean, first.steps.low, first.steps.high) == (100.0, None, None)
+    assert (first.steps.note, first.alone.note) == ("all 5 equal", "all 5 equal")
+
+
+def test_fewer_than_five_trials_have_no_interval_and_conservative_ones_of_a_ratio_are_wider():
     few = summarise(play_design(ORDERED[1:], ALONE[1:])).tasks[1]
     assert (few.transfer.low, few.steps.low, few.transfer.n) == (None, None, 4)
     safe = summarise(play_design(ORDERED, ALONE), "conservative").tasks[1]
-    assert safe.transfer.note == "no conservative interval"
+    usual = summarise(play_design(ORDERED, ALONE)).tasks[1]
+    assert safe.transfer.low < usual.transfer.low < usual.transfer.mean < usual.transfer.high < safe.transfer.high
     assert 0 < safe.steps.low < safe.steps.mean < safe.steps.high <= BUDGET
 
 
@@ -86,7 +102,7 @@ def test_a_retest_gives_retention_and_no_time():
     trial = make_design(1)[0]
     cell = play_tasks(trial, [(100, True), (400, False)], [(400, False), (60, True)])
     first, second = summarise([cell]).tasks
-    assert (first.retention.mean, second.retention.mean) == (0.0, 0.0)
+    assert (first.retention.mean, second.retention) == (0.0, None), "there is nothing to keep of what was not solved"
     assert (second.solved.mean, second.steps.mean) == (0.0, 400.0)
 
 

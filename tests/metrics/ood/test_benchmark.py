@@ -11,7 +11,7 @@ from sklearn.metrics import auc, precision_recall_curve, roc_auc_score, roc_curv
 from openfield.errors import InvalidInput
 from openfield.metrics.ood.benchmark import MEASURES, OWN, UNKNOWN_SET, Scored, score_detectors, tabulate
 from openfield.metrics.ood.catalogue import choose_detectors
-from openfield.metrics.ood.resampling import PairedDifference, compare
+from openfield.metrics.ood.resampling import PairedDifference, compare_detectors
 from openfield.metrics.ood.samples import Head, SampleSet
 
 
@@ -132,6 +132,8 @@ def test_unknown_samples_of_the_known_set_and_your_own_confidences(sets) -> None
         ({"near": [SampleSet("a", None, np.zeros((0, 8)))]}, "a has no samples"),
         ({"near": [SampleSet("a", None, np.full((3, 8), np.nan))]}, "a: row 0 of features"),
         ({"train": SampleSet("train", None, np.zeros((2, 8)), np.array([0, -1]))}, "training samples must be known"),
+        ({"known": SampleSet("test", np.eye(5), np.zeros((5, 8)), np.arange(1, 6))}, "5 classes, 0 to 4. Labels that"),
+        ({"train": SampleSet("train", np.eye(5), np.zeros((5, 8)), np.arange(1, 6))}, "train: labels go up to 5"),
         ({"near": [SampleSet("a", None, None, np.zeros(3, int))]}, "No detector can be scored: msp needs"),
     ],
 )
@@ -149,7 +151,7 @@ def test_resamplings_are_paired_and_equal_to_drawing_samples() -> None:
         "other": Scored(other[0], None, {"a": other[1], "b": other[1][:50]}),
     }
     table = tabulate("known", {"near": ["a", "b"], "far": []}, scored)
-    found = compare(table, scored, "one", resamples=40, seed=5)
+    found = compare_detectors(table, scored, "one", resamples=40, seed=5)
     assert found.differences["same"]["near average"]["auroc"] == PairedDifference(0, 0, 0, 1)
     rng, drawn = np.random.default_rng(5), []
     for _ in range(40):
@@ -172,6 +174,8 @@ def test_differences_that_are_there_are_found_and_others_are_not() -> None:
     weak = tuple(part + rng.normal(0, 2, 400) for part in signal)
     noisy = tuple(part + rng.normal(0, 0.01, 400) for part in signal)
     scored = {n: Scored(k, None, {"x": u}) for n, (k, u) in {"a": signal, "weak": weak, "alike": noisy}.items()}
-    found = compare(tabulate("id", {"near": [], "far": ["x"]}, scored), scored, "a", resamples=100).differences
+    found = compare_detectors(
+        tabulate("id", {"near": [], "far": ["x"]}, scored), scored, "a", resamples=100
+    ).differences
     assert found["weak"]["far average"]["auroc"].high < 0
     assert found["weak"]["far average"]["auroc"].p < 0.05 < found["alike"]["far average"]["auroc"].p

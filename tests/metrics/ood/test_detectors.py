@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.ood import samples as samples_module
 from openfield.metrics.ood.catalogue import DETECTORS, choose_detectors
-from openfield.metrics.ood.feature_detectors import pick_largest
+from openfield.metrics.ood.feature_detectors import take_largest
 from openfield.metrics.ood.logit_detectors import fit_weibull
 from openfield.metrics.ood.samples import Head, SampleSet
 
@@ -27,6 +27,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets are worked on in many parts, as large ones are."""
     monkeypatch.setattr(samples_module, "PART", 7 * D)
     monkeypatch.setattr("openfield.metrics.ood.feature_detectors.PART", 50)
+    monkeypatch.setattr("openfield.metrics.ood.feature_detectors.TILE", 17)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_knn_is_the_distance_to_the_kth_neighbour(data, k: int) -> None:
     wanted = -nearest.kneighbors(unit(data["features"]))[0][:, -1]
     np.testing.assert_allclose(score(data, f"knn(k={k})"), wanted, atol=1e-6)
     table = np.random.default_rng(k).integers(0, 2000, (3, 200 * k + 400)).astype(np.float32)  # also equal values
-    np.testing.assert_array_equal(pick_largest(table, k), np.sort(table, axis=1)[:, -k])
+    np.testing.assert_array_equal(np.sort(take_largest(table, k), axis=1), np.sort(table, axis=1)[:, -k:])
 
 
 @pytest.mark.parametrize("dimension", [None, 3])
@@ -190,7 +191,13 @@ def test_detectors_say_what_they_lack(data) -> None:
         ("mps", "Did you mean 'msp'"),
         ("knn(n=3)", "Unknown parameter 'n'. knn takes: k"),
         ("knn(k=0)", "k=1 or more"),
-        ("knn(k=many)", "cannot be fitted"),
+        ("knn(k=many)", "takes a whole number, not 'many'"),
+        ("knn(k=1.5)", "takes a whole number"),
+        ("openmax(tail=true)", "takes a whole number"),
+        ("vim(dimension=x)", "takes a whole number"),
+        ("msp(temperature=hot)", "takes a number"),
+        ("msp(temperature=0)", "temperature above 0"),
+        ("energy(temperature=-1)", "temperature above 0"),
         ("openmax(tail=1)", "tail=2 or more"),
         ("vim(dimension=12)", "from 1 to 11"),
         ("ash(variant=x)", "b, p or s"),
@@ -213,3 +220,19 @@ def test_numbers_of_every_type_are_scored_alike(data, kind: str) -> None:
         )
         ((_, (part,)),) = SampleSet("test", logits.astype(other)).parts("logits", rows=999)
         np.testing.assert_array_equal(fit(None, part), fit(None, logits))
+
+
+@pytest.mark.parametrize("name", ["react", "klm"])
+def test_detectors_of_validation_samples_are_fitted_on_them(name: str, data: dict[str, Any]) -> None:
+    (chosen,) = choose_detectors([name])
+    train = data["train"]
+    half = SampleSet("val", train.logits[::2] + 1, train.features[::2] * 2, train.labels[::2])
+    features, logits = train.features[:9], train.logits[:9]
+    both, alone = chosen.fit(train, data["head"], half), chosen.fit(half, data["head"])
+    np.testing.assert_array_equal(both(features, logits), alone(features, logits))
+    assert not (both(features, logits) == chosen.fit(train, data["head"])(features, logits)).all()
+    assert chosen.missing([train], None, data["head"], half) == []
+    (other,) = choose_detectors(["knn"])
+    np.testing.assert_array_equal(
+        other.fit(train, None, half)(features, logits), other.fit(train, None)(features, logits)
+    )

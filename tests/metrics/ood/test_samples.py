@@ -9,7 +9,7 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.files import large
-from openfield.metrics.ood.samples import SampleSet, read_head, read_samples
+from openfield.metrics.ood.samples import SampleSet, read_last_layer, read_samples
 
 LOGITS = np.arange(12.0).reshape(4, 3)
 
@@ -85,12 +85,12 @@ def test_the_last_layer_is_read_in_either_orientation(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", weight=weight, bias=[1, 2])
     np.savez(tmp_path / "b.npz", w=weight.T, b=[1, 2])
     for name in ("a.npz", "b.npz"):
-        np.testing.assert_array_equal(read_head(tmp_path / name, 3)(np.eye(3)), weight.T + np.array([1, 2]))
+        np.testing.assert_array_equal(read_last_layer(tmp_path / name, 3)(np.eye(3)), weight.T + np.array([1, 2]))
     np.savez(tmp_path / "c.npz", weight=weight)
     with pytest.raises(InvalidInput, match="wanted are weight"):
-        read_head(tmp_path / "c.npz", 3)
+        read_last_layer(tmp_path / "c.npz", 3)
     with pytest.raises(InvalidInput, match="do not fit 5 features"):
-        read_head(tmp_path / "a.npz", 5)
+        read_last_layer(tmp_path / "a.npz", 5)
 
 
 def test_a_value_that_is_not_finite_is_named(tmp_path: Path) -> None:

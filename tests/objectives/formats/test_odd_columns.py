@@ -136,7 +136,7 @@ def test_too_little_memory_is_one_line_with_the_way_out(tmp_path, monkeypatch):
         raise MemoryError
 
     np.savez(tmp_path / "e.npz", observ=np.zeros((4, 8, 8)), action=np.arange(4))
-    monkeypatch.setattr(episode_files, "read_head", lack)
+    monkeypatch.setattr(episode_files, "read_npy_head", lack)
     with pytest.raises(InvalidInput, match=r"not enough memory to read array 'observ'\. Allow it more \(ulimit -v"):
         list(read_stretches(tmp_path / "e.npz", "observ", 2))
     with (

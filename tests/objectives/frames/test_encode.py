@@ -17,7 +17,7 @@ from openfield.objectives import (
     transitions,
 )
 from openfield.objectives.frames.encode import index_words
-from openfield.objectives.tables.codes import integers_of, words_of
+from openfield.objectives.tables.codes import integers_of, to_words
 
 
 def literal_downscale(images, size):
@@ -188,7 +188,7 @@ def test_the_short_way_gives_the_same_codes(count):
 
 @given(st.lists(st.integers(0, 2**130)))
 def test_words_and_integers_are_the_same(codes):
-    assert integers_of(words_of(codes)) == codes
+    assert integers_of(to_words(codes)) == codes
 
 
 @given(st.lists(st.integers(0, 5)), st.integers(0, 1))
@@ -197,7 +197,7 @@ def test_indices_follow_first_appearance(codes, start):
     book = code_book(codes, start)
     assert [book[code] for code in codes] == indices
     assert list(book.values()) == list(range(start, start + len(set(codes))))
-    packed, distinct = index_words(words_of(codes), start)
+    packed, distinct = index_words(to_words(codes), start)
     assert packed.tolist() == indices
     assert integers_of(distinct) == list(book)
 

@@ -18,9 +18,9 @@ from openfield.cli import run_command
 from openfield.objectives import Tracker, evaluate
 from openfield.objectives.frames.table_of_episodes import Recipe, build_table, episodes_of_arrays
 from openfield.objectives.games import game_study
-from openfield.objectives.games.learners import make_agent
-from openfield.objectives.games.life_file import live, make_env, make_life_table, read_life, write_life
-from openfield.objectives.games.plan import AGENTS, LifeTask, StudyGame, list_lives, read_plan
+from openfield.objectives.games.learners import make_study_agent
+from openfield.objectives.games.life_file import live, make_life_table, make_study_env, read_life, write_life
+from openfield.objectives.games.plan import AGENTS, LifeTask, StudyGame, list_lives, read_game_plan
 from support.places import ROOT
 
 STUDY = """
@@ -77,11 +77,11 @@ def test_a_tiny_study_with_two_processes_makes_a_page(plan, run, tmp_path):
 def test_values_are_those_of_the_frames(plan, field, tmp_path):
     """A life in a study, a tracked life and a table of its frames are equal to the last bit."""
     (task, *_) = [
-        task for task in list_lives(read_plan(plan), read_plan(plan).full, tmp_path) if task.agent == "random"
+        task for task in list_lives(read_game_plan(plan), read_game_plan(plan).full, tmp_path) if task.agent == "random"
     ]
     life = live(task)
-    tracker = Tracker(make_env(field))
-    agent = make_agent("random", actions=4, noop=0, steps=120, seed=0)
+    tracker = Tracker(make_study_env(field))
+    agent = make_study_agent("random", actions=4, noop=0, steps=120, seed=0)
     frames, actions, ends = [], [], []
     frame = tracker.reset(seed=0)[0]
     for _ in range(120):
@@ -97,7 +97,7 @@ def test_values_are_those_of_the_frames(plan, field, tmp_path):
     if not ends[-1]:
         frames, actions, ends = [*frames, frame], [*actions, 0], [*ends, True]
     expected = build_table(episodes_of_arrays(np.array(frames), np.array(actions), np.array(ends)), Recipe())
-    bins = game_study.find_thresholds([life])
+    bins = game_study.find_life_thresholds([life])
     found = make_life_table(life.frames, life.rows, bins)
     for table in (found, tracker.table()):
         assert np.array_equal(table.obs, expected.obs)
@@ -112,7 +112,7 @@ def test_a_killed_study_goes_on_where_it_was(plan, tmp_path):
     words = [sys.executable, "-m", "openfield", "objectives", "study", str(plan), "-o", str(tmp_path / "out")]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tests"), "OPENFIELD_GATE": str(gate)}
     process = subprocess.Popen([*words, "--workers", "0"], env=environment, cwd=tmp_path)
-    tasks = list_lives(read_plan(plan), read_plan(plan).full, tmp_path / "out" / "lives")
+    tasks = list_lives(read_game_plan(plan), read_game_plan(plan).full, tmp_path / "out" / "lives")
     first = [task.path for task in tasks if task.seed == 0]
     end = time.monotonic() + PATIENCE
     while not all(path.exists() for path in first) and process.poll() is None and time.monotonic() < end:
@@ -124,8 +124,8 @@ def test_a_killed_study_goes_on_where_it_was(plan, tmp_path):
     kept = {path: path.stat().st_mtime_ns for path in first}
     played = []
     game_study.run_games(
-        read_plan(plan),
-        read_plan(plan).full,
+        read_game_plan(plan),
+        read_game_plan(plan).full,
         tmp_path / "out" / "lives",
         base=tmp_path,
         workers=0,
@@ -166,7 +166,7 @@ def test_the_learner_learns_a_task(field, tmp_path):
 
 def test_a_person_gives_the_similarity(plan, field, run, tmp_path):
     """A table with thresholds, as a tracker saves it, stands for the person's play."""
-    tracker = Tracker(make_env(field))
+    tracker = Tracker(make_study_env(field))
     tracker.reset(seed=0)
     for action in [1, 3] * 60:
         if any(tracker.step(action)[2:4]):
@@ -285,6 +285,6 @@ def test_options_that_do_not_fit(plan, run, tmp_path):
 
 
 def test_the_example_can_be_read():
-    plan = read_plan(Path(ROOT) / "examples" / "atari_study.toml")
+    plan = read_game_plan(Path(ROOT) / "examples" / "atari_study.toml")
     assert [game.name for game in plan.games] == ["breakout", "seaquest", "montezuma", "crafter"]
     assert plan.agents == list(AGENTS)

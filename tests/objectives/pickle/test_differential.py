@@ -19,8 +19,7 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.objectives.formats import load
-from openfield.objectives.pickle.child import read_in_child
-from openfield.objectives.pickle.reader import read_pickle, read_published
+from openfield.objectives.pickle.reader import read_in_child, read_pickled_table, read_published
 from openfield.objectives.pickle.source import OddPickle
 from openfield.objectives.tables.rows import Codes
 from support.objectives.oracle import spelling
@@ -58,12 +57,12 @@ def oracle():
     process.close()
 
 
-def ours(path, read=read_pickle):
+def ours(path, read=read_pickled_table):
     """The same spelling of what we read, or None if it is refused."""
     try:
         pieces = list(read(path))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(load, "read_pickle", lambda path: pieces)
+            patch.setattr(load, "read_pickled_table", lambda path: pieces)
             assert load.load_table(path).counts.total > 0
     except (InvalidInput, OddPickle):
         return None
@@ -222,6 +221,7 @@ def _change_argument(raw, draw):
         raw[at + 1] = ord(draw.choice("0123456789")) if op.name in ("PUT", "GET") else draw.randrange(40)
 
 
+@pytest.mark.slow
 def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle):
     draw = random.Random(4)
     files, path, taken = list(valid_files()), tmp_path / "t.pkl", 0
@@ -229,7 +229,7 @@ def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle):
         raw = mutate(draw.choice(files), draw)
         path.write_bytes(raw)
         try:
-            mine = ours(path, read_pickle if number % IN_A_CHILD == 0 else read_published)
+            mine = ours(path, read_pickled_table if number % IN_A_CHILD == 0 else read_published)
         except AssertionError as error:
             raise AssertionError(f"{error}: {raw!r}") from None
         if mine is not None:
@@ -239,12 +239,14 @@ def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle):
     assert MUTATIONS // 40 < taken < MUTATIONS
 
 
+@pytest.mark.slow
 def test_valid_files_are_taken(tmp_path, oracle):
     for number, raw in enumerate(valid_files()):
         (tmp_path / "t.pkl").write_bytes(raw)
         assert same(ours(tmp_path / "t.pkl"), oracle.ask(raw)), f"file {number}: {raw!r}"
 
 
+@pytest.mark.slow
 def test_what_would_run_is_refused_wherever_it_stands(tmp_path):
     mark, path, draw = tmp_path / "ran", tmp_path / "t.pkl", random.Random(5)
     command = f"touch {mark}".encode()
@@ -324,7 +326,7 @@ CRAFTED = {
 def test_what_two_readers_could_see_differently_is_refused_or_read_as_pickle_reads_it(tmp_path, oracle, name):
     path = tmp_path / "t.pkl"
     path.write_bytes(CRAFTED[name])
-    for read in (read_published, read_pickle, read_in_child):
+    for read in (read_published, read_pickled_table, read_in_child):
         mine = ours(path, read)
         assert mine is None or same(mine, oracle.ask(CRAFTED[name]))
 

@@ -10,7 +10,7 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.objectives import evaluate, load_table
-from openfield.objectives.pickle.reader import read_pickle
+from openfield.objectives.pickle.reader import read_pickled_table
 
 
 def save(path, table, protocol=4):
@@ -78,7 +78,7 @@ def test_fractions_among_counts_beyond_64_bits_are_fractions(tmp_path):
 def test_first_keys_in_digits_belong_to_either_old_protocol(tmp_path, factory, protocol, key):
     table = defaultdict(factory, {key: 120})
     (tmp_path / "t.pkl").write_bytes(pickletools.optimize(pickle.dumps(table, protocol)))
-    (rows,) = read_pickle(tmp_path / "t.pkl")
+    (rows,) = read_pickled_table(tmp_path / "t.pkl")
     assert [column.tolist() for column in rows] == [[number] for number in (*key, 120)]
 
 

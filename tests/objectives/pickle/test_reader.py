@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from openfield.errors import InvalidInput
 from openfield.objectives import load_table
 from openfield.objectives.formats import load
-from openfield.objectives.pickle import child, unpickle
 from openfield.objectives.pickle import reader as pickles
-from openfield.objectives.pickle.reader import read_pickle, read_published
+from openfield.objectives.pickle import unpickle
+from openfield.objectives.pickle.reader import read_pickled_table, read_published
 from openfield.objectives.pickle.source import OddPickle, Source
 from support.objectives.pickles import NUMBERS, REFUSE, read
 from support.objectives.reference import dump, wide_tables
@@ -365,26 +365,26 @@ def test_refuses_large_files_in_little_memory(tmp_path, unit, parts, size):
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="memory cannot be limited")
 def test_the_child_takes_no_more_memory_and_time_than_it_may(tmp_path, monkeypatch):
     path = dump(tmp_path / "t.pkl", long_table(60_000, int), 1)
-    assert len(read_pickle(path)[0].obs) > 59_000
-    monkeypatch.setattr(child, "MEMORY_PER_BYTE", 0)
-    monkeypatch.setattr(child, "BASE_MEMORY", 30_000_000)
+    assert len(read_pickled_table(path)[0].obs) > 59_000
+    monkeypatch.setattr(pickles, "MEMORY_PER_BYTE", 0)
+    monkeypatch.setattr(pickles, "BASE_MEMORY", 30_000_000)
     with pytest.raises(InvalidInput, match=r"t\.pkl: takes more memory.*pickle\.dump\(table, file, 4\)"):
         load_table(path)
     monkeypatch.undo()
     slow = b"\x80\x02}(" + b"".join(map(colliding_entry, range(40_000))) + b"u."
     path.write_bytes(slow)
     with pytest.raises(InvalidInput, match=r"t\.pkl: takes longer"):
-        child.read_in_child(path)
+        pickles.read_in_child(path)
 
 
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_a_system_without_a_limit_of_memory_limits_the_size(tmp_path, monkeypatch, platform):
     path = dump(tmp_path / "t.pkl", long_table(2_000, int), 1)
     monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(child, "MAX_UNLIMITED", 20_000)
+    monkeypatch.setattr(pickles, "MAX_UNLIMITED", 20_000)
     with pytest.raises(InvalidInput, match=r"t\.pkl: this system cannot limit the memory"):
         load_table(path)
-    assert not unpickle.limit(1 << 30, 10, 1 << 30)
+    assert not unpickle.limit_process(1 << 30, 10, 1 << 30)
     assert unpickle.read(path, limited=False)[0] == pickle.loads(path.read_bytes())
 
 
@@ -407,13 +407,13 @@ def test_a_system_without_a_limit_of_memory_limits_the_size(tmp_path, monkeypatc
 )
 def test_what_the_child_answers_is_not_trusted(tmp_path, answer):
     with pytest.raises(InvalidInput, match=r"t\.pkl: ") as caught:
-        child._read_answer(io.BytesIO(answer), 0, tmp_path / "t.pkl")
+        pickles._read_answer(io.BytesIO(answer), 0, tmp_path / "t.pkl")
     assert "\n" not in str(caught.value)
 
 
 def test_the_reason_of_the_child_is_one_line(tmp_path):
     with pytest.raises(InvalidInput, match=r"t\.pkl: a\?b\."):
-        child._read_answer(io.BytesIO(b'{"refused": "a\\nb"}\n'), unpickle.REFUSED, tmp_path / "t.pkl")
+        pickles._read_answer(io.BytesIO(b'{"refused": "a\\nb"}\n'), unpickle.REFUSED, tmp_path / "t.pkl")
 
 
 def test_names_cannot_be_changed(tmp_path):
@@ -448,6 +448,7 @@ def test_says_what_was_refused_and_where(tmp_path):
         read(path)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
 def test_damage_is_refused_or_read_never_worse(tmp_path, data):
@@ -460,6 +461,7 @@ def test_damage_is_refused_or_read_never_worse(tmp_path, data):
         read(tmp_path / "t.pkl")
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60), st.integers(0, 5))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
 def test_garbage_is_refused(tmp_path, garbage, protocol):
@@ -515,7 +517,7 @@ def test_a_table_too_large_for_memory_says_how_to_go_on(tmp_path, monkeypatch):
     def lack(path):
         raise MemoryError
 
-    monkeypatch.setattr(load, "read_pickle", lack)
+    monkeypatch.setattr(load, "read_pickled_table", lack)
     with pytest.raises(InvalidInput, match=r"t\.pkl: too large for memory.*openfield objectives convert"):
         load_table(dump(tmp_path / "t.pkl", {(1, 2, 3): 4}))
 

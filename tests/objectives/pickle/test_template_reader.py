@@ -180,6 +180,7 @@ def test_a_template_is_what_is_fixed_and_what_is_not():
 PLAIN = b"J%sK\x07J\x01\x02\x03\x04\x87\x94K\x01"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "parts"), [(PLAIN, 1), (NUMBERS, 3)])
 def test_refuses_files_of_more_than_100_mb_in_the_memory_of_their_rows(tmp_path, unit, parts):
     """Twelve bytes and more of the file make a row of sixteen, which is kept until the file is refused."""

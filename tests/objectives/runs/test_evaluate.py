@@ -21,7 +21,7 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.writer import Journal
 from openfield.objectives import compare, evaluate
 from openfield.objectives.runs.evaluate import evaluate_runs
-from openfield.objectives.runs.recordings import Reading, cut_episodes, read_human, read_runs
+from openfield.objectives.runs.recordings import Reading, cut_episodes, read_human, read_recordings
 from openfield.objectives.tables.table import as_table
 from openfield.record import Step
 
@@ -98,7 +98,7 @@ def tables(books: list[list[Any]]) -> list[tuple[dict[Any, int], dict[int, int]]
 
 def test_values_are_those_of_tables_made_by_hand(played: Any) -> None:
     path, books = played
-    found = evaluate_runs(read_runs([path]))
+    found = evaluate_runs(read_recordings([path]))
     assert [(one.group.agent, one.group.stage) for one in found] == [
         (agent, stage) for agent in ("compass", "walker") for stage in STAGES
     ]
@@ -113,7 +113,7 @@ def test_values_are_those_of_tables_made_by_hand(played: Any) -> None:
 
 
 def test_intervals_need_five_episodes(played: Any) -> None:
-    for one in evaluate_runs(read_runs([played[0]])):
+    for one in evaluate_runs(read_recordings([played[0]])):
         entropy = one.values["input_entropy"]
         if one.group.stage == "training":
             assert (entropy.low, entropy.note) == (None, "fewer than 5 episodes")
@@ -126,7 +126,7 @@ def test_intervals_need_five_episodes(played: Any) -> None:
 def test_human_similarity_is_that_of_tables_with_code_books(played: Any) -> None:
     path, books = played
     human = read_human(path, Reading(agent="walker"))
-    for one in evaluate_runs(read_runs([path]), human=human):
+    for one in evaluate_runs(read_recordings([path]), human=human):
         stage = one.group.stage
         first, second = tables([by_stage(books["walker"])[stage], by_stage(books[one.group.agent])[stage]])
         expected = compare(as_table(first), as_table(second))
@@ -139,7 +139,7 @@ def test_human_similarity_is_that_of_tables_with_code_books(played: Any) -> None
 def test_a_human_is_compared_at_the_same_stage_and_novelty(maze: of.Domain[Any], played: Any, tmp_path: Path) -> None:
     other = tmp_path / "played.sqlite"
     of.run({"ada": Walker}, maze.trials(1, novelty="slip:hard", size=4, patience=12, **SIZES, unchanged=0), other)
-    for one in evaluate_runs(read_runs([played[0]]), human=read_human(other)):
+    for one in evaluate_runs(read_recordings([played[0]]), human=read_human(other)):
         likeness = one.values["jaccard"]
         if one.group.stage == "after":
             assert (likeness.value, likeness.note) == (None, "no episodes of the human at this stage")
@@ -166,7 +166,7 @@ def test_similarity_of_episodes() -> None:
 def test_stages_and_random_are_compared_at_equal_numbers(maze: of.Domain[Any], path: Path) -> None:
     agents = {"compass": maze.agents["compass"], "random": RandomAgent}
     of.run(agents, maze.trials(2, size=3, patience=12, **SIZES, unchanged=0), path)
-    found = evaluate_runs(read_runs([path]))
+    found = evaluate_runs(read_recordings([path]))
     for one in found:
         rival = next(o for o in found if (o.group.agent, o.group.stage) == ("random", one.group.stage))
         assert one.equal is not None
@@ -244,7 +244,7 @@ def test_the_command_shows_stages_side_by_side(run: Any, played: Any) -> None:
 def test_several_runs_are_read_as_one(maze: of.Domain[Any], played: Any, tmp_path: Path) -> None:
     other = tmp_path / "other.sqlite"
     of.run({"ada": Walker}, maze.trials(2, size=4, patience=12, **SIZES, unchanged=0), other)
-    groups = read_runs([played[0], other])
+    groups = read_recordings([played[0], other])
     assert {group.agent for run in groups for group in run.groups} == {"ada", "walker", "compass"}
     with pytest.raises(InvalidInput, match="distinct inputs were seen"):
         evaluate_runs(groups, num_obs=3)

@@ -18,7 +18,7 @@ from openfield.errors import Cancelled, InvalidInput
 from openfield.objectives import dense_indices, discretize, downscale, encode, evaluate, load_table
 from openfield.objectives.frames.table_of_episodes import Recipe, build_table, episodes_of_arrays
 from openfield.objectives.runs.evaluate import evaluate_runs
-from openfield.objectives.runs.recordings import read_human, read_run
+from openfield.objectives.runs.recordings import read_human, read_recording
 from openfield.record import is_picture
 from openfield.registry import use_domain
 from openfield.settings import Settings
@@ -130,7 +130,7 @@ def values_of(found: Any) -> list[dict[str, Any]]:
 
 
 def test_pictures_are_made_again_and_discretised(seen: list[Any], path: Path) -> None:
-    run = read_run(path)
+    run = read_recording(path)
     found = evaluate_runs([run])
     tables, _ = by_hand(seen)
     num_obs = len({key for table in tables for one, _, two in table for key in (one, two)})
@@ -161,14 +161,14 @@ def test_a_human_is_compared_by_common_thresholds(
     book: list[Any] = []
     other = tmp_path / "played.sqlite"
     of.run({"ada": lambda spec, seed: Walker(book, seed, (2,))}, lamp.trials(1, seed=1, onset=6, unchanged=0), other)
-    found = evaluate_runs([read_run(path)], human=read_run(other))
+    found = evaluate_runs([read_recording(path)], human=read_recording(other))
     tables, _ = by_hand(seen + book)
     stages = {"before": (tables[0], tables[2]), "after": (tables[1], tables[3])}
     for one in found:
         mine, theirs = ({source for source, _, _ in table} for table in stages[one.group.stage])
         assert one.values["jaccard"].value == len(mine & theirs) / len(mine | theirs)
         assert 0 < one.values["jsd_nats"].value < math.log(2)
-    assert evaluate_runs([read_run(path)], human=read_run(path))[0].values["jaccard"].value == 1
+    assert evaluate_runs([read_recording(path)], human=read_recording(path))[0].values["jaccard"].value == 1
 
 
 def test_what_a_person_played_counts_though_they_left(
@@ -186,17 +186,17 @@ def test_what_a_person_played_counts_though_they_left(
     with pytest.raises(Cancelled):
         of.run({"ada": lambda spec, seed: Leaver([], seed)}, lamp.trials(1, unchanged=0), other, workers=0)
     with pytest.raises(InvalidInput, match="no agent has finished"):
-        read_run(other)
+        read_recording(other)
     human = read_human(other)
     assert human.episodes == 3
-    before, after = evaluate_runs([read_run(path)], human=human)
+    before, after = evaluate_runs([read_recording(path)], human=human)
     assert 0 < before.values["jaccard"].value <= 1
     assert after.values["jaccard"].value is None
 
 
 def test_a_picture_inside_a_mapping_counts_as_itself_or_another(lamp: LampDomain, path: Path) -> None:
     of.run({"walker": lambda spec, seed: Walker([], seed)}, lamp.trials(1, nested=True, onset=6, unchanged=0), path)
-    before, _ = evaluate_runs([read_run(path)])
+    before, _ = evaluate_runs([read_recording(path)])
     assert before.values["input_entropy"].value > math.log(LENGTH)
 
 
@@ -266,7 +266,7 @@ def test_a_world_that_changed_since_is_told_and_others_are_computed(
 def test_what_cannot_be_counted_is_told(lamp: LampDomain, seen: list[Any], path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(LampDomain, "encode", lambda self, observation: observation["nothing"], raising=False)
     with pytest.raises(InvalidInput, match=r"run.sqlite: cell \w+, turn 0 cannot be counted"):
-        read_run(path)
+        read_recording(path)
     monkeypatch.setattr(LampDomain, "encode", lambda self, observation: {}, raising=False)
     with pytest.raises(InvalidInput, match="dict cannot be counted"):
-        read_run(path)
+        read_recording(path)

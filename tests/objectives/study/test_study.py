@@ -10,20 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from openfield.cli import run_command
 from openfield.errors import InvalidInput
 from openfield.objectives import jaccard
 from openfield.objectives.measures.correlations import Observation, correlate, fisher_interval, pearson, spearman
 from openfield.objectives.study import study as module
-from openfield.objectives.study.manifest import find_entries, published
+from openfield.objectives.study.manifest import find_entries, published_values
 from openfield.objectives.study.study import REWARD, SIMILARITY, run_study
 from openfield.report.drawing import draw_bars, draw_heat_map, draw_scatter
 from openfield.report.figures import Bar, Dot
 from openfield.report.study import (
+    COLUMNS,
     draw_study,
     find,
     render_study,
     write_study,
 )
+from support.browsers import open_browser
 from support.objectives.reference import dump
 
 SPREADS = {"human": 60, "noop": 2, "random": 20, "ppo": 40, "icm_reward": 50, "icm_noreward": 45, "rnd_reward": 70}
@@ -137,6 +140,31 @@ def test_a_page_and_drawings(folder, tmp_path):
     assert stored == study
 
 
+def test_a_page_of_its_own_name(folder, tmp_path):
+    page = tmp_path / "mine.html"
+    assert run_command(["objectives", "study", str(folder), "-o", str(page), "--workers", "0"]) == 0
+    assert "<h1>" in page.read_text()
+    assert (tmp_path / "mine_files" / "study.json").exists()
+    assert not (tmp_path / "mine_files" / "study.html").exists()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("seeds", [None, 5], ids=["tables", "games"])
+def test_the_first_table_is_not_cut(tmp_path, seeds):
+    limits = dict.fromkeys(COLUMNS, (-1234.567, 1234.567)) if seeds else {}
+    values = dict.fromkeys(COLUMNS, 1234.567)
+    rows = [
+        module.StudyRow(environment="montezuma", agent=agent, values=values, seeds=seeds, intervals=limits)
+        for agent in ("random", "curious reward")
+    ]
+    page = write_study(module.Study(rows=rows, correlations=[]), tmp_path, "A study")
+    with open_browser() as browser:
+        shown = browser.new_page(viewport={"width": 1280, "height": 800})
+        shown.goto(page.as_uri())
+        first = shown.locator(".wide").first
+        assert first.evaluate("each => each.scrollWidth <= each.clientWidth")
+
+
 def test_a_manifest(folder, tmp_path):
     text = '[[agents]]\nenvironment = "e"\nagent = "a"\nshared = "toy_ppo_shared_disc.pkl"\nreward = 3\n'
     (folder / "own.toml").write_text(text)
@@ -161,8 +189,8 @@ def test_nothing_to_study(tmp_path):
 
 
 def test_the_papers_figures_are_quoted():
-    assert published().correlations["human_similarity"]["input_entropy"] == 0.89
-    assert published().environments["seaquest"].num_obs == 215_436_546
+    assert published_values().correlations["human_similarity"]["input_entropy"] == 0.89
+    assert published_values().environments["seaquest"].num_obs == 215_436_546
 
 
 points = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3, max_size=20)

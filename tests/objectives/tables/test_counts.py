@@ -12,7 +12,7 @@ from openfield.objectives.tables.counts import (
     count_columns,
     count_stream,
     merge_counts,
-    pack,
+    pack_rows,
     whole_inputs,
 )
 from support.objectives.reference import sums
@@ -73,8 +73,8 @@ def test_rows_packed_in_blocks_are_packed_the_same(rows, kind):
     columns = columns._replace(obs=columns.obs.astype(kind), next_obs=columns.next_obs.astype(kind))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PACKED_AT_ONCE", 7)
-        found = pack(columns)
-    whole = pack(columns)
+        found = pack_rows(columns)
+    whole = pack_rows(columns)
     assert found.keys.tolist() == whole.keys.tolist()
     assert found.large.tolist() == whole.large.tolist()
 
@@ -133,5 +133,5 @@ def test_one_input_with_everything():
 def test_ids_too_wide_to_pack():
     columns = random_columns(2_000)
     wide = columns._replace(obs=columns.obs * (2**50), next_obs=columns.next_obs * (2**50))
-    assert pack(wide) is None
+    assert pack_rows(wide) is None
     assert plain(count_columns(wide)) == plain(count_columns(columns))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.report.figures.curves import MAX_POINTS, MAX_SINGLES, average, pick_evenly, trace_agent, trace_all
+from openfield.report.figures.curves import MAX_POINTS, MAX_SINGLES, average_curves, pick_evenly, trace_agent, trace_all
 from support.records import make_cell, make_run
 
 
@@ -33,7 +33,7 @@ def test_long_curves_are_averaged_in_bins_that_keep_the_onset() -> None:
 
 def test_the_mean_curve_needs_half_of_the_trials() -> None:
     curves = trace_all([make_cell([], [0.0], [0.2, 0.4]), make_cell([], [1.0], [0.4]), make_cell([], [0.5], [0.6])])
-    assert [(point.at, point.performance) for point in average(curves)] == [(-1, 0.5), (0, pytest.approx(0.4))]
+    assert [(point.at, point.performance) for point in average_curves(curves)] == [(-1, 0.5), (0, pytest.approx(0.4))]
 
 
 @given(st.lists(st.integers(), max_size=50), st.integers(0, 20))

@@ -15,7 +15,7 @@ from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import NextBatch, Scores
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
-from openfield.metrics.openset.cells import measure_openset, read_answers
+from openfield.metrics.openset.cells import measure_openset, read_sample_answers
 from openfield.report.figures import TrialLinks
 from openfield.report.figures.openset import make_test_facts, trace_samples
 from openfield.report.page import render_page
@@ -53,7 +53,7 @@ def test_every_figure_is_drawn_for_every_agent(result, tmp_path: Path) -> None:
     for words in ("P(world changed)", "ROC of unknown samples", "OSCR", "unknown dashed", "True classes in rows"):
         assert drawn.count(words) == 2
     assert drawn.count("test by test") == 2
-    assert "told against knn;" in drawn
+    assert "relative to knn;" in drawn
     parser = Balanced()
     parser.feed(page[page.index("<body>") : page.index("</html>")])
     assert not parser.open
@@ -77,10 +77,10 @@ def test_every_number_is_linked_to_the_cells_it_was_made_of(result) -> None:
         assert [test.address for test in agent.tests] == ids
 
 
-def test_the_programme_is_told_against_the_agent_that_is_named(result, tmp_path: Path) -> None:
+def test_the_programme_is_relative_to_the_agent_that_is_named(result, tmp_path: Path) -> None:
     chosen = of.Result(result.paths, "random").page(tmp_path / "page.html").read_text()
-    assert "told against random;" in chosen
-    assert "told against knn;" in result.page(tmp_path / "page.html").read_text()
+    assert "relative to random;" in chosen
+    assert "relative to knn;" in result.page(tmp_path / "page.html").read_text()
 
 
 def test_the_page_has_them_and_stays_small(result, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_names_are_escaped_and_other_domains_have_none(result) -> None:
 
 def test_make_test_facts_a_test_are_those_recorded(result) -> None:
     cell = next(cell for cell in result.cells if cell.agent == "knn")
-    facts = make_test_facts(read_answers(cell), read_answers(cell))
+    facts = make_test_facts(read_sample_answers(cell), read_sample_answers(cell))
     assert facts.onset == 30
     assert facts.after == facts.baseline_after
 
@@ -115,7 +115,7 @@ def test_a_change_counts_as_declared_from_the_trials_own_threshold_on(tmp_path: 
         trials = DOMAIN.trials(1, threshold=threshold, **SMALL, unchanged=0)
         played = of.run({"slow": agent}, trials, tmp_path / f"{threshold}.sqlite", workers=0)
         (cell,) = played.cells
-        assert make_test_facts(read_answers(cell)).detection == declared
+        assert make_test_facts(read_sample_answers(cell)).detection == declared
         first = next((episode.number for episode in cell.episodes if episode.detected), None)
         assert first == (None if declared is None else declared // 10 + 1)  # after the training
         delay = measure_openset(cell)["sample_delay"]

@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,16 @@ from openfield.errors import Cancelled, InvalidInput
 from openfield.isolation import Isolation, isolate
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.schema import open_to_write
-from openfield.runner.isolation import bubblewrap
+from openfield.runner.isolation import bubblewrap, sandbox
 from openfield.runner.isolation.agent import IsolatedFactory
+from openfield.runner.isolation.sandbox import (
+    UsageWatch,
+    find_descendants,
+    has_own_root,
+    list_memory_files,
+    read_share,
+    read_stat,
+)
 from openfield.trial import Limits
 from support import intruders, players
 from support.places import ROOT
@@ -44,6 +53,7 @@ ENVIRONMENT = {
     "TMPDIR",
 } | {*("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 EXAMPLES = ROOT / "examples"
+SLEEPER = "import time; kept = bytearray(b'x' * (64 << 20)); print('ready', flush=True); time.sleep(600)"
 
 
 @pytest.fixture(params=[pytest.param("bubblewrap", marks=pytest.mark.sandbox), "supervisor"])
@@ -485,7 +495,7 @@ def test_a_program_that_cannot_be_started_is_gone(path: Path, way: str) -> None:
 
 def test_a_program_on_a_wire_reaches_its_server(path: Path, way: str) -> None:
     command = f"wire:{sys.executable} {EXAMPLES / 'tcp_agent.py'} {{host}} {{port}}"
-    trials = of.trials(of.find_domain(str(EXAMPLES / "maze.py")), 1)
+    trials = of.trials(of.registry.find_domain(str(EXAMPLES / "maze.py")), 1)
     of.run({"program": command}, trials, path.with_name("plain.sqlite"))
     of.run(isolate({"program": command}), trials, path)
     assert story(path) == story(path.with_name("plain.sqlite"))
@@ -530,7 +540,7 @@ def test_a_run_inside_bubblewrap_goes_on_inside_it(path: Path, monkeypatch: pyte
     ],
 )
 def test_agents_that_cannot_be_isolated_are_refused(path: Path, agent: Any, message: str, way: str) -> None:
-    with pytest.raises(of.OpenfieldError, match=message):
+    with pytest.raises(of.errors.OpenfieldError, match=message):
         of.run(isolate({"agent": agent}), tiny_trials(), path)
 
 
@@ -541,9 +551,63 @@ def test_agents_that_cannot_be_isolated_are_refused(path: Path, agent: Any, mess
         ({"memory": "0GB"}, "'0GB' is not a size"),
         ({"grant": ["/no/such/file"]}, "--grant /no/such/file: there is no such file or folder"),
         ({"env": ["NO_SUCH_NAME"]}, "--env NO_SUCH_NAME: there is no such environment variable"),
-        ({"disk": "1GB"}, "unknown field `disk`"),
+        ({"disk": "1GB"}, "isolate: Unknown key 'disk'. Keys of isolate: env, file_size"),
     ],
 )
 def test_what_may_be_used_is_checked(allowed: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         isolate(["random"], **allowed)
+
+
+def test_processes_are_measured_from_outside() -> None:
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-S', '-c', {SLEEPER!r}])"
+    parent = subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        (child,) = find_descendants(parent.pid)
+        threads, seconds, resident = read_stat(child)
+        assert threads == 1
+        assert 0 < seconds < 60
+        assert 64 << 20 < resident < 128 << 20
+        assert 64 << 20 < read_share(child) <= resident
+    finally:
+        os.killpg(parent.pid, 9)
+        parent.communicate()
+
+
+def test_files_without_a_name_are_found() -> None:
+    number = os.memfd_create("kept")
+    try:
+        os.write(number, b"x" * 8192)
+        assert (os.fstat(number).st_ino, 8192) in list(list_memory_files(sandbox.PROC / "self"))
+    finally:
+        os.close(number)
+
+
+def test_what_an_agent_prints_is_not_kept_for_ever() -> None:
+    with tempfile.TemporaryFile() as output:
+        output.write(bytes(range(256)) * (sandbox.MAX_OUTPUT // 256 + 1))
+        output.flush()
+        watch = UsageWatch(Isolation(), lambda: [], lambda: None)
+        watch.output = output.fileno()
+        wait_until(lambda: os.fstat(output.fileno()).st_size == 0)
+        watch.close()
+        assert watch.reason == ""
+
+
+def test_what_the_machine_uses_is_not_counted_while_a_sandbox_is_set_up() -> None:
+    """The first process of a sandbox still sees the files and processes of the machine, and on a busy one for long."""
+    assert not has_own_root(os.getpid())
+    assert not has_own_root(0)
+    looks: list[Path] = []
+
+    def find() -> list[Path]:
+        looks.append(sandbox.PROC)
+        return []
+
+    watch = UsageWatch(Isolation(memory="1KB"), find, lambda: None)
+    watch.folders = ("/",)
+    wait_until(lambda: len(looks) > 3 or watch.reason)
+    watch.close()
+    assert watch.reason == ""

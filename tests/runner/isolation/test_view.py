@@ -15,7 +15,7 @@ from openfield.errors import InvalidInput
 from openfield.isolation import Isolation
 from openfield.journal.schema import open_to_write
 from openfield.runner.isolation import bubblewrap, view
-from openfield.runner.isolation.view import View, view_of_command, view_of_python
+from openfield.runner.isolation.view import OWN_PACKAGE, View, view_of_command, view_of_python
 
 
 def shown(words: list[str]) -> set[str]:
@@ -141,3 +141,13 @@ def test_a_run_file_hides_only_what_belongs_to_it(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     words = View((tmp_path,), run=tmp_path / "m").mounts()
     assert shown(words) == {str(tmp_path / "maze.py"), str(tmp_path / "m.py")}
+
+
+def test_labels_of_packaged_samples_are_not_seen() -> None:
+    """The attack `lookup`: an isolated agent finds the samples of a test, with their labels, in the package."""
+    words = view_of_python("random").mounts()
+    truth = OWN_PACKAGE / "domains/ond/truth"
+    assert any(truth.iterdir())
+    assert ("--tmpfs", str(truth)) in pairwise(words)
+    last = max(at for at, word in enumerate(words) if word == str(truth))
+    assert words[last - 1] == "--remount-ro"

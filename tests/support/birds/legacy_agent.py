@@ -182,6 +182,9 @@ def go_to(agent, state):
     agent.ready()
     assert agent.word(53) == 2, "training goes on after the level played last"
     agent.shoot(*AWAY)
+    agent.ready()
+    assert agent.word(53) == 1, "the final test"
+    agent.shoot(*AWAY)
 
 
 def win(agent):

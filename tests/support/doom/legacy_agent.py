@@ -253,7 +253,7 @@ class Client:
                 }
             )
             assert 0 <= answer["performance"] <= 1
-            assert isinstance(answer["feedback"], dict)
+            assert answer["feedback"] is None
             end = answer if answer["obj_type"] == f"{kind}_episode_end" else None
         opinion = {"novelty_probability": 0.25, "novelty_threshold": 0.5, "novelty": 0}
         levels = [{"level_number": 1, "probability": 0.25}]

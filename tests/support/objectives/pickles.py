@@ -1,6 +1,6 @@
 """What the tests of pickles share."""
 
-from openfield.objectives.pickle.reader import read_pickle
+from openfield.objectives.pickle.reader import read_pickled_table
 from openfield.objectives.tables.rows import Codes
 
 NUMBERS = b"h\x01h\x03C\x08%s\x86R\x94" * 3 + b"\x87K\x01"
@@ -21,7 +21,7 @@ print(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text
 def read(path):
     """The entries as a mapping, and the code book."""
     table, book = {}, {}
-    for piece in read_pickle(path):
+    for piece in read_pickled_table(path):
         if isinstance(piece, Codes):
             book |= dict(zip(piece.codes.tolist(), piece.indices.tolist(), strict=True))
         else:

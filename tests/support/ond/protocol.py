@@ -64,11 +64,12 @@ class Requests:
         """Several requests in parallel."""
         raise NotImplementedError
 
-    def open(self, *tests: str, hints: tuple[str, ...] = (), **changes: object) -> str:
+    def open(self, *tests: str, hints: tuple[str, ...] = (), any_order: bool = False, **changes: object) -> str:
         asked = {"protocol": "OND", "novelty_detector_version": "probe-1", "detection_threshold": 0.5}
         asked |= {"hints": list(hints), "domain": "image_classification"} | changes
         names = "\n".join(tests or (TEST,))
         files = {"configuration": msgspec.json.encode(asked), "test_ids": names.encode()}
+        files |= {"original_client": b"1"} if any_order else {}
         answer = self.ask("POST", "/session", files=files)
         assert answer.status_code == 200, answer.text
         return str(answer.json()["session_id"])
@@ -171,10 +172,11 @@ class Client(Requests):
         devmode: bool = False,
         teams: Mapping[str, str] | None = None,
         hint_limits: Mapping[str, int] = HINT_LIMITS,
+        scorings: int | None = None,
     ) -> None:
         self.directory, self.journal = DataDirectory(root), Journal(run)
         self.dispatcher = SessionDispatcher(self.journal, DOMAIN, token)
-        rules = ServiceRules(compat, devmode, hint_limits)
+        rules = ServiceRules(compat, devmode, hint_limits, scorings, frozenset((teams or {}).values()))
 
         def make_service(dispatcher: SessionDispatcher, team: str | None) -> SessionService:
             return SessionService(dispatcher, self.directory, DOMAIN.version, rules, team)

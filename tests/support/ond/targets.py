@@ -31,7 +31,10 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     for name in (TEST, OTHER):
         write_test(folder / "data", name)
     log = folder.parent / f"{folder.name}.log"
-    with log.open("w") as errors, server(folder, "--data", str(folder / "data"), errors=errors) as (url, _):
+    with (
+        log.open("w") as errors,
+        server(folder, "--data", str(folder / "data"), "--scorings", "1000", errors=errors) as (url, _),
+    ):
         client = Caller(folder / "data", url)
         yield Target(client, folder, log)
         client.close()

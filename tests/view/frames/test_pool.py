@@ -70,8 +70,8 @@ def test_pictures_come_turn_by_turn_and_are_kept(cell: tuple[Path, CellRecord]) 
         seen = await pool.open_reel(order(cell)).picture_at(first + 2)
         assert seen is frames[2]
         (idle,) = pool._idle
-        assert idle._process is not None
-        idle._process.kill()  # whether the pool knows of it or not when the next order comes
+        assert idle._module is not None
+        idle._module.process.kill()  # whether the pool knows of it or not when the next order comes
         assert (await follow(pool, order(cell, 2)))[1] == ""
 
     use(work)
@@ -107,11 +107,11 @@ def test_a_worker_that_hangs_is_ended(cell: tuple[Path, CellRecord]) -> None:
         reel = pool.open_reel(order(cell))
         await reel.wait_begun()
         (worker,) = pool._busy
-        process = worker._process
-        assert process is not None
+        module = worker._module
+        assert module is not None
         frames = [frame async for frame in reel.follow()]
         assert (frames, reel.message) == ([], "The replay did not answer for 0.05 s and was stopped.")
-        assert await process.wait() < 0
+        assert module.process.wait() < 0
 
     use(work, film="hang", patience=0.05)
 

@@ -9,7 +9,7 @@ import openfield as of
 from openfield.view.play.people import deal_trials, make_links, read_people
 from support.places import MAZE
 
-TRIALS = of.find_domain(MAZE).trials(count=3, unchanged=0)
+TRIALS = of.registry.find_domain(MAZE).trials(count=3, unchanged=0)
 
 
 def test_people_take_turns_so_that_all_trials_are_played_equally_often() -> None:
@@ -19,7 +19,7 @@ def test_people_take_turns_so_that_all_trials_are_played_equally_often() -> None
 
 
 def test_a_test_comes_with_its_training() -> None:
-    doom = of.find_domain("doom").trials(count=2, unchanged=0, training=1, episodes=2, before=1)
+    doom = of.registry.find_domain("doom").trials(count=2, unchanged=0, training=1, episodes=2, before=1)
     dealt = deal_trials(doom, 1, 1)
     assert [trial.is_training for trial in dealt] == [True, False]
     assert dealt[1].after == dealt[0].id
@@ -43,7 +43,7 @@ def test_links_are_secret_and_stay_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_table_is_refused(table: dict[str, object], message: str) -> None:
-    with pytest.raises((of.InvalidInput, of.UnknownName), match=message):
+    with pytest.raises((of.errors.InvalidInput, of.errors.UnknownName), match=message):
         read_people(table)
 
 

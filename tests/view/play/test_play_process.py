@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 
 import pytest
 
@@ -28,7 +27,7 @@ def test_a_closed_tab_is_told_to_the_process_once(monkeypatch: pytest.MonkeyPatc
         await process.play(Closed(), wire.PlayOrder(place=0, count=1, practice=False))  # type: ignore[arg-type]
 
     monkeypatch.setattr(PlayProcess, "_leave", leave)
+    monkeypatch.setattr(PlayProcess, "_send", lambda *_: None)
     process = PlayProcess.__new__(PlayProcess)
-    process._outbox = queue.SimpleQueue()
     with pytest.raises(Gone):
         asyncio.run(play())

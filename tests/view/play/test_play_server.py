@@ -34,7 +34,7 @@ PEOPLE = Path(MAZE).with_name("people.toml")
 @pytest.fixture
 def maze_study(tmp_path: Path) -> Iterator[PlayServer]:
     """A study of two people in one small trial each."""
-    maze = of.find_domain(MAZE)
+    maze = of.registry.find_domain(MAZE)
     trials = maze.trials(count=2, unchanged=0, training=0, before=2, after=1, patience=4)
     with open_study(tmp_path / "run.sqlite", maze, trials, secrets=("first-link", "second-link")) as server:
         yield server
@@ -253,7 +253,7 @@ def test_a_world_that_crashes_or_hangs_ends_its_process_and_nothing_else(
     monkeypatch.setattr("openfield.view.play.play_process.STEP_SECONDS", 3.0)
     monkeypatch.syspath_prepend(str(Path(MAZE).parent))
     (tmp_path / "fragile.py").write_text(FRAGILE)
-    fragile = of.find_domain(str(tmp_path / "fragile.py"))
+    fragile = of.registry.find_domain(str(tmp_path / "fragile.py"))
     trials = fragile.trials(count=1, unchanged=0, training=0, before=2, after=1, patience=4)
     left, up, down = ({"do": "act", "act": number} for number in (0, 2, 3))
     with (

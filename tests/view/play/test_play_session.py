@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import openfield as of
-from openfield.agents.belief_question import BELIEF_QUESTION
+from openfield.agents.turn_writer import BELIEF_QUESTION
 from openfield.cell import Cell
 from openfield.domain import Domain
 from openfield.domains.doom.play_page import describe_player
@@ -57,7 +57,7 @@ def compare(domain: Domain[Any], trial: of.Trial, steps: Sequence[Step], person:
 
 
 def test_maze_is_played_with_keys_and_asked_at_every_turn(tmp_path: Path, play: Plays) -> None:
-    maze = of.find_domain(MAZE)
+    maze = of.registry.find_domain(MAZE)
     trial = one_trial(maze, training=0, before=1, after=1, patience=3, ask="turn")
     with open_study(tmp_path / "run.sqlite", maze, [trial]) as server:
         person = play(server.links[0])
@@ -88,7 +88,7 @@ def test_maze_is_played_with_keys_and_asked_at_every_turn(tmp_path: Path, play: 
 
 
 def test_doom_is_played_with_held_keys_at_twenty_pictures_a_second(tmp_path: Path, play: Plays) -> None:
-    doom = of.find_domain("doom")
+    doom = of.registry.find_domain("doom")
     trial = one_trial(doom, training=0, episodes=1, before=0, limit=40)
     with open_study(tmp_path / "run.sqlite", doom, [trial]) as server:
         person = play(server.links[0])
@@ -115,7 +115,7 @@ def test_doom_is_played_with_held_keys_at_twenty_pictures_a_second(tmp_path: Pat
 
 
 def test_birds_are_shot_with_a_sling_and_clicked_at(tmp_path: Path, play: Plays) -> None:
-    birds = of.find_domain("birds")
+    birds = of.registry.find_domain("birds")
     trial = one_trial(birds, before=0, after=1, family=1, scenario="single")
     with open_study(tmp_path / "run.sqlite", birds, [trial]) as server:
         person = play(server.links[0])
@@ -144,7 +144,7 @@ def test_birds_are_shot_with_a_sling_and_clicked_at(tmp_path: Path, play: Plays)
 
 
 def test_a_click_in_flight_uses_the_power_of_the_bird_from_there_on(tmp_path: Path) -> None:
-    birds = of.find_domain("birds")
+    birds = of.registry.find_domain("birds")
     trial = one_trial(birds, before=0, after=1, family=1, scenario="single")
     opened = OpenTrial(birds, Cell("human", trial), None)
     while opened.turn.ask is not of.Ask.ACT:
@@ -159,7 +159,7 @@ def test_a_click_in_flight_uses_the_power_of_the_bird_from_there_on(tmp_path: Pa
 
 
 def test_commai_is_a_conversation(tmp_path: Path, play: Plays) -> None:
-    commai = of.find_domain("commai")
+    commai = of.registry.find_domain("commai")
     trial = one_trial(commai, tasks="mini1", max_steps=400)
     with open_study(tmp_path / "run.sqlite", commai, [trial]) as server:
         person = play(server.links[0])
@@ -184,7 +184,7 @@ def test_commai_is_a_conversation(tmp_path: Path, play: Plays) -> None:
 
 
 def test_ond_is_labelled_picture_by_picture(tmp_path: Path, play: Plays) -> None:
-    ond = of.find_domain("ond")
+    ond = of.registry.find_domain("ond")
     trial = one_trial(ond, before=1, after=1, round_size=4, training=60, budget=1)
     with open_study(tmp_path / "run.sqlite", ond, [trial]) as server:
         person = play(server.links[0])
@@ -218,7 +218,7 @@ def test_ond_is_labelled_picture_by_picture(tmp_path: Path, play: Plays) -> None
 
 
 def test_gymnasium_is_played_with_keys_from_the_names_of_actions(tmp_path: Path, play: Plays) -> None:
-    lake = of.find_domain("gym:FrozenLake-v1")
+    lake = of.registry.find_domain("gym:FrozenLake-v1")
     trial = one_trial(lake, training=0, before=1, after=0, max_steps=3)
     with open_study(tmp_path / "run.sqlite", lake, [trial]) as server:
         person = play(server.links[0])

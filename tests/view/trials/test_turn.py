@@ -14,8 +14,9 @@ from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.report.addresses import name_run
 from openfield.view import Library
-from openfield.view.trials import PlayedTrial, TrialReader, TurnQuery, draw_timeline, find_turns, read_turns
-from openfield.view.trials.values import CUT, MAX_DEPTH, MAX_TEXT, Shortener, say_value
+from openfield.view.pages.trial import TurnQuery, find_turns
+from openfield.view.trials import PlayedTrial, TrialReader, draw_timeline, read_turns
+from openfield.view.trials.values import CUT, MAX_DEPTH, MAX_TEXT, Shortener, format_value
 from support.places import MAZE
 
 
@@ -135,7 +136,7 @@ def deep(levels: int) -> Any:
 def test_hostile_values_stay_small(value: Any) -> None:
     shown = msgspec.json.encode(Shortener().shorten(value))
     assert len(shown) < 3 * MAX_TEXT + 400_000
-    assert len(say_value(value)) <= 200
+    assert len(format_value(value)) <= 200
     assert shown.count(b"[") <= 20_000 + MAX_DEPTH
 
 

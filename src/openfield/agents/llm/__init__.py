@@ -1,8 +1,8 @@
 """Language models as agents: `llm:MODEL` plays any domain over an OpenAI-compatible endpoint.
 
 `language_model.py` is the agent: it turns what `turn_writer.py` says of a turn into a question, and an answer into a
-reply. `model_endpoint.py` asks, waits where the endpoint says so (`request_gate.py`), and tries again. `parser.py`
-reads what comes back. `factory.py` holds the parameters, and `estimate.py` says beforehand what a run will ask for.
+reply. `model_endpoint.py` asks, waits where the endpoint says so, and tries again. `factory.py` holds the parameters,
+and `estimate.py` says beforehand what a run will ask for.
 """
 
 from typing import TYPE_CHECKING

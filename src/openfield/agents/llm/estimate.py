@@ -17,7 +17,7 @@ from openfield.agents.turn_writer import TurnWriter, find_writer
 from openfield.console import say_count
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import AgentFault
-from openfield.parameters import LLM
+from openfield.parameters import list_language_models
 from openfield.registry import find_agent
 from openfield.rollout import Rollout
 from openfield.runner.plan import Plan
@@ -61,12 +61,11 @@ def estimate_plan(plan: Plan, done: Collection[str] = ()) -> dict[str, CallEstim
         done: Cells that are over.
     """
     left = [cell for cell in plan.cells if cell.id not in done]
-    sources = {name: source for name, source in plan.agents.items() if isinstance(source, str)}
     found: dict[str, CallEstimate] = {}
-    for name in [name for name, source in sources.items() if source.startswith(LLM)]:
+    for name in list_language_models(plan.agents):
         trials = [cell.trial for cell in left if cell.agent == name]
         for domain in {trial.domain: plan.domains[trial.domain] for trial in trials}.values():
-            factory = find_agent(sources[name], domain)
+            factory = find_agent(plan.agents[name], domain)
             if isinstance(factory, LanguageModelFactory):
                 own = [trial for trial in trials if trial.domain == domain.name]
                 found[name] = _add(found.get(name), _estimate(factory, domain, own))
@@ -77,7 +76,7 @@ def _estimate(factory: LanguageModelFactory, domain: Domain[Any], trials: list[T
     sample = _play(factory, domain, trials[0])
     times = len(trials) / sample.played
     told, written = sum(sample.tokens_in) * times, sum(sample.tokens_out) * times
-    prices = factory.manner.prices
+    prices = factory.prompt.prices
     cost = None if prices is None else (told * prices[0] + written * prices[1]) / 1e6
     return CallEstimate(math.ceil(len(sample.tokens_in) * times), math.ceil(told + written), len(trials), cost)
 
@@ -93,7 +92,7 @@ def _play(factory: LanguageModelFactory, domain: Domain[Any], trial: Trial) -> _
         written.append(ANSWER_TOKENS + len(text) // TOKEN_CHARACTERS)
         return ModelAnswer(text)
 
-    agent, episodes, until = LanguageModel(writer, ask, factory.manner), 0, time.monotonic() + MAX_SECONDS
+    agent, episodes, until = LanguageModel(writer, ask, factory.prompt), 0, time.monotonic() + MAX_SECONDS
     with closing(make_world(domain, trial)) as world:
         rollout = Rollout(world)
         while not rollout.over and (not told or (time.monotonic() < until and len(told) < MAX_CALLS)):

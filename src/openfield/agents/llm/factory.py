@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from openfield.agents.llm.language_model import SYSTEM, LanguageModel, Manner
+from openfield.agents.llm.language_model import SYSTEM, LanguageModel, PromptOptions
 from openfield.agents.llm.model_endpoint import KEY, ModelAnswer, ModelQuestion, find_endpoint, read_key
 from openfield.agents.turn_writer import find_writer
 from openfield.core import Spec
@@ -43,7 +43,7 @@ class ModelParameters(msgspec.Struct, frozen=True, kw_only=True):
     history: Annotated[int, Meta(ge=0, le=10_000)] = 20
     """Questions and answers before the present one that the model is shown."""
     system: str | None = None
-    """What it is told first, as text or as a file (.txt, .md)."""
+    """The beginning of the system message, as text or as a file (.txt, .md)."""
     notes: bool = False
     """Let it keep notes, which it is shown each turn."""
     images: bool = True
@@ -73,7 +73,7 @@ class LanguageModelFactory:
         self._options: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
         self._options |= {"extra_body": parameters.body} if parameters.body else {}
         paid = parameters.price_in is not None or parameters.price_out is not None
-        self.manner = Manner(
+        self.prompt = PromptOptions(
             history=parameters.history,
             system=_read_system(parameters.system),
             notes=parameters.notes,
@@ -91,7 +91,7 @@ class LanguageModelFactory:
         endpoint = find_endpoint(self.model, own.url, own.key_env, own.rpm)
         chosen = {} if own.seed is False else {"seed": (seed if own.seed is True else own.seed) % MAX_SEED}
         options = {**self._options, **chosen}
-        agent = LanguageModel(find_writer(self.domain, spec), lambda question: ask(question), self.manner)
+        agent = LanguageModel(find_writer(self.domain, spec), lambda question: ask(question), self.prompt)
 
         def ask(question: ModelQuestion) -> ModelAnswer:
             schema = question.schema if own.structured else None
@@ -141,7 +141,7 @@ def _convert(name: str, value: Any) -> Any:
 
 
 def _check_url(url: str | None) -> None:
-    """Refuse an address that is none, and one with a secret in it: parameters are recorded."""
+    """Refuse a malformed address, and one with a secret in it: parameters are recorded."""
     if url is None:
         return
     try:

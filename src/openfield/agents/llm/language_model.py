@@ -6,19 +6,20 @@ conversation, so that nothing is asked, and paid for, twice.
 
 from __future__ import annotations
 
+import ast
 import base64
+import json
+import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from openfield.agents.belief_question import BELIEF_QUESTION, read_probability
 from openfield.agents.llm.model_endpoint import ModelAnswer, ModelQuestion, QuestionTooLong
-from openfield.agents.llm.parser import read_answer
-from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, object_schema
+from openfield.agents.turn_writer import BELIEF_QUESTION, Schema, TurnText, TurnWriter, object_schema, read_probability
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.errors import AgentProtocol
 
@@ -34,16 +35,22 @@ MAX_NOTES = 4_000
 Messages = list[dict[str, Any]]
 AskModel = Callable[[ModelQuestion], ModelAnswer]
 """Returns the answer to a question; a recorded one while a cell is resumed."""
+MAX_ANSWER = 50_000
+"""Characters of an answer that are looked at."""
+MAX_TRIES = 50
+"""Places of an answer at which an object may begin."""
+_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_TRAILING_COMMA = re.compile(r",\s*([}\]])")
 
 
 @dataclass(frozen=True)
-class Manner:
+class PromptOptions:
     """How a model is asked."""
 
     history: int = 20
     """Questions and answers before the present one that it is shown."""
     system: str = SYSTEM
-    """What it is told first; the task and the form of an answer follow."""
+    """The beginning of the system message; the task and the form of an answer follow."""
     notes: bool = False
     """Whether it may keep notes for itself."""
     images: bool = True
@@ -57,20 +64,20 @@ class LanguageModel:
 
     may_leave = True  # an endpoint that does not answer leaves the cell to be resumed
 
-    def __init__(self, writer: TurnWriter, ask: AskModel, manner: Manner = Manner()) -> None:  # noqa: B008
+    def __init__(self, writer: TurnWriter, ask: AskModel, prompt: PromptOptions = PromptOptions()) -> None:  # noqa: B008
         """Begin a conversation.
 
         Args:
             writer: Says turns in words, and reads actions.
             ask: Asks the model.
-            manner: How it is asked.
+            prompt: How it is asked.
         """
-        self._writer, self._ask, self._manner = writer, ask, manner
+        self._writer, self._ask, self._prompt = writer, ask, prompt
         self._past: list[tuple[str, str]] = []  # questions and answers
         self._unsaid: list[TurnText] = []  # turns about which nothing was asked
         self._notes = ""
         self.on_wait: Callable[[int], None] = lambda _: None
-        """Told of nanoseconds in which it waited for an endpoint that was busy."""
+        """Called with the nanoseconds in which it waited for a busy endpoint."""
 
     def __call__(self, turn: Turn) -> Reply:
         """Answer a turn."""
@@ -93,11 +100,11 @@ class LanguageModel:
         reply = self._writer.pass_over(turn)
         if reply is not None:
             return reply
-        exchange = _Exchange(self._manner, self._past, self._instructions)
+        exchange = _Exchange(self._prompt, self._past, self._instructions)
         keys = self._list_keys(turn)
         shown, self._unsaid = [each for each in self._unsaid if each.text or each.images], []
         text = "\n\n".join([*(each.text for each in shown if each.text), self._write_request(turn, keys)])
-        images = [image for each in shown for image in each.images] if self._manner.images else []
+        images = [image for each in shown for image in each.images] if self._prompt.images else []
         answer = exchange.ask(ask, text, images, object_schema(keys) if self._is_strict(keys) else None)
         try:
             reply = self._read(turn, answer, keys)
@@ -105,7 +112,7 @@ class LanguageModel:
             answer = exchange.ask_again(ask, str(error))
             reply = self._read_again(turn, answer, keys, exchange)
         self._past.append((text, answer))
-        del self._past[: -max(self._manner.history, 0) or len(self._past)]
+        del self._past[: -max(self._prompt.history, 0) or len(self._past)]
         return Reply(reply.action, reply.belief, note=exchange.note)
 
     def _read_again(self, turn: Turn, answer: str, keys: Schema, exchange: _Exchange) -> Reply:
@@ -119,13 +126,13 @@ class LanguageModel:
 
     @property
     def _instructions(self) -> str:
-        """What a model is told before the first turn."""
+        """The system message, which a model reads before the first turn."""
         writer = self._writer
         lines = [f'- "reasoning": {REASONING}', f'- "action": what you do, {writer.action}']
         lines += ['- "world_changed": only where you are asked for it, a number from 0 to 1']
-        lines += [f'- "notes": {NOTES}'] if self._manner.notes else []
+        lines += [f'- "notes": {NOTES}'] if self._prompt.notes else []
         task = "\n\n".join(
-            part for part in (self._manner.system, f"Your task: {writer.spec.task}", writer.rules) if part
+            part for part in (self._prompt.system, f"Your task: {writer.spec.task}", writer.rules) if part
         )
         return f"{task}\n\n{ANSWER}\n" + "\n".join(lines)
 
@@ -136,16 +143,16 @@ class LanguageModel:
             keys["action"] = self._writer.schema or {}
         if self._writer.asks_belief(turn):
             keys["world_changed"] = {"type": "number", "minimum": 0, "maximum": 1, "description": BELIEF_QUESTION}
-        if self._manner.notes:
+        if self._prompt.notes:
             keys["notes"] = {"type": "string", "description": NOTES}
         return keys
 
     def _is_strict(self, keys: Schema) -> bool:
-        """Return whether the form of an answer can be told completely."""
+        """Return whether a schema can describe every answer."""
         return all(keys.values())
 
     def _write_request(self, turn: Turn, keys: Schema) -> str:
-        parts = [f"Your notes: {self._notes or 'none'}"] if self._manner.notes else []
+        parts = [f"Your notes: {self._notes or 'none'}"] if self._prompt.notes else []
         if "world_changed" in keys:
             parts.append(BELIEF_QUESTION)
         named = ", ".join(f'"{key}": ...' for key in keys)
@@ -158,14 +165,14 @@ class LanguageModel:
             ValueError: It cannot be read, or something in it is missing or wrong.
         """
         wanted = [key for key in keys if key in ("action", "world_changed")]
-        values = read_answer(answer, wanted)
+        values = parse_answer(answer, wanted)
         for key in wanted:
             if values.get(key) is None:
                 raise ValueError(f'"{key}" is missing')
         told = values.get("world_changed")
         belief = None if told is None else Belief(read_probability(told))
         action = self._writer.read(values["action"]) if "action" in keys else None
-        if self._manner.notes and isinstance(values.get("notes"), str):
+        if self._prompt.notes and isinstance(values.get("notes"), str):
             self._notes = values["notes"][:MAX_NOTES]
         return Reply(action, belief)
 
@@ -173,8 +180,8 @@ class LanguageModel:
 class _Exchange:
     """The calls about one turn, and the note that is kept of them."""
 
-    def __init__(self, manner: Manner, past: Sequence[tuple[str, str]], system: str) -> None:
-        self._manner, self._past, self._system = manner, list(past), system
+    def __init__(self, prompt: PromptOptions, past: Sequence[tuple[str, str]], system: str) -> None:
+        self._prompt, self._past, self._system = prompt, list(past), system
         self._new: Messages = []
         self._schema: Schema | None = None
         self._answers: list[ModelAnswer] = []
@@ -206,8 +213,8 @@ class _Exchange:
             "seconds": round(sum(answer.seconds for answer in self._answers), 6),
             "transcript": self._transcript,
         }
-        if self._manner.prices is not None:
-            note["cost"] = (told * self._manner.prices[0] + written * self._manner.prices[1]) / 1e6
+        if self._prompt.prices is not None:
+            note["cost"] = (told * self._prompt.prices[0] + written * self._prompt.prices[1]) / 1e6
         if failures := [each for answer in self._answers for each in answer.failures]:
             note["failures"] = failures
         if not all(answer.counted for answer in self._answers):
@@ -226,7 +233,7 @@ class _Exchange:
         return answer.text
 
     def _ask_shortening(self, ask: AskModel) -> ModelAnswer:
-        """Ask, with half of the history each time that the model cannot read so much."""
+        """Ask the model; halve the history each time that it is too long for it."""
         while True:
             try:
                 return ask(ModelQuestion(self._messages, self._schema))
@@ -270,3 +277,69 @@ def write_png(picture: Any) -> bytes:
         struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in parts
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def parse_answer(text: str, keys: Collection[str]) -> dict[str, Any]:
+    """Return the last object in an answer that has one of some keys, with its keys in small letters.
+
+    Args:
+        text: What the model wrote.
+        keys: The keys that are asked for.
+
+    Raises:
+        ValueError: There is no such object.
+    """
+    cleaned = _THINKING.sub("", text[:MAX_ANSWER]) if "<" in text else text[:MAX_ANSWER]
+    found: dict[str, Any] | None = None
+    for value in _objects(cleaned):
+        named = {str(key).strip().casefold(): one for key, one in value.items()}
+        if any(key in named for key in keys):
+            found = named
+    if found is None:
+        raise ValueError(f"there is no JSON object with {' or '.join(keys)} in it")
+    return found
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a text, outermost first: the whole text, or what begins with a curly bracket."""
+    at, tries = text.find("{"), 0
+    while at >= 0 and tries < MAX_TRIES:
+        tries += 1
+        end = _find_end(text, at)
+        value = None if end is None else _read_object(text[at:end])
+        if value is not None:
+            yield value
+        at = text.find("{", end if value is not None and end is not None else at + 1)
+
+
+def _find_end(text: str, start: int) -> int | None:
+    """Return where the bracket at a place is closed; brackets in quotes do not count."""
+    depth, quoted, at = 0, False, start
+    while at < len(text):
+        sign = text[at]
+        if sign == "\\" and quoted:
+            at += 1
+        elif sign == '"':
+            quoted = not quoted
+        elif not quoted and sign in "{}":
+            depth += 1 if sign == "{" else -1
+            if not depth:
+                return at + 1
+        at += 1
+    return None
+
+
+def _read_object(text: str) -> dict[str, Any] | None:
+    for read in (json.loads, _read_loosely, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def _read_loosely(text: str) -> Any:
+    """Read JSON with commas before closing brackets and line ends in texts."""
+    return json.loads(_TRAILING_COMMA.sub(r"\1", text), strict=False)

@@ -1,22 +1,30 @@
 """Ask an OpenAI-compatible endpoint: wait where it says so, try again where that helps, and say what an answer cost.
 
 All agents of a process that ask the same endpoint share one `ModelEndpoint`, and the processes of a machine share its
-`RequestGate`, so that a rate limit told to one of them holds for all.
+`RequestGate`, so that a rate limit that one of them meets holds for all.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import random
+import struct
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from openfield.agents.llm.request_gate import RequestGate
 from openfield.errors import AgentAway, AgentProtocol, AgentTimeout, InvalidInput
 from openfield.lazy import import_extra
 
@@ -33,6 +41,9 @@ TRIED_AGAIN = (0, 408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529)
 """Answers of a server that will be another one later; 0 is a connection that failed or broke off."""
 TOKEN_CHARACTERS = 4
 """Characters of a token, where the endpoint does not count them."""
+MAX_HOLD = 3_600.0
+"""Seconds until a request at most, whatever the file says."""
+_MOMENT = struct.Struct("<d")
 
 
 class QuestionTooLong(Exception):
@@ -93,6 +104,7 @@ class ModelEndpoint:
         self._gate = RequestGate(f"{self.address} {model} {key_env}", 60.0 / rpm if rpm else 0.0)
         self._answered = False  # whether it has ever answered: what it refuses then is the fault of a question
         self._structured = True  # whether it takes a schema
+        self._streams = False  # whether it answers only piece by piece
 
     def ask(self, question: ModelQuestion, retries: int, patience: float, wait: Wait) -> ModelAnswer:
         """Return the answer to a question.
@@ -101,7 +113,7 @@ class ModelEndpoint:
             question: What is asked.
             retries: How often a call that fails is made again.
             patience: Seconds that may be spent on waiting because the endpoint is busy.
-            wait: Told of all time that is spent on waiting and on failed calls.
+            wait: Called with all time that is spent on waiting and on failed calls.
 
         Raises:
             AgentAway: The endpoint cannot be reached, or refuses before it has answered anything.
@@ -118,7 +130,7 @@ class ModelEndpoint:
                 answer = self._call(question)
                 self._answered = True
                 return msgspec.structs.replace(answer, failures=tuple(failures))
-            except (self._errors.APIError, ValueError) as caught:  # no answer, or one that is none
+            except (self._errors.APIError, ValueError) as caught:  # no answer, or a malformed one
                 error = caught
             failures.append(_describe(error))
             status, headers = getattr(error, "status_code", 0), getattr(getattr(error, "response", None), "headers", {})
@@ -130,7 +142,10 @@ class ModelEndpoint:
             if status == 429:
                 if waited > patience or "insufficient_quota" in str(getattr(error, "body", "")):
                     raise self._away(failures[-1])
-            elif not self._stops_asking_for_schema(status, failures[-1], question):
+            elif not (
+                self._stops_asking_for_schema(status, failures[-1], question)
+                or self._begins_to_stream(status, failures[-1])
+            ):
                 left = self._refuse(status, failures[-1], left)
                 self._pause(_read_pause(headers) or _backoff(retries - left), wait)
 
@@ -143,9 +158,11 @@ class ModelEndpoint:
         began = time.monotonic()
         seconds = question.seconds or SECONDS
         timeout = self._errors.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
-        given = self._client.chat.completions.create(
-            model=self.model, messages=question.messages, timeout=timeout, **options
-        )
+        if self._streams:
+            options |= {"stream": True, "stream_options": {"include_usage": True}}
+        create = self._client.chat.completions.with_streaming_response.create
+        with create(model=self.model, messages=question.messages, timeout=timeout, **options) as response:
+            given = self._read(response)
         seconds = time.monotonic() - began
         message = _read_message(given)
         text = getattr(message, "content", None) or ""
@@ -156,6 +173,27 @@ class ModelEndpoint:
         if not counted:
             told, written = count_tokens(question.messages), len(f"{text}{thinking}") // TOKEN_CHARACTERS + 1
         return ModelAnswer(str(text), told or 0, written or 0, round(seconds, 6), str(thinking), counted)
+
+    def _read(self, response: Any) -> Any:
+        """Return what an endpoint answers once it has begun to answer, in one piece or in several.
+
+        Raises:
+            ValueError: It is no answer, or it breaks off or stalls, and may be another one next time.
+        """
+        transport = import_module(type(response.http_response).__module__.partition(".")[0])  # httpx, or its successor
+        try:
+            if "text/event-stream" in response.headers.get("content-type", ""):
+                return join_stream(response.iter_lines())
+            return response.parse()
+        except transport.TransportError as error:
+            raise ValueError(f"its answer broke off: {error or type(error).__name__}") from error
+
+    def _begins_to_stream(self, status: int, told: str) -> bool:
+        """Return whether an endpoint refused a question because it answers only piece by piece: then it may."""
+        if self._streams or status not in (400, 422, 501) or "stream" not in told.casefold():
+            return False
+        self._streams = True
+        return True
 
     def _await_turn(self, wait: Wait) -> float:
         """Wait until a request may be made, and return how long that took."""
@@ -180,7 +218,7 @@ class ModelEndpoint:
         """Return how many tries are left after a failure, or raise what it means.
 
         Args:
-            status: The status of the endpoint's answer; 0 if there was none.
+            status: The status of the endpoint's answer; 0 without an answer.
             told: What it said.
             left: How many tries were left.
         """
@@ -248,16 +286,40 @@ def _parts(content: Any) -> list[Mapping[str, Any]]:
     return [{"text": content}] if isinstance(content, str) else content
 
 
+def join_stream(lines: Iterable[str]) -> Any:
+    """Return the answer that the events of a stream make together.
+
+    Raises:
+        ValueError: An event is no JSON, or the stream has none.
+    """
+    texts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
+    usage, found = None, False
+    for line in lines:
+        data = line.removeprefix("data:").strip()
+        if not line.startswith("data:") or data == "[DONE]":
+            continue
+        event = json.loads(data)
+        usage = event.get("usage") or usage
+        for choice in event.get("choices") or ():
+            found = True
+            for name, pieces in texts.items():
+                pieces.append((choice.get("delta") or {}).get(name) or "")
+    if not found:
+        raise ValueError("its answer is none: a stream without events")
+    message = SimpleNamespace(**{name: "".join(pieces) for name, pieces in texts.items()})
+    return SimpleNamespace(choices=[SimpleNamespace(message=message)], usage=SimpleNamespace(**(usage or {})))
+
+
 def _read_message(given: Any) -> Any:
     """Return the message of an answer: an endpoint may send anything.
 
     Raises:
-        ValueError: There is none.
+        ValueError: The answer has no message.
     """
     choices = getattr(given, "choices", None)
     message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
     if message is None:
-        raise ValueError(f"its answer is none: {str(given)[:80]!r}")
+        raise ValueError(f"its answer has no message: {str(given)[:80]!r}")
     return message
 
 
@@ -274,5 +336,103 @@ def _read_pause(headers: Mapping[str, str]) -> float | None:
 
 
 def _backoff(failures: int) -> float:
-    """Return how long to wait after so many failures: longer each time, and not all at the same moment."""
+    """Return how long to wait after a number of failures: longer each time, and not all at the same moment."""
     return float(min(0.25 * 2**failures, MAX_BACKOFF)) * random.uniform(0.5, 1.0)
+
+
+class RequestGate:
+    """Lets requests through one at a time, some seconds apart. It may be used by many threads and processes.
+
+    All processes of a user on this machine share one limit: the moment of the next request stands in a small file,
+    which they lock. Where there can be no such file, the limit holds within one process.
+    """
+
+    def __init__(self, name: str, seconds: float = 0.0) -> None:
+        """Open nothing yet.
+
+        Args:
+            name: What the requests are to; gates of the same name share their limit.
+            seconds: How far apart they are at least.
+        """
+        self._seconds, self._lock = min(seconds, MAX_HOLD), threading.Lock()
+        self._name = hashlib.sha256(name.encode()).hexdigest()[:32]
+        self._own: BinaryIO | None = None
+
+    def enter(self) -> float:
+        """Let a request through and return 0, or return for how many seconds there can be none."""
+        if not (self._seconds or self._own or self._is_shared):
+            return 0.0
+        with self._locked() as file:
+            left = _read_left(file)
+            if not left and self._seconds:
+                _write_left(file, self._seconds)
+            return left
+
+    def hold(self, seconds: float) -> None:
+        """Let no request through for some seconds."""
+        with self._locked() as file:
+            _write_left(file, max(_read_left(file), min(seconds, MAX_HOLD)))
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether any process has set a moment."""
+        try:
+            return (find_folder() / self._name).exists()
+        except OSError:
+            return False
+
+    @contextmanager
+    def _locked(self) -> Iterator[BinaryIO]:
+        """Give the file to one thread of one process at a time."""
+        with self._lock:
+            file = self._open()
+            if file is self._own:
+                yield file
+                return
+            import fcntl
+
+            with file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield file
+
+    def _open(self) -> BinaryIO:
+        """Open the common file anew each time: a forked process would share the lock of an open one."""
+        if self._own is None:
+            try:
+                opened = os.open(
+                    find_folder() / self._name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+                )
+                return os.fdopen(opened, "r+b", buffering=0)
+            except OSError:
+                self._own = io.BytesIO()
+        return self._own
+
+
+def find_folder() -> Path:
+    """Return the folder of the common files, which is made if it is missing.
+
+    Raises:
+        OSError: No folder belongs to this user alone.
+    """
+    if os.name != "posix":  # there is neither a lock for it nor a user number to look for
+        raise OSError("no file can be shared here")
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(given, "openfield") if given else Path(tempfile.gettempdir(), f"openfield-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    about = folder.lstat()
+    if about.st_uid != os.getuid() or about.st_mode & 0o022:
+        raise PermissionError(f"{folder} belongs to others")
+    return folder
+
+
+def _read_left(file: BinaryIO) -> float:
+    """Return the seconds until the next request; 0 if the file says nothing that can be."""
+    file.seek(0)
+    data = file.read(_MOMENT.size)
+    left = float(_MOMENT.unpack(data)[0]) - time.time() if len(data) == _MOMENT.size else 0.0
+    return left if 0 < left <= MAX_HOLD else 0.0
+
+
+def _write_left(file: BinaryIO, seconds: float) -> None:
+    file.seek(0)
+    file.write(_MOMENT.pack(time.time() + seconds))

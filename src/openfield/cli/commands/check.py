@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from openfield.console import print_json, print_table, say_count
 
+Novelties = Annotated[tuple[str, ...], Parameter(metavar="NAME", consume_multiple=False)]
 REPLAYS = frozenset(("same_seed", "replay", "clock", "global_random"))
 """The rules that a world breaks which does not replay."""
 
 
-def check(domain: str, /, *, controls: bool = False, json: bool = False) -> None:
+def check(domain: str, /, *, novelty: Novelties = (), controls: bool = False, json: bool = False) -> None:
     """Check that a domain keeps the rules every domain must keep.
 
     Args:
         domain: A domain's name, `module:attribute` or `file.py`.
+        novelty: Check only worlds with this novelty, also one that no list has, such as `gravity=20`. Repeat it for
+            further ones.
         controls: Check instead that agents which must fail do fail, in 40 trials.
         json: Print the findings as JSON.
 
@@ -25,7 +32,9 @@ def check(domain: str, /, *, controls: bool = False, json: bool = False) -> None
 
     found = find_domain(domain)
     check_extra(found)
-    report = (check_controls if controls else check_domain)(found)
+    if controls and novelty:
+        raise InvalidInput("--controls plays the domain's usual novelty. Leave out --novelty.")
+    report = check_controls(found) if controls else check_domain(found, novelty)
     if json:
         print_json(report)
     else:

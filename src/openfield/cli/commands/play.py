@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from openfield.cli.shared.domain_options import DomainOptions, prepare
+from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, find_target, prepare
 from openfield.cli.shared.parameters import SERVED_TRIALS, Output
 from openfield.cli.shared.results import print_result, print_seed
 from openfield.console import say_count
@@ -35,7 +35,7 @@ class PlaceOptions:
     no_browser: bool = False
     """Only print the address, do not open it."""
     people: Annotated[Count | None, Parameter(metavar="NUMBER")] = None
-    """Let so many people play, each with a link of their own [1]."""
+    """Let this number of people play, each with a link of their own [1]."""
     host: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1"
     """The address to listen on [127.0.0.1]."""
     port: Annotated[Port | None, Parameter(group=MORE)] = None
@@ -51,6 +51,7 @@ def play(
     domain: str,
     /,
     options: DomainOptions = None,
+    target: DomainTarget = None,
     *,
     trial_options: ServedTrials = SERVED_TRIALS,
     place: PlaceOptions = PLACE,
@@ -63,6 +64,7 @@ def play(
         domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`), whose table `[people]`
             describes a study. Its options: openfield play DOMAIN --help
         options: Options of the domain.
+        target: What the first word names.
         trial_options: Which trials.
         place: Where people play.
         output: The run file [runs/DOMAIN-played.sqlite].
@@ -72,16 +74,13 @@ def play(
         openfield play birds
     """
     from openfield.errors import InvalidInput
-    from openfield.registry import find_domain
-    from openfield.runner.experiment import names_experiment, read_experiment
     from openfield.view.requirements import check_view
 
-    file = read_experiment(Path(domain)) if names_experiment(domain) else None
-    known = find_domain(domain if file is None else file.domain)
-    changes = CommandChanges() if file is not None and options is None else prepare(known, "play", options)
-    usual = Path(f"runs/{known.name}-played.sqlite" if file is None or file.output is None else file.output)
-    path = output or usual
-    asked = _Asked(Path(domain), known, changes, path, agent_name, {} if file is None else file.given)
+    target = target or find_target("play", domain)
+    known, said = target.domain, target.experiment
+    changes = CommandChanges() if target.file is not None and options is None else prepare(known, "play", options)
+    path = output or Path(f"runs/{known.name}-played.sqlite" if said.output is None else said.output)
+    asked = _Asked(Path(domain), known, changes, path, agent_name, {} if target.file is None else said.given)
     if _plays_in_browser(place, changes):
         _play_in_browser(asked, trial_options, place)
         return
@@ -165,12 +164,12 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
     from openfield.journal.writer import Journal
     from openfield.provenance.provenance import RunOrigin
     from openfield.result import Result
-    from openfield.runner.experiment import naming
+    from openfield.runner.experiment import naming_file
     from openfield.view.play.people import check_dealing, make_links, read_people
     from openfield.view.play.people_study import PeopleStudy
     from openfield.view.play.play_server import PlayServer
 
-    with naming(asked.name) if asked.people_table else nullcontext():
+    with naming_file(asked.name) if asked.people_table else nullcontext():
         people = read_people(asked.people_table)
         trials, facts = asked.make_trials(trial_options)
         check_dealing(people, trials)
@@ -195,12 +194,13 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
 
 def _make_practice(asked: _Asked, settings: dict[str, Any], like: Trial) -> Trial:
     """Return a trial without a novelty, with the settings of the others and some changed."""
-    from openfield.runner.experiment import make_trials
+    from openfield.runner.experiment import make_experiment
     from openfield.trial import derive
 
     blinding = ("onset", "unchanged")  # nothing changes in it
     wanted = {key: value for key, value in asked.file.get("settings", {}).items() if key not in blinding} | settings
-    return make_trials(asked.domain, 1, derive(like.seed, "practice"), "none", False, wanted)[-1]
+    keys = {"trials": 1, "seed": derive(like.seed, "practice"), "novelty": "none", "settings": wanted}
+    return make_experiment(keys).make_trials(asked.domain, asked.path, endless=True)[0][-1]
 
 
 def _announce(links: list[str], path: Path, place: PlaceOptions) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.shared.parameters import NO_ISOLATION, IsolationOptions, Trust, check_cluster
-from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_result
-from openfield.cli.shared.trust import admit_all
-from openfield.options import given
+from openfield.cli.shared.parameters import NO_ISOLATION, Trust, check_cluster
+from openfield.cli.shared.results import admit_all, fail_if_nothing_scored, play_plan, print_result
+from openfield.isolation import IsolationOptions
 from openfield.runner.experiment import RunOptions
 
 RUN_OPTIONS = RunOptions()
@@ -18,7 +17,6 @@ def resume(
     /,
     *,
     options: RunOptions = RUN_OPTIONS,
-    retry: bool = False,
     trust: Trust = False,
     json: bool = False,
     isolation: IsolationOptions = NO_ISOLATION,
@@ -28,7 +26,6 @@ def resume(
     Args:
         run: The run file.
         options: How cells are played and recorded.
-        retry: Play the cells again that an agent failed.
         trust: Run agents and domains that the file names even if you did not sign them.
         json: Print the numbers as JSON.
         isolation: What changes in how agents are isolated.
@@ -36,13 +33,13 @@ def resume(
     Example:
         openfield resume runs/birds.sqlite
     """
-    from openfield.runner.experiment import fill
-    from openfield.runner.run import read_plan, with_options
+    from openfield.options import fill
+    from openfield.runner.run import read_plan
 
     chosen = fill(RunOptions, options.given)
     check_cluster(options, chosen)
     admit_all(run, trust)
-    plan = with_options(read_plan(run, retry, given(isolation), trust, chosen.keep), chosen)
-    result = play_plan(plan, run, retry=retry, as_json=json)
+    plan = read_plan(run, chosen, isolation.given, trust)
+    result = play_plan(plan, run, as_json=json)
     print_result(result, json)
     fail_if_nothing_scored(result, plan.cells)

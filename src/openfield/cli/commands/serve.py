@@ -5,15 +5,16 @@ from __future__ import annotations
 import gc
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from openfield.cli.shared.domain_options import DomainOptions, prepare
+from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, find_target, prepare
 from openfield.cli.shared.parameters import SERVED_TRIALS, Output
 from openfield.cli.shared.results import print_seed
 from openfield.console import say_count
@@ -22,6 +23,7 @@ from openfield.runner.experiment import RecordChoice, ServedTrials
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
+    from openfield.journal.reader import CellRecord
     from openfield.serving.wire import Serving
     from openfield.trial import Trial
 
@@ -49,6 +51,7 @@ def serve(
     domain: str,
     /,
     options: DomainOptions = None,
+    target: DomainTarget = None,
     *,
     trial_options: ServedTrials = SERVED_TRIALS,
     listen: ListenOptions = LOCAL,
@@ -61,6 +64,7 @@ def serve(
     Args:
         domain: A domain's name, `module:attribute` or `file.py`. Its options: openfield serve DOMAIN --help
         options: Options of the domain.
+        target: What the first word names.
         trial_options: Which trials.
         listen: Where agents connect.
         output: The run file [runs/DOMAIN-served.sqlite].
@@ -71,12 +75,11 @@ def serve(
         openfield serve birds --trials 10 -o runs/served.sqlite
     """
     from openfield.errors import Cancelled, InvalidInput
-    from openfield.registry import find_domain
     from openfield.result import Result
     from openfield.serving.listen import check_exposure
     from openfield.serving.wire import Serving
 
-    known = find_domain(domain)
+    known = (target or find_target("serve", domain)).domain
     changes = prepare(known, "serve", options)
     host = listen.host or changes.host or "127.0.0.1"
     port = changes.port if listen.port is None else listen.port
@@ -93,6 +96,7 @@ def serve(
         _serve_trials(known, trials, facts, path, host, port, serving)
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         print_seed(facts)
+        _sum_up(path)
         raise SystemExit(Cancelled.exit_status) from None
     finally:
         for finish in changes.finish if path.exists() else ():
@@ -115,24 +119,47 @@ def _serve_trials(
     from openfield.journal.writer import Journal
     from openfield.provenance.provenance import RunOrigin
     from openfield.record import RECORD_FACT
-    from openfield.serving.dispatch import open_dispatcher, serve_domain
+    from openfield.runner.sealing import SEED_FACT
+    from openfield.serving.dispatch import TrialDispatcher, open_dispatcher, serve_domain
     from openfield.serving.listen import allow_connections, fastest_loop, refusing_place
 
     def ready(opened: int) -> None:
         usual = f"{say_count(len(trials), 'trial')} of {domain.name} on {host}:{opened}"
-        print(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}. Ctrl-C stops.", flush=True)
+        sealed = " Its trials are drawn from a sealed seed, which is said when it stops." if SEED_FACT in facts else ""
+        print(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}.{sealed} Ctrl-C stops.", flush=True)
         begun()
 
     allow_connections()
-    with _collecting_rarely(), _ending_when_told(), holding(path) as begun, Journal(path, serving.durable) as journal:
+    with _collecting_rarely(), _ending_on_request(), holding(path) as begun, Journal(path, serving.durable) as journal:
         origin = RunOrigin({}, [domain])
         kept = {} if serving.record is None else {RECORD_FACT: serving.record}
         journal.enter((), {}, {**facts, **kept, **origin.facts()}, origin.sources())
         if facts:
             begun()  # a domain may make files from a sealed seed: it must not be lost, even if the port is taken
         wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
+        if isinstance(dispatcher, TrialDispatcher):
+            dispatcher.notice = partial(print, flush=True)
         with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(host, port):
             runner.run(serve_domain(wire, dispatcher, host, port, ready))
+
+
+def _sum_up(path: Path) -> None:
+    """Print what each agent has played."""
+    from collections import Counter
+
+    from openfield.journal.reader import SCORED, Run
+
+    with Run(path) as run:
+        records = run.cells(with_episodes=False)
+    played, finished = (Counter(record.agent for record in some) for some in (records, _among(records, SCORED)))
+    for agent, count in sorted(played.items()):
+        print(f"{agent}: {finished[agent]} of {say_count(count, 'trial')} finished.")
+    if played:
+        print(f"Read more: openfield report {path}")
+
+
+def _among(records: Iterable[CellRecord], outcomes: Container[str | None]) -> list[CellRecord]:
+    return [record for record in records if record.outcome in outcomes]
 
 
 @contextmanager
@@ -149,8 +176,8 @@ def _collecting_rarely() -> Iterator[None]:
 
 
 @contextmanager
-def _ending_when_told() -> Iterator[None]:
-    """Heed a request to terminate, as containers and service managers send it, like Ctrl-C."""
+def _ending_on_request() -> Iterator[None]:
+    """Treat a request to terminate, as containers and service managers send it, like Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

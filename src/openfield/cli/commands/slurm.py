@@ -34,25 +34,27 @@ def slurm(
     from openfield.errors import InvalidInput
     from openfield.journal.reader import Run
     from openfield.registry import find_domain
-    from openfield.runner.experiment import naming, read_experiment
+    from openfield.runner.experiment import RunOptions, naming_file, read_experiment
     from openfield.runner.plan import add_controls, make_plan
     from openfield.runner.shares import Stage, choose_stage
     from openfield.runner.slurm import SlurmPlan, check_options, submit_jobs, write_jobs
 
     check_options(sbatch)
     read = read_experiment(experiment)
-    with naming(experiment):
+    with naming_file(experiment):
         domain = find_domain(read.domain)
         merged = output or read.find_path(domain)
         if read.sealed and read.secret is None:
             raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')
-        agents = add_controls(read.sources) if read.controls else read.sources
-        plan = make_plan(agents, read.make_trials(domain, merged)[0], read.repeats)
+        agents = read.read_agents()
+        trials, _ = read.make_trials(domain, merged)
+        plan = make_plan(add_controls(agents) if read.controls else agents, trials, read.repeats, domain)
     if merged.exists():
         Run(merged).close()  # another file is refused before the tasks play
     stages: tuple[Stage, ...] = ("first", "rest") if choose_stage(plan.cells, "first") else ("all",)
     shared = {stage: min(array, len(choose_stage(plan.cells, stage))) for stage in stages}
-    scripts = write_jobs(SlurmPlan(experiment.absolute(), merged, shared, sbatch))
+    usual = all(getattr(read, name) == getattr(RunOptions(), name) for name in ("workers", "executor", "concurrency"))
+    scripts = write_jobs(SlurmPlan(experiment.absolute(), merged, shared, sbatch, uses_processors=usual))
     if not submit:
         print(*scripts, sep="\n")
         print(

@@ -61,7 +61,7 @@ def export(
     if cell is not None:
         raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
     if format_ in FORMS:
-        summary = result.summary(metric, intervals or "usual", failures)
+        summary = result.summary(metric, intervals or "conservative", failures)
         print(f"Scenarios in {target}: {write_tables(target, summary, result.domains, format_):,}")
         return
     if intervals is not None:

@@ -1,7 +1,11 @@
-"""`openfield score`: compare detectors of unknown samples on arrays or score files, at the level of OpenOOD."""
+"""`openfield score`: compare detectors of unknown samples on arrays or score files, at the level of OpenOOD.
+
+A domain may add options for results of its own on disk: `openfield score DOMAIN --help`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from openfield.options import MORE, Whole
+from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, prepare
+from openfield.options import MORE, CommandChanges, NumberTable, Whole
 
 if TYPE_CHECKING:
     from openfield.metrics.ood.benchmark import Benchmark, Scored
@@ -35,6 +40,8 @@ class SampleFiles:
     """Unknown samples unlike them. Repeat it."""
     train: Annotated[Path | None, FILE] = None
     """Training samples, for detectors that are fitted."""
+    val: Annotated[Path | None, FILE] = None
+    """Validation samples, for detectors that the literature fits on them (react, klm); else --train is used."""
     head: Annotated[Path | None, FILE] = None
     """The last layer: .npz with weight and bias."""
 
@@ -45,6 +52,8 @@ NO_FILES = SampleFiles()
 def score(
     folders: Annotated[list[str] | None, Parameter(metavar="[NAME=]FOLDER")] = None,
     /,
+    options: DomainOptions = None,
+    target: DomainTarget = None,
     *,
     files: SampleFiles = NO_FILES,
     detector: Annotated[tuple[str, ...], Parameter(metavar="NAME", consume_multiple=False)] = (),
@@ -59,6 +68,9 @@ def score(
 
     Args:
         folders: Folders of OpenOOD's score files, one for each detector; --id, --near and --far then name their sets.
+            The name of a domain scores its own files: openfield score DOMAIN --help
+        options: Options of the domain.
+        target: The domain.
         files: The samples.
         detector: msp, maxlogit, energy, entropy, klm, openmax, mahalanobis, knn, vim, react or ash, also as knn(k=10).
             Repeat it [all].
@@ -74,14 +86,21 @@ def score(
     """
     from openfield.errors import InvalidInput, UnknownName
     from openfield.metrics.ood.benchmark import MEASURES
-    from openfield.metrics.ood.resampling import compare as resample
+    from openfield.metrics.ood.resampling import compare_detectors as resample
 
+    changes = CommandChanges() if target is None else prepare(target.domain, "score", options)
+    if target is not None and changes.score is not None:
+        if files != NO_FILES or detector or measure or compare or len(folders or ()) > 1:
+            name = target.domain.name
+            raise InvalidInput(f"{name} scores its own files: leave out other folders, samples and detectors.")
+        _print_numbers(changes.score(), format)
+        return
     measures = measure or ("auroc", "fpr95")
     for name in measures:
         if name not in MEASURES:
             raise UnknownName("measure", name, MEASURES, label="Known")
-    if folders and (files.train or files.head or detector):
-        raise InvalidInput("Score files hold confidences: leave out --train, --head and --detector.")
+    if folders and (files.train or files.val or files.head or detector):
+        raise InvalidInput("Score files hold confidences: leave out --train, --val, --head and --detector.")
     table, scored = _score_folders(folders, files) if folders else _score_arrays(files, detector)
     reference = compare or next(iter(scored))
     if reference not in scored:
@@ -104,16 +123,19 @@ def _score_arrays(files: SampleFiles, detectors: tuple[str, ...]) -> tuple[Bench
     from openfield.errors import InvalidInput
     from openfield.metrics.ood.benchmark import score_detectors
     from openfield.metrics.ood.catalogue import choose_detectors
-    from openfield.metrics.ood.samples import read_head, read_samples
+    from openfield.metrics.ood.samples import read_last_layer, read_samples
 
     if files.id is None:
         raise InvalidInput("Give the in-distribution samples with --id, or a folder of score files.")
     chosen = choose_detectors(detectors)
     known, *others = (read_samples(path, name) for name, path in map(_split, (files.id, *files.near, *files.far)))
-    train = None if files.train is None else read_samples(files.train, "train")
-    head = None if files.head is None else read_head(files.head, known.width)
+    train, val = (
+        None if path is None else read_samples(path, name)
+        for name, path in (("train", files.train), ("val", files.val))
+    )
+    head = None if files.head is None else read_last_layer(files.head, known.width)
     near, far = others[: len(files.near)], others[len(files.near) :]
-    return score_detectors(known, near, far, chosen, train, head)
+    return score_detectors(known, near, far, chosen, train, head, val)
 
 
 def _split(text: str) -> tuple[str, Path]:
@@ -124,10 +146,20 @@ def _split(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
+def _print_numbers(table: NumberTable, style: Format) -> None:
+    """Print the numbers of a domain."""
+    from openfield.console import print_json
+
+    if style == "json":
+        print_json(table.values)
+    else:
+        _print_tables(style, [(table.caption, [list(table.titles), *map(list, table.rows)])], table.remarks)
+
+
 def _print(
     style: Format, table: Benchmark, comparison: DetectorComparison | None, measures: tuple[str, ...], digits: int
 ) -> None:
-    from openfield.console import escape_controls, print_json, print_table
+    from openfield.console import print_json
     from openfield.metrics.ood.benchmark import LOWER_IS_BETTER, MEASURES
     from openfield.metrics.ood.resampling import RESAMPLED
     from openfield.report.export import score_table
@@ -139,11 +171,19 @@ def _print(
     titles = {
         name: f"{MEASURES[name]}, {'lower' if name in LOWER_IS_BETTER else 'higher'} is better" for name in measures
     }
-    tables = [(title, score_table.make_cells(table, name, digits, bold)) for name, title in titles.items()]
+    tables = [(title, score_table.tabulate_measure(table, name, digits, bold)) for name, title in titles.items()]
     resampled = [name for name in measures if name in RESAMPLED]
     if comparison is not None and comparison.differences and resampled:
         against = f"Differences from {score_table.title_of(comparison.reference)}"
         tables.append((against, score_table.comparison_cells(comparison, table.columns, resampled, digits)))
+    _print_tables(style, tables, score_table.list_remarks(table, comparison))
+
+
+def _print_tables(style: Format, tables: Sequence[tuple[str, list[list[str]]]], remarks: Iterable[str]) -> None:
+    """Print tables, titles of columns first, and lines below them: for a terminal, in Markdown or in LaTeX."""
+    from openfield.console import escape_controls, print_table
+    from openfield.report.export import score_table
+
     blocks: list[str] = []
     for title, cells in tables:
         if style == "text":
@@ -154,5 +194,5 @@ def _print(
             heading = "" if style == "latex" else f"{title}\n\n"
             blocks.append(f"{heading}{score_table.write_cells(cells, style, title)}\n")
     sign = "% " if style == "latex" else ""
-    blocks += [f"{sign}{line}" for line in score_table.list_remarks(table, comparison)]
+    blocks += [f"{sign}{line}" for line in remarks]
     print(escape_controls("\n".join(blocks)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Trust
-from openfield.cli.shared.trust import admit_domains
+from openfield.cli.shared.results import admit_domains
 from openfield.console import escape_controls, print_json, print_rows, print_table, say_count
 from openfield.options import Whole
 
@@ -225,6 +225,6 @@ def _without_bytes(value: Any) -> Any:
     return value
 
 
-def _cut(value: object, longest: int = 60) -> str:
+def _cut(value: object, limit: int = 60) -> str:
     text = str(value)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -9,9 +9,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from openfield.cli.shared.parameters import Trust
-from openfield.cli.shared.results import print_record
-from openfield.cli.shared.trust import admit_domains
+from openfield.cli.shared.results import admit_domains, print_record
 from openfield.console import print_json
+
+MAX_NAMED = 10
+"""Cells that are named in a line."""
 
 
 def verify(
@@ -19,6 +21,7 @@ def verify(
     /,
     *,
     fingerprint: Annotated[str | None, Parameter(metavar="DIGITS")] = None,
+    plan: Annotated[str | None, Parameter(metavar="DIGITS")] = None,
     replay: bool = False,
     trust: Trust = False,
     json: bool = False,
@@ -28,6 +31,7 @@ def verify(
     Args:
         run: The run file.
         fingerprint: Compare the run with a published fingerprint.
+        plan: Compare the plan of the run with the fingerprint that `run --dry-run` printed.
         replay: Play the recorded replies again in fresh worlds, and compare every turn and truth.
         trust: Replay in domains that the file names even if you did not sign them.
         json: Print the faults as JSON.
@@ -44,15 +48,29 @@ def verify(
     record = None if faults else read_record(run)
     if record is not None and fingerprint is not None and fingerprint.strip().lower() != record.fingerprint:
         faults.append(f"The fingerprint of {run} is {record.fingerprint}, not {fingerprint}.")
+    if record is not None and plan is not None and plan.strip().lower() != record.plan:
+        faults.append(f"The fingerprint of the plan of {run} is {record.plan}, not {plan}: other cells are in it.")
+    unplayed = [] if faults else _list_unplayed(run)
     if json:
-        print_json({"run": str(run), "faults": faults, "record": record})
+        print_json({"run": str(run), "faults": faults, "record": record, "unplayed": unplayed})
     elif record is not None and not faults:
         print(f"{run} is as it was written{', and its worlds show the same turns' if replay else ''}.")
         if imported := _count_imported(run):
             print(f"{imported} of its cells were imported: their results were played elsewhere and are taken as given.")
+        if unplayed:
+            more = f" and {len(unplayed) - MAX_NAMED} more" if len(unplayed) > MAX_NAMED else ""
+            print(f"Planned and not played yet: {', '.join(unplayed[:MAX_NAMED])}{more}.")
         print_record(record)
     if faults:
         raise DamagedRun("; ".join(faults))
+
+
+def _list_unplayed(path: Path) -> list[str]:
+    """Return the planned cells that were never begun, each with its agent."""
+    from openfield.journal.reader import Run
+
+    with Run(path) as run:
+        return [f"{cell.id} ({cell.agent})" for cell in run.cells(with_episodes=False) if not cell.attempt]
 
 
 def _count_imported(path: Path) -> int:

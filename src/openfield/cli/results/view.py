@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.parameters import Trust
-from openfield.cli.shared.viewer import announce
+from openfield.cli.shared.viewer import announce_viewer
 from openfield.options import Port
 
 
@@ -57,7 +57,7 @@ def view(
     _check_places(places)
     server = ViewServer(Library(places, trust), listen.host, listen.port, listen.token)
     try:
-        server.serve(lambda: announce(server, not no_browser))
+        server.serve(lambda: announce_viewer(server, not no_browser))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         raise SystemExit(Cancelled.exit_status) from None
 

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -19,35 +20,67 @@ if TYPE_CHECKING:
 
     from openfield.domain import Domain
     from openfield.options import CommandOptions
+    from openfield.runner.experiment import Experiment
 
 DomainOptions = Annotated[Any, Parameter(parse=False)]
 """Where a command takes the options of a domain; `add_options` puts the domain's dataclass in its place."""
 
 
-def read_domain(app: App, words: list[str]) -> Domain[Any] | None:
-    """Return the domain that the words of a command name, or None if they name none."""
+@dataclass(frozen=True)
+class Target:
+    """What a command is about: a domain, and the experiment file that names it."""
+
+    domain: Domain[Any]
+    experiment: Experiment
+    """What the file says; without one, only the domain."""
+    file: Path | None
+
+
+DomainTarget = Annotated[Target | None, Parameter(parse=False)]
+"""Where a command takes what it is about, which was found already when its words were read."""
+
+
+def read_target(app: App, words: list[str]) -> Target | None:
+    """Return what the words of a command name, or None if they name neither a domain nor an experiment file."""
+    if not words[1:]:
+        return None
+    if words[0] == "score":  # takes folders otherwise
+        from openfield.registry import domain_names
+
+        return find_target(words[0], words[1]) if words[1] in domain_names() else None
     name = None
     with suppress(CycloptsError):  # what is wrong is said when the words are parsed
-        name = app.parse_known_args(words[1:])[1].arguments.get("domain") if words[1:] else None
-    if name is None or name.endswith(".sqlite"):
-        return None
+        name = app.parse_known_args(words[1:])[1].arguments.get("domain")
+    return None if name is None or name.endswith(".sqlite") else find_target(words[0], name)
+
+
+def find_target(command: str, name: str) -> Target:
+    """Return what a word names in a command: a domain, or an experiment file if the command takes one."""
     from openfield.registry import find_domain
-    from openfield.runner.experiment import names_experiment, read_experiment
+    from openfield.runner.experiment import make_experiment, names_experiment, read_experiment
 
-    takes_file = words[0] in ("run", "play") and names_experiment(name)
-    return find_domain(read_experiment(Path(name)).domain if takes_file else name)
+    file = Path(name) if command in ("run", "play") and names_experiment(name) else None
+    experiment = make_experiment({"domain": name}) if file is None else read_experiment(file)
+    return Target(find_domain(experiment.domain), experiment, file)
 
 
-def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> Callable[..., Any]:
-    """Return the function of a command with the options of a domain in its signature, if there are any."""
-    kind = _find_kind(domain, name)
-    if kind is None:
-        return command
+def add_options(command: Callable[..., Any], domain: Domain[Any], name: str, **fixed: Any) -> Callable[..., Any]:
+    """Return the function of a command with the options of a domain in its signature, if there are any.
+
+    Args:
+        command: The function.
+        domain: The domain.
+        name: The name of the command.
+        **fixed: What it is called with beside what is parsed.
+    """
 
     @functools.wraps(command)
     def extended(*args: Any, **options: Any) -> Any:
-        return command(*args, **options)
+        return command(*args, **options, **fixed)
 
+    kind = find_options(domain, name)
+    if kind is None:
+        return extended
     annotated: Any = Annotated
     parameter = annotated[kind, Parameter(name="*", group=Group(name_group(domain), sort_key=5))]
     hints = {**get_type_hints(command, include_extras=True), "options": parameter}
@@ -88,7 +121,7 @@ def _describe_usage(argument: Argument) -> str:
 
 def prepare(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
     """Return what the options of a domain change in a command, and print what the user should know of it."""
-    kind = _find_kind(domain, command)
+    kind = find_options(domain, command)
     if kind is None:
         return CommandChanges()
     changes: CommandChanges = (options or kind()).prepare()
@@ -97,8 +130,9 @@ def prepare(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
     return changes
 
 
-def _find_kind(domain: Domain[Any], command: str) -> type[CommandOptions] | None:
+def find_options(domain: Domain[Any], command: str) -> type[CommandOptions] | None:
     """Return the dataclass of options that a domain has for a command, if any."""
     from openfield.capabilities import HasOptions
 
-    return domain.options(command) if isinstance(domain, HasOptions) else None
+    kind = domain.options(command) if isinstance(domain, HasOptions) else None
+    return None if command == "score" and not hasattr(kind, "score") else kind  # others are about playing

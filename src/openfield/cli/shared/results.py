@@ -1,9 +1,9 @@
-"""Play a plan, print the result, and fail if nothing in it was scored."""
+"""Play a plan, print the result, and fail if nothing in it was scored; let code run that a run file names."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from shlex import quote
@@ -16,6 +16,8 @@ from openfield.console import escape_controls, make_console, print_json, print_t
 
 if TYPE_CHECKING:
     from openfield.cell import Cell
+    from openfield.domain import Domain
+    from openfield.journal.reader import Run
     from openfield.result import Result, RunRecord
     from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
@@ -25,7 +27,6 @@ def play_plan(
     plan: Plan,
     path: Path,
     workers: Players | None = None,
-    retry: bool = False,
     as_json: bool = False,
 ) -> Result:
     """Play what is left of a plan behind progress bars, and return the result.
@@ -33,20 +34,21 @@ def play_plan(
     If JSON is printed, what agents print in this process goes to standard error; workers always send it there.
     """
     from openfield.report.progress import showing_progress
-    from openfield.result import Result
     from openfield.runner.run import run_plan
 
     print_estimates(plan, path)
     with showing_progress(plan, path) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
-        run_plan(plan, path, workers, retry, watch)
+        run_plan(plan, path, workers, watch)
+    from openfield.result import Result  # metrics are loaded when there is something to measure
+
     return Result([path])
 
 
 def print_estimates(plan: Plan, path: Path) -> None:
     """Say before the first call what the language models of a plan will be asked."""
-    from openfield.parameters import LLM
+    from openfield.parameters import list_language_models
 
-    if not any(isinstance(source, str) and source.startswith(LLM) for source in plan.agents.values()):
+    if not list_language_models(plan.agents):
         return
     from openfield.agents.llm import estimate_plan
     from openfield.journal.reader import SCORED, Run
@@ -138,7 +140,7 @@ def print_record(record: RunRecord) -> None:
 
 
 def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
-    """Raise an error with exit status 1 if every cell of the command failed, but for controls: a script must notice."""
+    """Raise an error with exit status 1 if every cell of the command failed, except controls: a script must notice."""
     from openfield.errors import NothingScored
     from openfield.journal.reader import SCORED
 
@@ -146,7 +148,10 @@ def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
     played = [cell for cell in result.cells if cell.id in asked]
     judged = [cell for cell in played if not cell.control] or played
     if not any(cell.outcome in SCORED for cell in judged):
-        raise NothingScored(f"No cell could be scored. See why: openfield show {quote(str(result.paths[0]))}")
+        notes = [f"{cell.outcome}: {cell.note}" for cell in judged if cell.note]
+        why = f" ({max(notes, key=notes.count).splitlines()[0].rstrip('.'):.300})" if notes else ""
+        shown = f"openfield show {quote(str(result.paths[0]))}"
+        raise NothingScored(f"No cell could be scored{escape_controls(why)}. See more: {shown}")
 
 
 def print_seed(facts: Mapping[str, str]) -> None:
@@ -155,3 +160,29 @@ def print_seed(facts: Mapping[str, str]) -> None:
 
     if SEED_FACT in facts:
         print(f"\nThe trials were sealed; their root seed was 0x{facts[SEED_FACT]}.")
+
+
+def admit_all(path: Path, trust: bool) -> None:
+    """Let all code run that a run file names, and list it."""
+    from openfield.journal.reader import Run
+    from openfield.provenance.trust import admit_code, list_code
+
+    with Run(path) as run:
+        code = list_code(run)
+        admit_code(run, code, trust)
+    _print_code(path, code)
+
+
+def admit_domains(run: Run, trust: bool) -> dict[str, Domain[Any]]:
+    """Let the domains of a run file run, list those that it names, and return all of them."""
+    from openfield.provenance.trust import admit_code, list_domain_code, trusted_domain
+
+    code = list_domain_code(run)
+    admit_code(run, code, trust)
+    _print_code(run.path, code)
+    return {name: trusted_domain(run, name, trust) for name in {trial.domain for trial in run.trials()}}
+
+
+def _print_code(path: Path, code: Sequence[str]) -> None:
+    if code:
+        print(f"openfield: {path} names this code, which runs now: {', '.join(code)}", file=sys.stderr)

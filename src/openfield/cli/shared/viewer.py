@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -14,15 +12,12 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
-    from multiprocessing.synchronize import Event
 
+    from openfield.processes.channel import Channel
     from openfield.view import ViewServer
 
-LOOK_SECONDS = 0.2
-"""How often a command looks whether the viewer that it started is alive."""
 
-
-def announce(server: ViewServer, browser: bool, path: str = "/", stream: TextIO | None = None) -> None:
+def announce_viewer(server: ViewServer, browser: bool, path: str = "/", stream: TextIO | None = None) -> None:
     """Print the address of a viewer, and open it in the browser.
 
     Args:
@@ -51,20 +46,19 @@ def has_screen() -> bool:
 @contextmanager
 def viewing(run: Path) -> Iterator[BaseProcess]:
     """Show a run in the viewer while it is played, from a process of its own: the run is not to be slowed down."""
+    from openfield.processes.child import Child
     from openfield.view import check_view
 
     check_view()
-    context = multiprocessing.get_context("spawn")
-    ready = context.Event()
-    viewer = context.Process(target=_serve_beside, args=(run, ready), daemon=True)
-    viewer.start()
+    viewer = Child(_serve_beside, run)
     try:
-        while not ready.wait(LOOK_SECONDS) and viewer.is_alive():
-            pass  # its address is printed before the bars of the run are drawn
-        yield viewer
+        with suppress(EOFError, OSError):  # it ended
+            viewer.channel.receive()  # its address is printed before the bars of the run are drawn
+        yield viewer.process
     finally:
-        viewer.terminate()
-        viewer.join()
+        viewer.process.terminate()
+        viewer.process.join()
+        viewer.end()
 
 
 def wait_for_readers(viewer: BaseProcess) -> None:
@@ -74,18 +68,15 @@ def wait_for_readers(viewer: BaseProcess) -> None:
         viewer.join()
 
 
-def _serve_beside(run: Path, ready: Event) -> None:
+def _serve_beside(channel: Channel, run: Path) -> None:
     from openfield.report.addresses import name_run, run_address
-    from openfield.runner.processes import end_with_parent
     from openfield.view import Library, ViewServer
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends it when it has ended itself
-    end_with_parent()
     server = ViewServer(Library([run]))
 
     def begin() -> None:
-        announce(server, True, run_address(name_run(run)), sys.stderr)
-        ready.set()
+        announce_viewer(server, True, run_address(name_run(run)), sys.stderr)
+        channel.send(b"ready")
 
     with suppress(KeyboardInterrupt):
         server.serve(begin)

@@ -26,7 +26,7 @@ class Shot(msgspec.Struct, frozen=True, tag_field="do", tag="shoot"):
     fast: bool = False
     """Do not wait until everything rests."""
     every: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Record the ground truth of every so many steps; 0 records none."""
+    """Record the ground truth at this interval of steps; 0 records nothing."""
     until_contact: bool = False
     """Record only up to the first contact."""
 

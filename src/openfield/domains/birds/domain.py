@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from openfield.blind import refuse_blinding
 from openfield.core import Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import level_files, list_trials, open_pool, present, refuse_endless, script_of
+from openfield.domains.birds.trials import level_files, list_trials, open_pool, refuse_endless, script_of
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import make_settings
 from openfield.spaces import Box
-from openfield.trial import Limits, Phase, Trial
+from openfield.trial import Limits, Phase, Trial, refuse_blinding
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -43,7 +41,7 @@ TASK = (
 class BirdsDomain(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 4
+    name, version = "birds", 5
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES
@@ -54,7 +52,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         "detector": f"{_AGENTS}:make_detector",
         "fall-detector": f"{_AGENTS}:make_fall_detector",
     }
-    metrics = ("performance", "sets", "detection", "adaptation", "passive")
+    metrics = ("performance", "winning", "sets", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
     extra, modules = "birds", ("Box2D", "defusedxml")
     demo_agents = ("detector", "random")
@@ -63,6 +61,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     shown_detail = ("novel",)  # the agent may see ids, but not which of them are novel
     scripted_agent = "naive"
     gym_settings = {"observe": "features"}
+    gym_vector = "openfield.gym.processes:ProcessVectorEnv"
     limits = Limits(reply_seconds=600.0)
     commands = {
         "generate": "openfield.domains.birds.commands.generate:generate",
@@ -77,10 +76,16 @@ class BirdsDomain(Domain[BirdsSettings]):
     def spec(self, trial: Trial) -> Spec:
         """Return what an agent may know before the trial starts."""
         from openfield.domains.birds.game.ground_truth import FEATURE_ROWS, FEATURES
-        from openfield.domains.birds.game.scene import HEIGHT, WIDTH
+        from openfield.domains.birds.picture.thumbnail import SIDE
 
-        spaces = {"image": Box(0, 255, (HEIGHT, WIDTH, 3), "uint8"), "features": Box(0, 1, (FEATURE_ROWS, FEATURES))}
-        seen = spaces.get(self.settings_of(trial).observe)
+        settings = self.settings_of(trial)
+        width, height = settings.screen_size
+        spaces = {
+            "image": Box(0, 255, (height, width, 3), "uint8"),
+            "thumbnail": Box(0, 255, (SIDE, SIDE, 3), "uint8"),
+            "features": Box(0, 1, (FEATURE_ROWS, FEATURES)),
+        }
+        seen = spaces.get(settings.observe)
         return Spec(domain=self.name, task=TASK, actions=Box(-1, 1, (3,)), observations=seen)
 
     def phases(self, settings: BirdsSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
@@ -93,11 +98,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
         """Draw trials by their seeds, or return those of a configuration; each has a digest of its levels."""
-        wanted = make_settings(self.settings, settings)
-        chosen = present(wanted)
-        if chosen is not wanted:  # a mistyped path must not go unnoticed
-            why = f"There is no configuration at {wanted.config}; the default trials are played instead."
-            warnings.warn(why, stacklevel=2)
+        chosen = make_settings(self.settings, settings)
         if chosen.config:
             refuse_blinding(chosen, f"The configuration {chosen.config}")
             if novelty not in (None, "none"):
@@ -122,7 +123,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     def lists_trials(self, settings: BirdsSettings) -> str:
         """Return why a number of trials cannot be given beside a configuration; empty without one."""
         told = "lists its trials: use either --trials or --config. To play some of them: --trial 0, or --trial 0-4."
-        return f"{settings.config} {told}" if present(settings).config else ""
+        return f"{settings.config} {told}" if settings.config else ""
 
     def check_end(self, settings: BirdsSettings, seed: int) -> None:
         """Raise `InvalidInput` if a trial never ends; only wires and people may play such a trial."""
@@ -176,7 +177,8 @@ class BirdsDomain(Domain[BirdsSettings]):
     def describe(self, names: Sequence[str]) -> str:
         """Describe novelties; those of a configuration by the folders of their levels."""
         folders = [name for name in names if name.startswith(FOLDER_OF_LEVEL)]
-        return "; ".join(describe_folders(folders)) if folders else super().describe(names)
+        own = [name for name in names if name not in folders]
+        return "; ".join([*([super().describe(own)] if own or not folders else []), *describe_folders(folders)])
 
     def encode(self, observation: Any) -> Any:
         """Return ground truth and its compact form as classes and squares; other observations as they are."""
@@ -199,4 +201,4 @@ class BirdsDomain(Domain[BirdsSettings]):
 
 
 DOMAIN = BirdsDomain()
-"""The domain `birds`, as `openfield.find_domain("birds")` returns it."""
+"""The domain `birds`, as `openfield.registry.find_domain("birds")` returns it."""

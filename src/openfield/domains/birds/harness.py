@@ -150,7 +150,9 @@ class Harness:
         self.report_pending = False
         """True from the moment a belief is asked for until the agent has reported one."""
         self.training_over = False
-        self._unused = [levels for levels in script.tests if levels.levels]
+        self._tests = [levels for levels in script.tests if levels.levels]
+        self._unused = list(self._tests)
+        self._tests_begun = 0
 
     @property
     def state(self) -> HarnessState:
@@ -164,12 +166,8 @@ class Harness:
 
     @property
     def set_number(self) -> int:
-        """The number of the current set: 0 is training, 1 the first test set that was played."""
-        return (
-            len([levels for levels in self.script.tests if levels.levels]) - len(self._unused)
-            if self.current.testing
-            else 0
-        )
+        """The number of the current set: 0 is training, 1 the first test that was played."""
+        return self._tests_begun if self.current.testing else 0
 
     @property
     def level_name(self) -> str:
@@ -340,26 +338,32 @@ class Harness:
 
     @property
     def _is_last(self) -> bool:
-        """True if the trial ends with the current set."""
-        return not self._unused and (self.training_over or not self.current.testing)
+        """True if the trial ends with the current set: a test after training, or training if there is no test."""
+        return not self._unused and (self.training_over or not self._tests)
 
     def _end_set(self) -> None:
         if not self.current.testing:
             self._end_training()
         elif self._unused and (self.training_over or self.settings.checkpoint_policy == "all_sets"):
             self._announce_test()
-        elif not self.training_over and not self.training.exhausted:
-            self.current, self.stage = self.training, HarnessState.RESUME_TRAINING
-        else:
+        elif self.training_over:
+            self.stage = HarnessState.TERMINATED
+        elif self.training.exhausted:
             self._end_training()
+        else:
+            self.current, self.stage = self.training, HarnessState.RESUME_TRAINING
 
     def _end_training(self) -> None:
+        """End training with a final test: the sets that are left, else what the last checkpoint has played."""
         self.training_over = True
+        if not self._unused:
+            self._unused = list(self._tests) if self.settings.checkpoint_policy == "all_sets" else self._tests[-1:]
         if self._unused:
             self._announce_test()
         else:
             self.stage = HarnessState.TERMINATED
 
     def _announce_test(self) -> None:
+        self._tests_begun += 1
         self.current = SetProgress(self._unused.pop(0), testing=True, repeats=self.settings.repeat_unlimited)
         self.stage = HarnessState.NEW_TEST_SET

@@ -20,6 +20,7 @@ from openfield.domains.birds.game.representation import remove_colours, show_pic
 from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, Scene, Viewport, see, zoomed_in, zoomed_out
 from openfield.domains.birds.novelty import SIGNS
 from openfield.domains.birds.picture.painting import pixels
+from openfield.domains.birds.picture.thumbnail import thumbnail
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.trial import derive
 
@@ -44,7 +45,7 @@ class LevelInPlay:
         self.played: list[Shot | SlingshotLaunch | Wait | Watch] = []
         """What was done in it so far, refused shots included."""
         self._shown = level.early.picture
-        self._view: Viewport = zoomed_out(level.camera)
+        self._view: Viewport = zoomed_out(level.camera, settings.screen_size)
         self._initial = see(self.game, self._view)
         self._novel_at_start = _novel_ids(self.game)
         self._paused = False
@@ -53,7 +54,7 @@ class LevelInPlay:
     def rest(self) -> tuple[float, float]:
         """Rest position of a bird on the screen, not rounded: half a pixel turns a weak shot by some degrees."""
         spot = self._view.spot(*self.game.rest)
-        return turn_spot(*spot) if self._shown == "turned" else spot
+        return turn_spot(*spot, self._view.screen) if self._shown == "turned" else spot
 
     @property
     def novel_ids(self) -> list[list[int]]:
@@ -73,7 +74,8 @@ class LevelInPlay:
     def zoom(self, way: str) -> None:
         """Zoom `in` or `out`."""
         camera = self.game.level.camera
-        self._view = zoomed_in(camera) if way == "in" else zoomed_out(camera)
+        zoomed = zoomed_in if way == "in" else zoomed_out
+        self._view = zoomed(camera, self._view.screen)
 
     def shoot(self, action: Shot | SlingshotLaunch) -> bool:
         """Shoot, and wait until everything rests unless the shot is a fast one; return whether a bird was shot."""
@@ -83,7 +85,8 @@ class LevelInPlay:
             side = -1 if self._shown == "turned" else 1
             launched = game.shoot(side * action.dx, side * action.dy, action.tap / 1000)
         else:
-            spot = turn_spot(action.x, action.y) if self._shown == "turned" else (action.x, action.y)
+            turned = self._shown == "turned"
+            spot = turn_spot(action.x, action.y, self._view.screen) if turned else (action.x, action.y)
             x, y = self._view.point(*spot)
             launched = game.shoot(game.rest[0] - x, game.rest[1] - y, action.tap / 1000)
         if launched:
@@ -144,6 +147,8 @@ class LevelInPlay:
         """Return the observation of a turn, in the form that the settings ask for."""
         if self.settings.observe == "image":
             return self.picture()
+        if self.settings.observe == "thumbnail":
+            return self.show(thumbnail(see(self.game, self._view)))
         if self.settings.observe == "features":
             return view.compact(self._scene())
         return self.ground_truth(self.settings.noisy)

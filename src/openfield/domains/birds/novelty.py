@@ -160,7 +160,7 @@ def describe_folders(names: Iterable[str]) -> list[str]:
             types.setdefault(int(level), []).extend([type_] if type_ else [])
     return early + [
         f"novelty level {level}"
-        + (f" ({NOVELTIES[level - 1].kind})" if level <= len(NOVELTIES) else "")
+        + (f" ({NOVELTIES[level - 1].kind})" if 0 < level <= len(NOVELTIES) else "")
         + (f", type {' and '.join(found)}" if found else "")
         for level, found in sorted(types.items())
     ]

@@ -68,7 +68,7 @@ class BirdsServeOptions(BirdsOptions):
     """How many numbers request 38 has: 5 or 6 [6]."""
 
     def prepare(self) -> CommandChanges:
-        """Return the settings, and what the wire is told; its agents may prepare for a set as long as they like."""
+        """Return the settings, and the options of the wire; its agents may prepare for a set as long as they like."""
         changes = super().prepare()
         wire = {name: value for name, value in given(self).items() if name in ("observer_port", "gtshoot_ints")}
         return replace(changes, experiment={**changes.experiment, "limits": {"reply_seconds": None}}, serving=wire)

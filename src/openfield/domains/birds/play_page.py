@@ -25,7 +25,7 @@ from openfield.domains.birds.world import BirdsWorld
 from openfield.errors import AgentProtocol
 
 EVERY = 2
-"""Of so many pictures of a film one is shown: painting one takes as long as it is shown in a full film."""
+"""One of this many pictures of a film is shown: painting one takes as long as it is shown in a full film."""
 PACE = 1.25
 """How much faster than in the world a shot is shown."""
 
@@ -50,7 +50,7 @@ class SlingPage:
         return not isinstance(turn.observation, dict) or turn.observation.get("begins") != "level"
 
     def show(self, turn: Turn, world: World) -> dict[str, Any]:
-        """Return a picture of the level, where its sling is, and what the agent is told of it."""
+        """Return a picture of the level, where its sling is, and what the agent knows of it."""
         level = world.in_play if isinstance(world, BirdsWorld) else None
         if turn.ask is Ask.READY or level is None:
             return {"title": _name_level(turn)}
@@ -67,6 +67,7 @@ class SlingPage:
             return {**shown, "title": ENDINGS.get(feedback.get("state", ""), "The level is over")}
         spot = turn_spot(x, y) if level.turned else (x, y)
         sling = {"x": spot[0], "y": spot[1], "pull": view.scale, "ready": level.game.bird_ready}
+        sling["power"] = level.game.has_power
         return {**shown, "sling": sling}
 
     def act(self, act: Any, turn: Turn) -> Generator[Reply, Turn, None]:
@@ -119,7 +120,7 @@ def read_launch(act: Any) -> SlingshotLaunch:
     """Return the launch that an act means: how far the sling is pulled, and at which picture the power is used.
 
     Raises:
-        AgentProtocol: It is none.
+        AgentProtocol: It is malformed.
     """
     try:
         dx, dy, tap = float(act["dx"]), float(act["dy"]), int(act.get("tap", 0))

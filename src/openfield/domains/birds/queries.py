@@ -22,7 +22,10 @@ def answer_query(world: BirdsWorld | None, query: str) -> Any:
     """Answer one of `QUERIES`, or one of `LEVEL_QUERIES` about the level in play; None means that there is no game."""
     if query in LEVEL_QUERIES:
         of_level, empty = LEVEL_QUERIES[query]
-        return empty if world is None or world.in_play is None else of_level(world.in_play)
+        if world is not None and world.in_play is not None:
+            return of_level(world.in_play)
+        width, height = world.settings.screen_size if world is not None else (WIDTH, HEIGHT)
+        return np.zeros((height, width, 3), dtype=np.uint8) if empty is _NO_PICTURE else empty
     if query not in QUERIES:
         raise UnknownName("query", query, [*QUERIES, *LEVEL_QUERIES], label="Known")
     of_world, empty = QUERIES[query]

@@ -48,9 +48,13 @@ class BirdsSettings(Settings, frozen=True):
         int, Meta(ge=0, le=10**6, description="Longest flight without a contact; 0 means 60 s, in phyq 20 s.")
     ] = 0
     observe: Annotated[
-        Literal["objects", "features", "image"],
-        Meta(description="Observe ground truth, a table of numbers, or a picture."),
+        Literal["objects", "features", "image", "thumbnail"],
+        Meta(description="Observe ground truth, a table of numbers, a picture, or a small one of 84 x 84 pixels."),
     ] = "objects"
+    screen: Annotated[
+        Literal["640x480", "840x480"],
+        Meta(description="The size of pictures, in whose pixels ground truth and shots are; Phy-Q has 840x480."),
+    ] = "640x480"
     dev: Annotated[bool, Meta(description="Name every object in the ground truth.")] = False
     noise: Annotated[
         Literal["sailon", "phyq"], Meta(description="Noise of the ground truth: up to 1 pixel (sailon) or 2 (phyq).")
@@ -73,3 +77,9 @@ class BirdsSettings(Settings, frozen=True):
         TimeScope, Meta(description="Whether the training time of a description is for the set or for each level.")
     ] = "set"
     changes: Annotated[tuple[str, ...], Meta(description="Changes of the levels; novelties set this.")] = ()
+
+    @property
+    def screen_size(self) -> tuple[int, int]:
+        """Pixels of the screen, across and down."""
+        width, height = map(int, self.screen.split("x"))
+        return width, height

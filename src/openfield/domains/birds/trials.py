@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from openfield.domains.birds.files.config import MAX_TRIALS, read_config
 from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
-from openfield.domains.birds.files.pool import LevelPool, folder_of, is_novel, natural
+from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural, novelty_of
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.settings import BirdsSettings, Scenario
@@ -30,20 +30,13 @@ NUMBER = "trial "
 """Prefix of the key in `Trial.files` that holds the number of a configured trial and its digest."""
 
 
-def present(settings: BirdsSettings) -> BirdsSettings:
-    """Return the settings as they are played: without a configuration if its file does not exist."""
-    places = (settings.config, *(os.path.join(settings.config, name) for name in (CONFIG_NAME, META_NAME)))
-    there = not settings.config or any(map(os.path.isfile, places))
-    return settings if there else replace(settings, config="")
-
-
 def open_pool(settings: BirdsSettings) -> LevelPool:
     """Open the folder of levels: that of the settings, else the one beside the configuration, else the shipped one."""
     if settings.levels:
         return LevelPool(Path(settings.levels))
     if settings.config:
         path = Path(settings.config)
-        beside = (path if path.is_dir() else path.parent) / "Levels"
+        beside = (path if os.path.isdir(path) else path.parent) / "Levels"
         if beside.is_dir():
             return LevelPool(beside)
     return LevelPool()
@@ -54,13 +47,14 @@ def list_trials(settings: BirdsSettings, seed: int, domain: str, version: int) -
     pool = open_pool(settings)
     listed, scripts = read_scripts(settings, pool, seed)
     kept = replace(settings, config=str(listed), trial="", trial_list="", told="all", endless=False)
+    chosen = changed_settings(kept)
     return [
         Trial(
             domain=domain,
             version=version,
             seed=derive(seed, domain, number, execution),
             phases=script_phases(script),
-            settings=changed_settings(kept),
+            settings=describe_levels(script.names) | chosen,
             red_light=script.informed,
             files={f"{NUMBER}{number}": digest(script, pool)},
         )
@@ -105,9 +99,9 @@ def choose_trials(settings: BirdsSettings, scripts: list[EvaluationScript]) -> l
 
 
 def script_phases(script: EvaluationScript) -> tuple[Phase, ...]:
-    """Return the phases of a configured trial, each with the folders of its novel levels as its novelty."""
+    """Return the phases of a configured trial, each with the novelties of its levels."""
     tests = [name for levels in script.tests for name in levels.levels]
-    trained, tested = _folders(script.training.levels), _folders(tests)
+    trained, tested = _novelties(script.training.levels), _novelties(tests)
     both = (*trained, *(name for name in tested if name not in trained)) if trained else ()
     # the first phase with a novelty names the trial
     return Phase("training", novelty=both), Phase("test", novelty=tested)
@@ -115,7 +109,12 @@ def script_phases(script: EvaluationScript) -> tuple[Phase, ...]:
 
 def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[Path, dict[int, EvaluationScript]]:
     """Return the path of the list of trials behind a configuration, and the chosen scripts by number."""
-    listed = find_config(Path(settings.config), pool, seed, settings.time_scope)
+    path = Path(settings.config)
+    if not any(map(os.path.isfile, (path, path / CONFIG_NAME, path / META_NAME))):
+        raise InvalidInput(
+            f"There is no configuration at {path}. --config takes a {CONFIG_NAME}, a {META_NAME}, or a folder with one."
+        )
+    listed = find_config(path, pool, seed, settings.time_scope)
     scripts = read_config(listed, pool)
     chosen = {number: scripts[number] for number in choose_trials(settings, scripts)}
     if (total := sum(max(0, script.executions) for script in chosen.values())) > MAX_TRIALS:
@@ -129,7 +128,6 @@ def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[P
 
 def refuse_endless(settings: BirdsSettings, seed: int) -> None:
     """Raise `InvalidInput` if a trial never ends, unless the settings allow it."""
-    settings = present(settings)
     if settings.endless:
         return
     if not settings.config and settings.attempts <= 0:
@@ -178,17 +176,19 @@ def digest(script: EvaluationScript, pool: LevelPool) -> str:
     return file_digest(msgspec.json.encode((script, contents)))
 
 
-def _folders(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders of the novel levels, as `novelty_level_2/type010203`, in natural order."""
-    return tuple(sorted({folder_of(name) for name in names if is_novel(name)}, key=natural))
+def _novelties(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the novelties of the novel levels, or their folders, as `novelty_level_2/type6`, in natural order."""
+    return tuple(sorted({novelty_of(name) for name in names if is_novel(name)}, key=natural))
 
 
 def _range(text: str, most: int) -> tuple[int, int]:
-    """Return the first and the last number of a range, in either order, clipped to what there is."""
+    """Return the first and the last number of a range, in either order; the first one must exist."""
     found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
     if not found:
         raise InvalidInput(f"--trial must be a number from 0 on, or a range such as 2-5, not '{text}'.")
-    first, last = sorted(min(int(number), most) for number in (found[1], found[2] or found[1]))
+    first, last = sorted((int(found[1]), int(found[2] or found[1])))
+    if first > most:
+        raise InvalidInput(f"--trial {text} is beyond the last trial, {most}: trials are counted from 0 on.")
     return first, last
 
 

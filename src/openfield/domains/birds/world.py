@@ -283,6 +283,7 @@ class BirdsWorld:
             "index": level.index,
             "score": game.score,
             "status": STATUS[game.state],
+            "won": game.state == "won",
             "birds": [len(game.queue), len(game.level.birds)],
             "pigs": [game.pigs, game.pigs_at_start],
             "interactions": self._interactions,

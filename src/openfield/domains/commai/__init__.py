@@ -13,6 +13,7 @@ from openfield.domains.commai.settings import CommaiSettings
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
+    from openfield.domains.commai.agents.learner_agent import load_learner
     from openfield.domains.commai.agents.learners import (
         EchoLearner,
         MappingLearner,
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
         SilentLearner,
     )
     from openfield.domains.commai.agents.oracle import Oracle
-    from openfield.domains.commai.batched.batch import Batch
+    from openfield.domains.commai.batched.batch import Batch, DrawStream
     from openfield.domains.commai.batched.factory import batch
-    from openfield.domains.commai.batched.streams import DrawStream
     from openfield.domains.commai.curriculum import load_configuration, make_environment
     from openfield.domains.commai.environment.environment import Environment, Tally
-    from openfield.domains.commai.environment.learner_session import Learner, LearnerSession, load_learner
+    from openfield.domains.commai.environment.learner_session import Learner, LearnerSession
     from openfield.domains.commai.environment.schedulers import (
         ConsecutiveScheduler,
         DependenciesScheduler,

@@ -15,7 +15,7 @@ from openfield.domains.commai.environment.environment import BitEnvironment, Env
 from openfield.domains.commai.environment.schedulers import Scheduler
 from openfield.domains.commai.environment.serializers import make_serializer
 from openfield.domains.commai.environment.task import Task
-from openfield.domains.commai.original.configuration import read_json, read_original, run_configuration
+from openfield.domains.commai.original.configuration import read_json_configuration, read_original, run_configuration
 from openfield.domains.commai.original.hosting import ForeignScheduler, HostedEnvironment, HostedTask, draw_seeded
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task, task_ids
@@ -105,7 +105,7 @@ def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Schedule
     if not path.is_file():
         raise InvalidInput(f"There is no configuration file {path}.")
     if path.suffix == ".json":
-        return read_original(read_json(path), str(path)), CommaiSettings()
+        return read_original(read_json_configuration(path), str(path)), CommaiSettings()
     if path.suffix == ".toml":
         table = read_toml(path)
         values = table.get("commai", table)

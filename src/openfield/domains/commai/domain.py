@@ -43,7 +43,7 @@ class CommaiDomain(Domain[CommaiSettings]):
     """The General AI Challenge, Round 1, and the older sets it grew from."""
 
     name = "commai"
-    version = 2
+    version = 3
     title = "A teacher and a learner exchange bytes; tasks build on each other"
     gym_name = "CommAI"
     gym_vector = "openfield.domains.commai.batched.vector_env:CommaiVectorEnv"
@@ -119,9 +119,9 @@ class CommaiDomain(Domain[CommaiSettings]):
 
     def list_code(self, trial: Trial) -> list[str]:
         """Return the tasks, worlds, schedulers and Python configurations of users that a trial names."""
-        from openfield.domains.commai.original.user_code import list_code
+        from openfield.domains.commai.original.configuration import list_user_code
 
-        return list_code(trial.settings) if _names_code(trial) else []
+        return list_user_code(trial.settings) if _names_code(trial) else []
 
     def world(self, trial: Trial) -> World:
         """Make the world of a trial."""
@@ -165,11 +165,11 @@ class CommaiDomain(Domain[CommaiSettings]):
 
         user_folder().prepare(module)
 
-    def options(self, command: str) -> type[CommandOptions]:
+    def options(self, command: str) -> type[CommandOptions] | None:
         """Return the original's options of a command."""
         from openfield.domains.commai.options import OPTIONS
 
-        return OPTIONS[command]
+        return OPTIONS.get(command)
 
     def turn_writer(self, spec: Spec) -> TurnWriter:
         """Return what says turns in words for language models."""
@@ -196,7 +196,7 @@ class CommaiDomain(Domain[CommaiSettings]):
         from openfield.serving.dispatch import TrialDispatcher
 
         ports = serving.options
-        wire = PairWire(ports or 1, 1 if ports else MAX_LEARNERS, serving.agent)
+        wire = PairWire(ports or 1, 1 if ports else MAX_LEARNERS, serving.agent, public=True)
         return wire, TrialDispatcher(journal, self, trials, serving.agent, serving.token)
 
     def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
@@ -228,7 +228,7 @@ def _names_code(trial: Trial) -> bool:
 
 def _digest_code(trial: Trial) -> dict[str, str]:
     """Return the digests of the files of users that a trial needs."""
-    from openfield.domains.commai.original.user_code import digest_files
+    from openfield.domains.commai.original.configuration import digest_files
 
     return digest_files(trial.settings) if _names_code(trial) else {}
 
@@ -241,4 +241,4 @@ def _digest(name: str) -> str:
 
 
 DOMAIN = CommaiDomain()
-"""The domain `commai`, as `openfield.find_domain("commai")` returns it."""
+"""The domain `commai`, as `openfield.registry.find_domain("commai")` returns it."""

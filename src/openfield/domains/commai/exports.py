@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 
 from openfield.domains.commai.environment.environment import Tally
+from openfield.domains.commai.original.configuration import class_of
+from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.journal.reader import CellRecord, Run
 from openfield.metrics.curricula import gradual
 from openfield.metrics.curricula.tasks import summarise_tasks
 from openfield.metrics.failures import apply_policy
 from openfield.metrics.scenario import CurriculumResults, Key, group_cells, scenario_of
-from openfield.provenance.provenance import latest_versions, mark_versions, read_provenance
+from openfield.provenance.provenance import mark_versions, read_provenance, split_versions
 
 
 def export_results(path: Path, target: Path, cell: str | None) -> str:
@@ -51,6 +53,8 @@ def total_tasks(run: Run, cell: CellRecord) -> dict[str, Tally]:
 
 def _lines(run: Run, cell: CellRecord) -> Iterator[str]:
     totals = total_tasks(run, cell)
+    if cell.trial.settings.get("compat"):
+        totals = _by_class(totals, cell.trial.settings)
     steps, reward = sum(task.steps for task in totals.values()), sum(task.reward for task in totals.values())
     sections: dict[str, dict[str, float]] = {
         "General results": {"Average reward": _ratio(reward, steps), "Total time": steps, "Total reward": reward},
@@ -63,6 +67,21 @@ def _lines(run: Run, cell: CellRecord) -> Iterator[str]:
         yield from (f"* {title}", *(f"{name}: {value}" for name, value in rows.items()), "")
 
 
+def _by_class(totals: Mapping[str, Tally], settings: Mapping[str, Any]) -> dict[str, Tally]:
+    """Return the same by the names of the original's classes; tasks of the same class count together there."""
+    configured = settings.get("configuration") or {}
+    entries = configured.get("tasks") if isinstance(configured, Mapping) else None
+    found: dict[str, Tally] = {}
+    for name, tally in totals.items():
+        entry = entries.get(name) if isinstance(entries, Mapping) else None
+        path = str(entry["type"]) if isinstance(entry, Mapping) and "type" in entry else name
+        kind = class_of(path).__name__ if path in CATALOGUE else path.rpartition(".")[2]
+        total = found.setdefault(kind, Tally())
+        total.steps, total.reward = total.steps + tally.steps, total.reward + tally.reward
+        total.instances += tally.instances
+    return found
+
+
 def _ratio(reward: int, steps: int) -> float:
     return round(reward / steps, 6) if steps else 0.0
 
@@ -70,8 +89,8 @@ def _ratio(reward: int, steps: int) -> float:
 def export_table(path: Path, target: Path, cell: str | None) -> str:
     """Write the table of a run file."""
     with Run(path) as run:
-        latest = latest_versions(read_provenance(run.facts, path))
-        cells = apply_policy(mark_versions(_played(run), latest, run.agents), "count")
+        told = read_provenance(run.facts, path)
+        cells = apply_policy(split_versions(mark_versions(_played(run), told, run.agents), told), "count")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(msgspec.json.format(msgspec.json.encode(list(describe_cells(cells)))))
     return f"What each task took, in {target}"

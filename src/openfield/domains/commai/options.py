@@ -255,7 +255,7 @@ def _with_remote(changes: CommandChanges, options: CommaiRunOptions) -> CommandC
     if program and not program.strip():
         raise InvalidInput("--learner-cmd needs a command that starts a learner.")
     if not number and not program:
-        raise InvalidInput("--learner-port 0 takes any free port. Only a learner of --learner-cmd is told which.")
+        raise InvalidInput("--learner-port 0 takes any free port. Only a learner of --learner-cmd learns which.")
     _check_place(address, number)
     source = f"wire:@{address}:{number}" + (f" {program} {{port}}" if program else "")
     waits = f"Waiting for a learner on {address or LOOPBACK}:{number}. Ctrl-C stops."

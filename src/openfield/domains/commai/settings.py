@@ -66,9 +66,7 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
     ] = ""
     reward_calls: Annotated[
         Literal["every", "ends"],
-        Meta(
-            description="When a learner is told its reward: at every step, or as CommAI-env did when an instance ends."
-        ),
+        Meta(description="When a learner gets its reward: at every step, or as CommAI-env did when an instance ends."),
     ] = "every"
     strict: Annotated[
         bool,
@@ -89,7 +87,9 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
     ] = None
     alphabet_size: Annotated[
         Annotated[int, Meta(ge=1, le=26)] | None,
-        Meta(description="Letters in micro1 to micro4; by default 10 in the first and 4 in the others."),
+        Meta(
+            description="Symbols of micro1 and micro4, letters of micro2 and micro3; by default 10 in micro1, else 4."
+        ),
     ] = None
     mapping_size: Annotated[
         Annotated[int, Meta(ge=1, le=100)] | None,

@@ -118,7 +118,7 @@ class CommaiWorld:
 
     def _skip(self, action: Any) -> str | None:
         """Let the current instance time out if the learner asks for it and may; it hears nothing then."""
-        if action != SKIP or not self._settings.skips:
+        if not isinstance(action, str) or action != SKIP or not self._settings.skips:  # an array compares itself
             said = repr(action)
             shown = said if len(said) < 60 else f"{said[:57]}..."
             raise AgentProtocol(f"the learner said {shown}; a symbol is {self.environment.symbols}")

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from openfield.domains.doom.engine.game_state import ITEMS, Entity, Snapshot
+from openfield.domains.doom.maps.arena import MAPS
 from openfield.domains.doom.maps.scenario import CEILING, Wall
 from openfield.spaces import Box
 
@@ -22,20 +23,21 @@ MAX_ENEMIES = 4
 """Enemies in an array, and projectiles; further ones are left out."""
 MAX_ITEMS = 8
 """Items of each kind."""
-WALLS = {"duel": 4, "arena": 20}
-"""How many walls each task has. They are at the end of the array."""
+WALLS = {"duel": 4, **{name: len(arena.walls()) for name, arena in MAPS.items()}}
+"""How many walls the duel and each map of the arena have. They are at the end of the array."""
 _DUEL_BOLTS = 5 + MAX_ENEMIES * 5
 _ARENA_ITEMS = 6 + MAX_ENEMIES * 5
 _DUEL_WALLS = _DUEL_BOLTS + MAX_ENEMIES * 4
 _ARENA_WALLS = _ARENA_ITEMS + len(ITEMS) * MAX_ITEMS * 3
-ARRAY_SIZES = {"duel": _DUEL_WALLS + 4 * WALLS["duel"], "arena": _ARENA_WALLS + 4 * WALLS["arena"]}
+ARRAY_SIZES = {name: 4 * count + (_DUEL_WALLS if name == "duel" else _ARENA_WALLS) for name, count in WALLS.items()}
+"""The numbers in an array, by the names of `WALLS`."""
 _PLACE, _HEIGHT, _ANGLE, _AMOUNT, _THERE = (-512.0, 512.0), (0.0, CEILING), (0.0, 360.0), (0.0, 200.0), (0.0, 1.0)
 
 
-def array_space(task: str, limit: int) -> Box:
-    """Return the space of a task's arrays: the bounds of every number, given the ticks of an episode."""
-    time, walls = (0.0, float(limit)), [_PLACE] * (4 * WALLS[task])
-    if task == "duel":
+def array_space(walls_of: str, limit: int) -> Box:
+    """Return the space of arrays with these walls: the bounds of every number, given the ticks of an episode."""
+    time, walls = (0.0, float(limit)), [_PLACE] * (4 * WALLS[walls_of])
+    if walls_of == "duel":
         enemies = [_THERE, _PLACE, _PLACE, _HEIGHT, _AMOUNT] * MAX_ENEMIES
         bolts = [_THERE, _PLACE, _PLACE, _HEIGHT] * MAX_ENEMIES
         bounds = [time, _PLACE, _PLACE, _HEIGHT, _AMOUNT, *enemies, *bolts, *walls]
@@ -44,6 +46,12 @@ def array_space(task: str, limit: int) -> Box:
         items = [_THERE, _PLACE, _PLACE] * (MAX_ITEMS * len(ITEMS))
         bounds = [time, _PLACE, _PLACE, _ANGLE, _AMOUNT, _AMOUNT, *enemies, *items, *walls]
     return Box(tuple(low for low, _ in bounds), tuple(high for _, high in bounds), (len(bounds),))
+
+
+def normalised_space(space: Box) -> Box:
+    """Return the space of arrays that are divided by their highest bounds."""
+    lows, highs = space.bounds
+    return Box(tuple((lows / highs).tolist()), tuple((highs / highs).tolist()), space.shape)
 
 
 # One call writes a row into the buffer's memory: an assignment would make an array of the numbers first.
@@ -81,7 +89,7 @@ class ArenaArray:
     """Shows an episode of the arena: time left, player, up to four enemies, up to eight items of each kind, walls."""
 
     def __init__(self, walls: Sequence[Wall] = ()) -> None:
-        self._buffer = np.zeros(ARRAY_SIZES["arena"], np.float32)
+        self._buffer = np.zeros(_ARENA_WALLS + 4 * len(walls), np.float32)
         self._moving = self._buffer[:_ARENA_WALLS]
         self._memory = self._buffer.data
         _write_walls(self._buffer[_ARENA_WALLS:], walls)

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
-from openfield.blind import draw_set
 from openfield.core import Belief, Reply, Spec, World, says_novel
 from openfield.domain import Domain
 from openfield.domains.doom import episode
 from openfield.domains.doom import novelty as catalogue
-from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_shared
+from openfield.domains.doom.settings import MAX_EPISODES, ArenaSettings, DoomSettings, DuelSettings, check_shared
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.record import observation_key
 from openfield.settings import make_settings, trial_settings
-from openfield.spaces import Choice, Fields, Space
-from openfield.trial import Limits, Phase, Trial, derive
+from openfield.spaces import Box, Choice, Fields, Space
+from openfield.trial import Limits, Phase, Trial, derive, draw_set
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -61,26 +60,31 @@ class DoomDomain(Domain[Any]):
     demo_agents = ("watchful", "random")
     scripted_agent = "random"
     """An agent whose replies protocol 0.8 can carry: no belief before an episode's end."""
-    gym_settings: Mapping[str, Any] = {"observation": "array", "training": 0}
+    gym_settings: Mapping[str, Any] = {"observation": "array", "training": 0, "episodes": MAX_EPISODES}
+    gym_endless = True
+    gym_vector = "openfield.gym.vector_env:ThreadedVectorEnv"
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:
         """Return what an agent may know: the task, the actions, and what it sees, unless that is a feature vector."""
         settings = self.settings_of(trial)
-        actions = Choice(episode.actions_of(self.task, settings))
+        names = episode.actions_of(self.task, settings)
+        actions = Box(0, 1, (len(episode.buttons_of(names)),), "int8") if settings.buttons else Choice(names)
         return Spec(domain=self.name, task=self.words, actions=actions, observations=self._observations(settings))
 
     def _observations(self, settings: DoomSettings) -> Space | None:
         """Return the space of observations; None for feature vectors, whose lists have no fixed length."""
-        from openfield.domains.doom.arrays import array_space
-        from openfield.domains.doom.pictures import image_space
+        from openfield.domains.doom.arrays import array_space, normalised_space
+        from openfield.domains.doom.pictures import is_pictured, picture_spaces
 
-        if settings.observation == "pixels":
-            return image_space(settings)
+        seen: dict[str, Space] = dict(picture_spaces(settings)) if is_pictured(settings) else {}
         if settings.observation == "features":
             return None
-        array = array_space(self.task.name, settings.limit)
-        return Fields({"features": array, "image": image_space(settings)}) if settings.use_image else array
+        if settings.observation == "pixels":
+            return Fields(seen) if settings.buffers else seen["image"]
+        array = array_space(getattr(settings, "map", self.task.name), settings.limit)
+        array = normalised_space(array) if settings.normalised else array
+        return Fields({"features": array, **seen}) if seen else array
 
     def phases(self, settings: DoomSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
         """Compose the test phases of a trial whose order is not drawn."""
@@ -149,9 +153,9 @@ class DoomDomain(Domain[Any]):
 
     def film(self, trial: Trial) -> Film:
         """Make a film of what the player saw, every other tick."""
-        from openfield.domains.doom.world import make_film
+        from openfield.domains.doom.world import film_trial
 
-        return make_film(self, trial)
+        return film_trial(self, trial)
 
     def detected(self, belief: Belief) -> bool:
         """Decide by the agent's own threshold if it names one, else by its level, else by one half."""
@@ -169,13 +173,14 @@ class DoomDomain(Domain[Any]):
             observation = observation["features"]  # beside an image
         if isinstance(observation, dict) and "player" in observation:
             return coarse_features(observation)
-        if isinstance(observation, list | np.ndarray) and len(observation) == ARRAY_SIZES[self.task.name]:
+        sizes = [size for name, size in ARRAY_SIZES.items() if (name == "duel") is (self.task is episode.DUEL)]
+        if isinstance(observation, list | np.ndarray) and len(observation) in sizes:
             return coarse_array(list(observation), self.task.name)
         return observation_key(observation)
 
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the published words for what these novelties change."""
-        return [hint for name in names for hint in catalogue.describe_novelty(name)]
+        return [hint for name in names for hint in catalogue.classify_novelty(name)]
 
     def options(self, command: str) -> type[CommandOptions] | None:
         """Return the options of `serve`; other commands have none."""
@@ -198,7 +203,8 @@ class DoomDomain(Domain[Any]):
         """Let a person play with keys and pictures, at the pace of the game."""
         from openfield.domains.doom.play_page import make_doom_page
 
-        return make_doom_page(episode.actions_of(self.task, self.settings_of(trial)))
+        settings = self.settings_of(trial)
+        return make_doom_page(episode.actions_of(self.task, settings), settings.buttons)
 
     def diagnose(self) -> str:
         """Say whether the memory layout of the installed vizdoom is not known, which makes ticks slower."""
@@ -228,9 +234,9 @@ class DoomDomain(Domain[Any]):
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:
         """A client for the conformance kit that speaks the wire; None if there is no broker."""
         from openfield.domains.doom.wire.client import play_replies
-        from openfield.domains.doom.wire.private_broker import is_installed, need_broker
+        from openfield.domains.doom.wire.private_broker import has_broker, need_broker
 
-        if not is_installed() and "OPENFIELD_AMQP" not in os.environ:
+        if not has_broker() and "OPENFIELD_AMQP" not in os.environ:
             return None
         url = need_broker()
         return lambda host, port, replies: play_replies(url, replies)
@@ -253,6 +259,8 @@ class ArenaDomain(DoomDomain):
     """The larger task of the later phases."""
 
     gym_name = "DoomArena"
+    agents = {**DoomDomain.agents, "random": f"{_AGENTS}.random:PersistentRandomAgent"}
+    version = 9
     gym_settings = {**DoomDomain.gym_settings, "give_up": False}
     name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, episode.ARENA
     words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."

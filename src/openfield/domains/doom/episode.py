@@ -5,16 +5,18 @@ A world plays one after the other on its engine.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from openfield.core import Ending
 from openfield.domains.doom import features
-from openfield.domains.doom.arrays import ArenaArray, DuelArray
+from openfield.domains.doom.arrays import ArenaArray, DuelArray, array_space
 from openfield.domains.doom.engine.engine import Action, Engine
 from openfield.domains.doom.engine.game_state import Entity, GameState, Snapshot, make_snapshot
 from openfield.domains.doom.engine.launch import BUTTONS
@@ -61,10 +63,12 @@ class DoomEpisode:
         self._actions = actions_of(task, settings)
         self._keys = MIRRORED_KEYS if settings.mirrored else KEYS
         self._waiting = deque([KEYS["nothing"]] * settings.lag)
-        self._reader = StateReader(drifting=bool(getattr(settings, "wind", 0)))
+        self._reader = StateReader()
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
         self._quiet: bool = self._rules.quiet
+        self._score_ticks = max(settings.score_ticks, settings.limit)
         self._array = task.array(layout.walls()) if settings.observation == "array" else None
+        self._scale = _highest(getattr(settings, "map", task.name), settings.limit) if settings.normalised else None
         self._veiled = bool(settings.buckets or settings.fog)
         self._items: dict[str, list[Entity]] | None = None
         self._item_features: features.Features = {}
@@ -91,30 +95,59 @@ class DoomEpisode:
         settings = self._settings
         if self._array is None:
             return self._features(settings.epoch + ticks * settings.tick)
-        shown = make_snapshot(features.shown(self.state, settings)) if self._veiled else self._snapshot
-        return self._array.show(shown, settings.limit - self.ticks)
+        shown = make_snapshot(features.show_state(self.state, settings)) if self._veiled else self._snapshot
+        array = self._array.show(shown, settings.limit - self.ticks)
+        return array if self._scale is None else array / self._scale
 
     def move(self, action: Any) -> None:
-        """Take an action for one tick; raise `AgentProtocol` if the task has no such action."""
-        name = read_action(action, self._actions)
-        if name == "give_up":
-            self._end("terminated")
-            self.performance = 0.0
+        """Take an action, for one tick or as many as the settings say.
+
+        Raises:
+            AgentProtocol: The task has no such action.
+        """
+        if self._settings.buttons:
+            keys = _press(action, buttons_of(self._actions), self._keys)
+        else:
+            name = read_action(action, self._actions)
+            if name == "give_up":
+                self._end("terminated")
+                self.performance = 0.0
+                return
+            keys = self._keys[name]
+        if self._settings.frame_skip == 1:
+            self._tick(keys)
+        else:
+            self._hold(keys, min(self._settings.frame_skip, self._settings.limit - self.ticks))
+        if self._shaping is not None:
+            self.reward = self._shaping.advance(self.state) + (self.performance if self.won else 0.0)
+
+    def _hold(self, keys: Action, ticks: int) -> None:
+        """Hold keys for some ticks, within the engine if it needs no commands; those for turning are one tick long."""
+        held = (*keys[: PRESSED["turn_left"]], 0.0, 0.0)
+        if not self._quiet or self._waiting:
+            for number in range(ticks):
+                if self.ended is None:
+                    self._tick(held if number else keys)
             return
-        self._waiting.append(self._keys[name])
+        if keys != held:
+            self._tick(keys)
+            ticks -= 1
+        if ticks and self.ended is None:
+            self._tick(held, ticks)
+
+    def _tick(self, keys: Action, ticks: int = 1) -> None:
+        self._waiting.append(keys)
         commands = () if self._quiet else self._rules.commands(self.state, self.ticks)
-        source = self._engine.act(self._waiting.popleft(), commands)
-        self.ticks += 1
-        self.performance = (self._settings.limit - self.ticks) / self._settings.limit
+        source = self._engine.act(self._waiting.popleft(), commands, ticks)
+        self.ticks += ticks
+        self.performance = (self._score_ticks - self.ticks) / self._score_ticks
         if source is None:
             self._die()
         else:
             self._advance(self._reader.read(source))
-        if self._shaping is not None:
-            self.reward = self._shaping.advance(self.state) + (self.performance if self.won else 0.0)
 
     def _features(self, stamp: float) -> Any:
-        state = features.shown(self.state, self._settings) if self._veiled else self.state
+        state = features.show_state(self.state, self._settings) if self._veiled else self.state
         if self._task is DUEL:
             return features.duel_features(state, stamp, state.enemies[0] if state.enemies else self._fallen_enemy())
         if state.items is not self._items:  # else those of the last tick are used again
@@ -124,7 +157,7 @@ class DoomEpisode:
     def _fallen_enemy(self) -> Entity:
         """Return the enemy that fell last, as fog and buckets show it."""
         fallen = msgspec.structs.replace(self.state, enemies=[self._last_enemy])
-        return features.shown(fallen, self._settings).enemies[0]
+        return features.show_state(fallen, self._settings).enemies[0]
 
     def _die(self) -> None:
         """Keep the last state with a player without health: the engine shows nothing after the player's death."""
@@ -146,7 +179,7 @@ class DoomEpisode:
         self.ended = how
         if self.won:
             self.reward = self.performance
-        elif self._settings.death_counts:
+        elif self._settings.death_counts and (how == "terminated" or self._score_ticks == self._settings.limit):
             self.performance = 0.0
 
 
@@ -182,6 +215,30 @@ def read_action(action: Any, known: tuple[str, ...]) -> str:
     if not isinstance(name, str) or name not in known:
         raise AgentProtocol(f"unknown action {action!r}; known are {', '.join(known)}")
     return name
+
+
+def buttons_of(actions: tuple[str, ...]) -> list[str]:
+    """Return the actions that are a button each, in the order in which they are pressed."""
+    return [name for name in actions if name in PRESSED]
+
+
+def _press(action: Any, buttons: list[str], keys: dict[str, Action]) -> Action:
+    """Return the keys of several buttons that are pressed at once, given as 0 or 1 for each."""
+    pressed: Any = action.get("action") if isinstance(action, dict) else action
+    try:
+        down = [int(each) for each in pressed]
+    except (TypeError, ValueError):
+        down = []
+    if len(down) != len(buttons) or not set(down) <= {0, 1}:
+        raise AgentProtocol(f"unknown action {action!r}; a list of 0 or 1 for {', '.join(buttons)} is known")
+    held = [keys[name] for name, is_down in zip(buttons, down, strict=True) if is_down]
+    return tuple(map(max, zip(*held, strict=True))) if held else KEYS["nothing"]
+
+
+@functools.cache
+def _highest(walls_of: str, limit: int) -> Any:
+    """Return what each number of an array is divided by, to be 1 at most."""
+    return array_space(walls_of, limit).bounds[1].astype(np.float32)
 
 
 def _without_health(entity: Entity) -> Entity:

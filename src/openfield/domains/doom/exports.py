@@ -20,7 +20,7 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.record import Step
 
 INDICATORS = {True: "true", False: "false", None: "null"}
-"""The format has words for what the agent was told."""
+"""The format has words for what the agent knew."""
 
 
 def write_seed(path: Path, target: Path, cell: str | None = None) -> str:

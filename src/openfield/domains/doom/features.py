@@ -57,7 +57,7 @@ def first_features(walls: list[Wall], hints: list[dict[str, Any]]) -> Features:
     return {"walls": rounded, "hint": hints}
 
 
-def read_features(features: Features) -> GameState:
+def decode_features(features: Features) -> GameState:
     """Read a feature vector of either task back as a game state."""
     items = features.get("items", {})
     player = features["player"]
@@ -75,7 +75,7 @@ def read_walls(features: Features) -> list[Wall]:
     return [Wall(wall["x1"], wall["x2"], wall["y1"], wall["y2"]) for wall in features.get("walls", ())]
 
 
-def shown(state: GameState, settings: DoomSettings) -> GameState:
+def show_state(state: GameState, settings: DoomSettings) -> GameState:
     """Return the state as it is shown: exactly, through fog, in buckets, or both."""
     if settings.fog:
         state = _changed(state, _in_fog(settings.fog, state.player))
@@ -127,7 +127,7 @@ def _distance(entity: Entity, other: Entity) -> float:
 
 
 def _in_buckets(count: int) -> Any:
-    """Return a change that snaps x and y to the nearest of so many centres, as the published novelty does."""
+    """Return a change that snaps x and y to the nearest of some centres, as the published novelty does."""
     step = BUCKET_SPAN / count
 
     def snap(value: float) -> float:

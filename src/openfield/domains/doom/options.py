@@ -31,7 +31,9 @@ class DoomServeOptions:
         """Return the wire with these options; an INI file lists the trials itself."""
         from openfield.domains.doom.wire.amqp import AmqpWire
 
-        return CommandChanges(serving=AmqpWire(**given(self)), trials_from=self.config or "")
+        return CommandChanges(
+            serving=AmqpWire(**given(self)), trials_from=self.config or "", usual_settings={"map": "published"}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

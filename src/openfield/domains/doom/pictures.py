@@ -39,7 +39,14 @@ def image_space(settings: DoomSettings) -> Box:
     return Box(0, 255, shape, "uint8")
 
 
-def colour(picture: Image, name: str) -> Image:
+def picture_spaces(settings: DoomSettings) -> dict[str, Box]:
+    """Return the spaces of the image and of all buffers; depth and labels have one number for each point."""
+    image = image_space(settings)
+    plain = Box(0, 255, image.shape[:2], "uint8")
+    return {"image": image, **{name: image if name == "automap" else plain for name in settings.buffers}}
+
+
+def convert_colours(picture: Image, name: str) -> Image:
     """Return a picture of red, green and blue in other colours."""
     match name:
         case "bgr":

@@ -80,8 +80,8 @@ class ArenaRules:
         self._orders: dict[int, int] = {}
         pillars = [(at, scenario.PILLAR_HALF) for number, at in layout.items if number == scenario.OBSTACLE]
         goal = settings.goal or (0, 0, 0)
-        self._pathfinder = Pathfinder(goal[:2], settings.enemy_stride, pillars, rng)
-        self._last_loose = scenario.ITEM_TAG + sum(number != scenario.OBSTACLE for number, _ in layout.items) - 1
+        self._arena = arena.MAPS[settings.map]
+        self._pathfinder = Pathfinder(self._arena, goal[:2], settings.enemy_stride, pillars, rng)
         self._wind = rng.uniform(0, 2 * math.pi)
         self._killed_at: int | None = None
         self._delay = float(FIRST_DELAY)
@@ -99,9 +99,9 @@ class ArenaRules:
         if self._killed_at is None and len(state.enemies) < self._count:
             self._killed_at = tick
         made = list(tolls(settings, tick))
-        if settings.wall_harm and _near_solid(state):
+        if settings.wall_harm and self._near_solid(state):
             made.append(f"{HURT} {settings.wall_harm}")
-        if settings.wind and tick % 2:
+        if settings.wind and tick % 2 == 0:  # the first gust comes with the first action
             made.append(self._blow())
         if settings.drain and self._killed_at is not None:
             since = tick - self._killed_at
@@ -115,6 +115,13 @@ class ArenaRules:
             made += self._returns(state, tick)
         return made
 
+    def _near_solid(self, state: GameState) -> bool:
+        """Check whether the player is near a wall or a pillar."""
+        x, y = state.player.x, state.player.y
+        reach = NEAR + scenario.PILLAR_HALF
+        pillars = (max(abs(x - entity.x), abs(y - entity.y)) < reach for entity in state.items["obstacle"])
+        return not self._arena.fits_square(x, y, NEAR) or any(pillars)
+
     def _on_guard(self, tick: int) -> bool:
         """Check whether enemies stand sentry when they get the order, which is in the next tick."""
         return 0 <= self._settings.sentry_after <= tick + 1
@@ -125,9 +132,9 @@ class ArenaRules:
         return " ".join([command, *(str(told.get(scenario.ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
 
     def _blow(self) -> str:
-        """Return the command of the wind, which moves player, enemies and loose items, but not pillars."""
+        """Return the command of the wind, which moves player and enemies, and nothing that lies or stands about."""
         x, y = (round(100 * self._settings.wind * part(self._wind)) for part in (math.cos, math.sin))
-        return f"{BLOW} {x} {y} {scenario.ENEMY_TAG} {self._last_loose}"
+        return f"{BLOW} {x} {y}"
 
     def _expected(self, enemy: Entity) -> Entity:
         """Return the enemy as it will be at its next order: the last one is still to be followed."""
@@ -184,7 +191,7 @@ class ArenaRules:
         for _ in range(SPOT_TRIES if farthest > low else 0):
             angle, distance = self._rng.uniform(0, 2 * math.pi), self._rng.uniform(low, high)
             spot = round(enemy.x + distance * math.cos(angle)), round(enemy.y + distance * math.sin(angle))
-            if arena.fits(*spot, 28) and self._off_goal(spot) and self._is_spot(spot, enemy, state):
+            if self._arena.fits(*spot, 28) and self._off_goal(spot) and self._is_spot(spot, enemy, state):
                 return spot
         return None
 
@@ -197,7 +204,7 @@ class ArenaRules:
     def _returns(self, state: GameState, tick: int) -> Iterator[str]:
         """Bring the dead back after a delay that grows each time, and give the player bullets."""
         alive = {enemy.tag for enemy in state.enemies}
-        self._reader.returning.clear()  # an enemy that is not here yet found no room, and is told again
+        self._reader.returning.clear()  # an enemy that has not appeared found no room, and is asked again
         for tag in range(self._count):
             if tag in alive:
                 if self._due.pop(tag, None) is not None:
@@ -214,7 +221,7 @@ class ArenaRules:
         for _ in range(100):
             spot = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
             far = math.dist(spot, (player.x, player.y)) > self._settings.respawn_distance and self._off_goal(spot)
-            if far and arena.fits(*spot, 28) and _is_free(spot, (*state.enemies, *state.items["obstacle"])):
+            if far and self._arena.fits(*spot, 28) and _is_free(spot, (*state.enemies, *state.items["obstacle"])):
                 return spot
         return None
 
@@ -240,14 +247,6 @@ def _calls(enemies: list[Entity], starts: list[Point]) -> dict[int, int]:
 
 def _is_free(spot: Spot, others: Iterable[Entity]) -> bool:
     return all(math.dist((other.x, other.y), spot) > APART for other in others)
-
-
-def _near_solid(state: GameState) -> bool:
-    x, y = state.player.x, state.player.y
-    pillars = (
-        max(abs(x - entity.x), abs(y - entity.y)) < NEAR + scenario.PILLAR_HALF for entity in state.items["obstacle"]
-    )
-    return not arena.fits_square(x, y, NEAR) or any(pillars)
 
 
 def _turn(enemy: Entity, x: float, y: float) -> int:

@@ -37,6 +37,7 @@ ImageSize = Literal[
     "800x500", "800x600",
 ]  # fmt: skip
 """Width and height of pictures: what the engine can draw."""
+Buffer = Literal["depth", "labels", "automap"]
 Behaviour = Literal["random", "approach", "spread", "hide", "march"]
 Goal = tuple[Coordinate, Coordinate, Annotated[int, Meta(ge=1, le=512)]]
 """The centre and radius of a place."""
@@ -50,6 +51,9 @@ class DoomSettings(Settings, frozen=True):
     before: Annotated[Episodes, Meta(description="Test episodes before the onset; 0: 3 of 10.")] = 0
     share: Annotated[float, Meta(ge=0, le=1, description="Share of novel episodes from the onset on.")] = 1.0
     limit: Annotated[Ticks, Meta(description="Ticks until an episode is cut off.")] = 2000
+    score_ticks: Annotated[
+        int, Meta(ge=0, le=MAX_TICKS, description="Ticks after which performance would be 0; 0: those of limit.")
+    ] = 0
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
     death_counts: Annotated[
@@ -67,6 +71,15 @@ class DoomSettings(Settings, frozen=True):
     image_colour: Annotated[
         Literal["rgb", "bgr", "grey"], Meta(description="The image's colours; on the wire it is always bgr.")
     ] = "rgb"
+    buffers: Annotated[
+        tuple[Buffer, ...],
+        Meta(
+            description="More that is drawn beside the image: depth, labels (what is where), automap; needs an image."
+        ),
+    ] = ()
+    normalised: Annotated[bool, Meta(description="Numbers of arrays go from -1 or 0 to 1.")] = False
+    frame_skip: Annotated[int, Meta(ge=1, le=35, description="Ticks an action lasts; a turn is made once.")] = 1
+    buttons: Annotated[bool, Meta(description="An action is a list of buttons, 0 or 1 each, and not a word.")] = False
     reward: Annotated[
         Literal["final", "shaped"],
         Meta(description="A reward only for winning, or also for hits and lost health in every tick."),
@@ -79,7 +92,7 @@ class DoomSettings(Settings, frozen=True):
     stride: Annotated[int, Meta(ge=1, le=MAX_PLAYER_STRIDE, description="Units the player goes per tick.")] = 16
     mirrored: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
     lag: Annotated[int, Meta(ge=0, le=35, description="Ticks until an action takes effect.")] = 0
-    buckets: Annotated[int, Meta(ge=0, le=10**6, description="Positions are shown in so many steps; 0: exactly.")] = 0
+    buckets: Annotated[int, Meta(ge=0, le=10**6, description="Positions are shown in this many steps; 0: exact.")] = 0
     fog: Annotated[Distance, Meta(description="Entities farther away are shown at this distance; 0: no fog.")] = 0.0
     toll: Annotated[Amount, Meta(description="Health the player loses every toll_period ticks.")] = 0
     toll_period: Annotated[Ticks, Meta(description="Ticks from one toll to the next.")] = 50
@@ -115,6 +128,12 @@ class ArenaSettings(DoomSettings, frozen=True):
     traps: Annotated[Span, Meta(description="How many traps.")] = (1, 4)
     obstacles: Annotated[Span, Meta(description="How many pillars.")] = (1, 4)
     ammo_pack: Annotated[int, Meta(ge=1, le=200, description="Bullets in a pack.")] = 10
+    map: Annotated[Literal["own", "published"], Meta(description="The walls: our own, or the published ones.")] = "own"
+    enemy_health: Annotated[int, Meta(ge=1, le=100, description="An enemy's health; a hit takes 4, later 5.")] = 10
+    enemy_radius: Annotated[int, Meta(ge=1, le=20, description="Half the width of an enemy.")] = 20
+    enemy_aim: Annotated[float, Meta(ge=0, le=1, description="Share of enemies' shots that fly where they look.")] = (
+        0.45
+    )
     enemy_stride: Annotated[int, Meta(ge=0, le=MAX_ENEMY_STRIDE, description="Units an enemy goes per tick.")] = 16
     enemy_damage: Annotated[AmountSpan, Meta(description="Health an enemy's bullet takes.")] = (5, 5)
     closeness: Annotated[
@@ -150,11 +169,12 @@ class ArenaSettings(DoomSettings, frozen=True):
 
 
 SHARED = (
-    *("training", "episodes", "before", "share", "episode_seed", "player_health", "player_ammo", "ammo_pack"),
-    *("observation", "use_image", "image_size", "image_colour", "reward", "give_up"),
+    *("training", "episodes", "before", "share", "episode_seed", "player_health", "player_ammo"),
+    *("observation", "use_image", "image_size", "image_colour", "reward", "give_up", "map"),
+    *("buffers", "normalised", "frame_skip", "buttons"),
 )
 """The settings that all episodes of a trial share: its shape, those of the one player and packs in its WAD, and what an
-agent is told that it will see and can do."""
+agent will see and can do."""
 
 
 def check_shared(usual: DoomSettings, changed: DoomSettings) -> None:

@@ -5,14 +5,12 @@ Domains write trials with it. Worlds read a trial's episodes from a `TrialScript
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from openfield.blind import gather_episodes
 from openfield.domains.doom.settings import DoomSettings
-from openfield.trial import Phase, Trial, derive
+from openfield.trial import Phase, Trial, derive, gather_episodes
 
 if TYPE_CHECKING:
     from openfield.domains.doom.domain import DoomDomain
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
 TRAINING_SEEDS = range(42_949_672)
 TEST_SEEDS = range(42_949_672, 1 << 32)
 """Training and test never draw the same episode."""
+FIRST_PART, MAX_PART = 20, 400
+"""Episodes of a long trial whose maps are written together: before it begins, and later."""
 
 
 class TrialScript:
@@ -31,16 +31,36 @@ class TrialScript:
         self.phases: list[Phase] = [phase for phase in trial.phases for _ in range(phase.episodes)]
         by_phase = {phase: domain.settings_in(trial, phase) for phase in trial.phases}
         self.settings: list[DoomSettings] = [by_phase[phase] for phase in self.phases]
+        self._layouts: dict[int, MapLayout] = {}
         self.seeds = episode_seeds(trial, self.settings[0].episode_seed if self.settings else None)
 
     def __len__(self) -> int:
         return len(self.phases)
 
-    @functools.cached_property
-    def layouts(self) -> list[MapLayout]:
-        """Where everything is at the start of each episode."""
-        pairs = zip(self.settings, self.seeds, strict=True)
-        return [self._task.lay_out(settings, random.Random(derive(seed, "layout"))) for settings, seed in pairs]
+    def layouts(self, numbers: range | None = None) -> list[MapLayout]:
+        """Return where everything is at the start of these episodes; of all if none are named."""
+        return [self.layout(number) for number in (range(len(self)) if numbers is None else numbers)]
+
+    def layout(self, number: int) -> MapLayout:
+        """Return where everything is at the start of an episode. It is drawn when first asked for."""
+        if number not in self._layouts:
+            if len(self._layouts) > 2 * MAX_PART:
+                self._layouts.clear()  # those of a long trial, most of which was played
+            rng = random.Random(derive(self.seeds[number], "layout"))
+            self._layouts[number] = self._task.lay_out(self.settings[number], rng)
+        return self._layouts[number]
+
+    def part(self, number: int) -> range:
+        """Return the episodes whose maps are written together with this one's: all, unless the trial is long.
+
+        The first part of a long trial is small, so that it begins at once.
+        """
+        if len(self) <= MAX_PART:
+            return range(len(self))
+        if number < FIRST_PART:
+            return range(FIRST_PART)
+        start = number - (number - FIRST_PART) % MAX_PART
+        return range(start, min(start + MAX_PART, len(self)))
 
 
 def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int, drawn: int | None = None) -> tuple[Phase, ...]:

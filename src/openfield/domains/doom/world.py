@@ -16,7 +16,8 @@ from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domains.doom import features, pictures
 from openfield.domains.doom.agents.reference import ReferencePolicy
 from openfield.domains.doom.engine import engine as engines
-from openfield.domains.doom.engine.shared_wad import WadLocation, locate_maps
+from openfield.domains.doom.engine.launch import EngineView
+from openfield.domains.doom.engine.shared_wad import WadLocation, locate_map
 from openfield.domains.doom.episode import ARENA, DoomEpisode, DoomTask
 from openfield.domains.doom.maps.scenario import MapLayout, map_name
 from openfield.domains.doom.novelty import MAX_LEVEL, hints_of
@@ -46,13 +47,15 @@ class DoomWorld:
         """Prepare a trial; if `filmed`, the engine draws pictures for people, also where agents see none."""
         self._domain = domain
         self._task: DoomTask = domain.task
-        self._trial = trial
+        self.trial = trial
+        """The trial that is played."""
         usual = domain.settings_of(trial)
         self._pictured = pictures.is_pictured(usual)
-        self._size = usual.image_size if self._pictured else FILM_SIZE if filmed else ""
+        size = usual.image_size if self._pictured else FILM_SIZE if filmed else ""
+        self._view = EngineView(size, usual.buffers)
         self.image_colour: str = usual.image_colour
         """The colours of the images that agents see."""
-        self._image: pictures.Image | None = None
+        self._images: dict[str, pictures.Image] = {}
         self._script = TrialScript(domain, trial)
         self._engine: engines.Engine | None = None
         self._begin_after = -1, 0, False  # which episode came before, its last tick, and whether one was novel
@@ -67,7 +70,7 @@ class DoomWorld:
     def reset(self) -> Turn:
         """Start the first episode."""
         if self._engine is None:
-            self._engine = engines.take_engine(self._maps.wad, self._size)
+            self._engine = engines.take_engine(self._maps.wad, self._view)
         self._number, self._ticks, self._onset_passed = self._begin_after
         return self._next()
 
@@ -86,8 +89,9 @@ class DoomWorld:
         episode = self._episode
         if episode.ended is not None:
             return self._next()
+        before = episode.ticks
         episode.move(reply.action)
-        self._ticks += 1
+        self._ticks += episode.ticks - before
         return self._turn() if episode.ended is None else self._last_turn()
 
     def check_belief(self, belief: Belief) -> None:
@@ -101,7 +105,9 @@ class DoomWorld:
 
     def look(self, query: str) -> Any:
         """Return what the player sees as an array of red, green and blue, for the query `picture`."""
-        return self._engine.picture() if self._engine is not None and query == "picture" else None
+        if self._engine is None or query != "picture":
+            return None
+        return self._engine.pictures(("image",)).get("image")
 
     def close(self) -> None:
         """Release the engine for the next world."""
@@ -111,14 +117,23 @@ class DoomWorld:
 
     @functools.cached_property
     def _maps(self) -> WadLocation:
-        return locate_maps(self._domain, self._trial, self._script)
+        """Where the maps of the current part of the trial are, at first of that with the first episode."""
+        return self._locate(self._begin_after[0] + 1)
+
+    def _locate(self, number: int) -> WadLocation:
+        self._part = self._script.part(number)
+        return locate_map(self._domain, self.trial, self._script, number)
 
     def _next(self) -> Turn:
         self._number += 1
         number, script = self._number, self._script
-        seed, settings, layout = script.seeds[number], script.settings[number], script.layouts[number]
+        seed, settings, layout = script.seeds[number], script.settings[number], script.layout(number)
         if self._engine is None:
             raise RuntimeError("the world is closed")
+        if number not in self._part:  # the next part of a long trial
+            self._engine.close()
+            self._maps = self._locate(number)
+            self._engine = engines.take_engine(self._maps.wad, self._view)
         phase = script.phases[number]
         self._phase = PHASES[phase.name]
         self._novel = bool(phase.novelty)
@@ -180,18 +195,19 @@ class DoomWorld:
         """Return what the agent sees: numbers, a picture, or both."""
         if not self._pictured:
             return self._episode.observe(self._ticks)
-        image = self._see()
+        images = self._see()
         if self._settings.observation == "pixels":
-            return image
+            return images if self._view.buffers else images["image"]
         shown = self._episode.observe(self._ticks)
-        return {**shown, "image": image} if isinstance(shown, dict) else {"features": shown, "image": image}
+        return {**shown, **images} if isinstance(shown, dict) else {"features": shown, **images}
 
-    def _see(self) -> pictures.Image | None:
+    def _see(self) -> dict[str, pictures.Image]:
         """Return what the player sees; after its death, when the engine draws nothing, what it saw last."""
-        picture = self.look("picture")
-        if picture is not None:
-            self._image = pictures.colour(picture, self.image_colour)
-        return self._image
+        found = {} if self._engine is None else self._engine.pictures()
+        for name, picture in found.items():
+            coloured = name in ("image", "automap")
+            self._images[name] = pictures.convert_colours(picture, self.image_colour) if coloured else picture
+        return dict(self._images)
 
     def _label(self) -> dict[str, Any]:
         """Return what the reference agent would do now."""
@@ -199,12 +215,12 @@ class DoomWorld:
 
     def _indicator(self) -> bool | None:
         """Return the red light: on in novel episodes, or from the onset on if `light_stays`."""
-        if not self._trial.red_light:
+        if not self.trial.red_light:
             return None
         return self._onset_passed if self._script.settings[self._number].light_stays else self._novel
 
 
-def make_film(domain: DoomDomain, trial: Trial) -> Film:
+def film_trial(domain: DoomDomain, trial: Trial) -> Film:
     """Make a film of a trial: its world on an engine that draws for people, and every other picture."""
     world = DoomWorld(domain, trial, filmed=True)
     ticks = itertools.count()

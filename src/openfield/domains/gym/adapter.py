@@ -25,7 +25,7 @@ def to_space(space: GymSpace) -> Space:
     """Return the space of openfield that holds the same values.
 
     Raises:
-        InvalidInput: There is none, as for graphs.
+        InvalidInput: No space fits, as for graphs.
     """
     match space:
         case gym_spaces.Discrete():
@@ -71,6 +71,8 @@ def to_plain(value: Any) -> Any:
             return {name: to_plain(part) for name, part in value.items()}
         case tuple() | list():
             return [to_plain(part) for part in value]
+    if hasattr(value, "__array__"):  # an array of JAX or another package
+        return to_plain(np.asarray(value)[()])
     return value
 
 
@@ -103,7 +105,7 @@ def _unstack(space: GymSpace, value: Any) -> Any:
     return to_plain(value)
 
 
-def to_action(space: GymSpace, declared: Space, value: Any) -> Any:
+def to_env_action(space: GymSpace, declared: Space, value: Any) -> Any:
     """Return the action that a reply means, in the form that the environment takes.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -14,13 +15,21 @@ from openfield.capabilities import Film
 from openfield.core import Spec, World
 from openfield.domain import Domain
 from openfield.domains.gym.environment import PICTURES, Env, MakeEnv, ReturnMeter, make_env, one_line, wrap_env
-from openfield.domains.gym.episode import GymWorld
 from openfield.domains.gym.generic import Fit
 from openfield.domains.gym.makers import find_maker
 from openfield.domains.gym.novelty import join_changes, list_novelties
-from openfield.domains.gym.probe import Probe, find_chance, find_drift, measure_floor, probe_env
+from openfield.domains.gym.probe import (
+    EFFECT_STEPS,
+    Probe,
+    find_chance,
+    find_drift,
+    measure_floor,
+    probe_env,
+    shows_difference,
+)
 from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_novelties, open_suite
+from openfield.domains.gym.world import GymWorld
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.novelty import apply_novelties, find_novelty
 from openfield.registry import absolute, list_trial_code, use_domain
@@ -86,16 +95,49 @@ class GymDomain(Domain[GymSettings]):
         self._floors: dict[bytes, float] = {}
         self._phases: dict[tuple[str, tuple[str, ...]], GymSettings] = {}
         self._steady: set[bytes] = set()
-        probe = self.probe(GymSettings(make=self._arguments))
-        self._entry, self._has_own_suite = find_entry(probe.id, suite), suite is not None
-        self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{probe.id.replace('/', '-')}"
-        self.title = f"{probe.id}, an environment of Gymnasium"
+        self._effective: set[tuple[bytes, bytes]] = set()
+        """The changes of environments that were tried, each with what it was before."""
+        self._suite, self._has_own_suite = suite, suite is not None
+        self._incomplete: InvalidInput | None = None
+        """Why the environment could not be made yet: it needs an argument that trials must give."""
+        try:
+            self._learn(self._arguments)
+        except InvalidInput as error:
+            if not _lacks_argument(error):
+                raise
+            self._incomplete = error
+            self._name(text.rpartition(":")[2])
+
+    def _name(self, known_as: str) -> None:
+        suite = self._suite
+        self.name = f"gym-{'' if suite is None else f'{suite.name}-'}{known_as.replace('/', '-')}"
+        self.title = f"{known_as}, an environment of Gymnasium"
+
+    def _learn(self, arguments: Mapping[str, Any]) -> None:
+        """Make the environment once with these arguments, and learn which novelties fit it."""
+        probe = self.probe(GymSettings(make=dict(arguments)))
+        self._entry = find_entry(probe.id, self._suite)
+        if self._incomplete is None:
+            self._name(probe.id)
+        self._arguments, self._incomplete = dict(arguments), None
         limited, late = bool(probe.steps or self._entry.steps), bool(self._entry.pays_late)
         fit = Fit(probe.gym_actions, probe.gym_observations, limited, late)
         self.novelties = list_novelties(list_suite_novelties(self._entry), fit)
         self.default_novelty = self.novelties[0].id
         self.rare_novelties = [each.id for each in self._entry.novelties if each.rare]
         self.shown_effects = list_single_numbers(probe.observations)
+
+    def settings_of(self, trial: Trial) -> GymSettings:
+        """Return the settings of a trial, whose arguments complete an environment that needs some."""
+        settings = super().settings_of(trial)
+        self._complete(settings.make)
+        return settings
+
+    def _complete(self, arguments: Mapping[str, Any]) -> None:
+        if self._incomplete is not None:
+            if not arguments:
+                raise InvalidInput(f"{self._incomplete} Give it: --set make.NAME=VALUE")
+            self._learn({**self._arguments, **arguments})
 
     def make_env(self, settings: GymSettings, drawing: bool = False) -> Env:
         """Make an environment with these settings, or one that draws for people."""
@@ -221,6 +263,7 @@ class GymDomain(Domain[GymSettings]):
             InvalidInput: The environment does not replay, or a setting or novelty does not fit it.
         """
         given = make_settings(self.settings, settings)
+        self._complete(given.make)
         chosen = msgspec.structs.replace(
             given, make={**self._arguments, **given.make}, derived={**self._entry.derived, **given.derived}
         )
@@ -237,6 +280,8 @@ class GymDomain(Domain[GymSettings]):
         }
         others = {name: value for name, value in settings.items() if name.partition(".")[0] not in kept}
         made = super().trials(count, seed, novelty, red_light, **others, **kept)
+        if not chosen.allow_drift:
+            self.warn_of_no_effect(chosen, self.novelty_names(novelty))
         files = digest_wrappers(list_trial_code(made))
         return with_changes(made, lambda trial: msgspec.structs.replace(trial, files=files)) if files else made
 
@@ -256,6 +301,25 @@ class GymDomain(Domain[GymSettings]):
             if not same:
                 text = f"Novelty '{'+'.join(names)}' changes the {what} space from {one_line(one)} to {one_line(other)}"
                 raise InvalidInput(f"{text}; agents could not go on.")
+
+    def warn_of_no_effect(self, settings: GymSettings, names: Sequence[str]) -> None:
+        """Warn of a novelty with which random play shows the same: its name or value may mean nothing here."""
+        for name in names:
+            if name in self.rare_novelties:
+                continue
+            changed = self._apply([name], settings)
+            key = environment_key(settings), environment_key(changed)
+            if key[0] == key[1] or key in self._effective or changed.has_effects:
+                continue
+            makers = partial(self.make_env, settings), partial(self.make_env, changed)
+            if not self._try(partial(shows_difference, *makers, self.probe(settings).actions)):
+                warnings.warn(
+                    f"Novelty '{name}' changed nothing in {EFFECT_STEPS} steps of random play. Does {self._text} know "
+                    "it? Compare names and values with its documentation.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            self._effective.add(key)
 
     def options(self, command: str) -> type[CommandOptions] | None:
         """Return the option that every command has which plays."""
@@ -345,6 +409,11 @@ def from_gymnasium(
     name, module = getattr(environment, "__qualname__", ""), getattr(environment, "__module__", "__main__")
     source = f"gym:{prefix}{module}:{name}" if name and "<" not in name and module != "__main__" else ""
     return use_domain(GymDomain(name or type(environment).__name__, environment, arguments, own), source)
+
+
+def _lacks_argument(error: InvalidInput) -> bool:
+    """Return whether an environment could not be made because its constructor needs an argument."""
+    return isinstance(error.__cause__, TypeError) and "required" in str(error.__cause__)
 
 
 def list_single_numbers(space: Space) -> tuple[str, ...]:

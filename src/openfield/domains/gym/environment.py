@@ -30,7 +30,7 @@ MakeEnv = Callable[..., Env]
 
 PICTURES = "rgb_array"
 """The render mode of Gymnasium that returns pictures."""
-USUAL_FPS = 30.0
+DEFAULT_FPS = 30.0
 
 _CHANGE = re.compile(r"(?P<path>[A-Za-z]\w*(?:\.[A-Za-z]\w*)*)(?P<sign>=|\*=|/=|-=)(?P<value>.+)", re.DOTALL)
 
@@ -137,10 +137,10 @@ def read_fps(env: Env) -> float | None:
     if PICTURES not in (env.metadata.get("render_modes") or ()):
         return None
     fps = env.metadata.get("render_fps")
-    return float(fps) if isinstance(fps, int | float) and fps > 0 else USUAL_FPS
+    return float(fps) if isinstance(fps, int | float) and fps > 0 else DEFAULT_FPS
 
 
-def draw(env: Env) -> Any:
+def render_picture(env: Env) -> Any:
     """Return a picture of an environment: an array of height, width and three colours."""
     try:
         picture: Any = env.render()

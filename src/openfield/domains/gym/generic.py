@@ -16,7 +16,7 @@ from openfield.domains.gym.transforms import (
     can_permute,
     has_part,
     is_array,
-    is_picture,
+    is_picture_space,
 )
 from openfield.novelty import Novelty
 
@@ -51,13 +51,13 @@ def list_fitting(fit: Fit) -> Iterator[Novelty[GymSettings]]:
 
 
 def explain_misfit(name: str, fit: Fit) -> str:
-    """Return why a novelty does not fit, by its name with or without difficulty; empty if it is none of these."""
+    """Return why a novelty does not fit, by its name with or without difficulty; empty if the name is unknown."""
     named = ((each.reason, novelty) for each in GENERIC for novelty in each.novelties)
     return next((reason.format(fit) for reason, novelty in named if name in (novelty.id, novelty.name)), "")
 
 
 def find_generic(name: str) -> Novelty[GymSettings] | None:
-    """Return the novelty called `NAME` or `NAME:difficulty`; None if there is none."""
+    """Return the novelty called `NAME` or `NAME:difficulty`, or None if it is unknown."""
     every = (novelty for each in GENERIC for novelty in each.novelties)
     return next((novelty for novelty in every if name in (novelty.id, novelty.name)), None)
 
@@ -191,14 +191,14 @@ GENERIC = (
             "left and right of pictures are exchanged",
             changing(mirror_observations=True),
         ),
-        lambda fit: has_part(fit.observations, is_picture),
+        lambda fit: has_part(fit.observations, is_picture_space),
         "it is for pictures, not {0.observations}",
     ),
     Generic(
         _single(
             "observations-inverted", ENVIRONMENTS, "pictures have opposite colours", changing(invert_observations=True)
         ),
-        lambda fit: has_part(fit.observations, is_picture),
+        lambda fit: has_part(fit.observations, is_picture_space),
         "it is for pictures, not {0.observations}",
     ),
     Generic(

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import gymnasium
 import msgspec
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
-from openfield.domains.gym.adapter import GymSpace, to_action, to_plain, to_space
+from openfield.domains.gym.adapter import GymSpace, to_env_action, to_plain, to_space
 from openfield.domains.gym.environment import Env, one_line, read_attribute, read_fps
 from openfield.errors import InvalidInput, describe_error
 from openfield.record import action_key
@@ -23,6 +24,8 @@ FLOOR_STEPS = 20_000
 """Steps after which no further of these episodes starts."""
 REPLAY_STEPS = 60
 """Steps that two environments with the same seed must show alike."""
+EFFECT_STEPS = 300
+"""Steps of random play in which a novelty should show."""
 
 
 class Probe(NamedTuple):
@@ -53,13 +56,14 @@ def probe_env(env: Env, attributes: Sequence[str], text: str) -> Probe:
     """
     before = [_freeze(read_attribute(env, each, text)) for each in attributes]
     try:
-        env.reset(seed=0)
+        seen = env.reset(seed=0)[0]
     except Exception as error:
         raise InvalidInput(f"{text} cannot start an episode: {one_line(describe_error(error))}") from error
+    _refuse_batch(env, seen, text)
     for change, value in zip(attributes, before, strict=True):
         if _freeze(read_attribute(env, change, text)) != value:
             raise InvalidInput(f"'{change}' has no effect: {text} sets it anew when an episode starts.")
-    spec = env.spec
+    spec = env.spec if isinstance(env.spec, EnvSpec) else None  # other packages have specs of their own
     return Probe(
         id=text.rpartition(":")[2] if spec is None else spec.id,
         gym_actions=env.action_space,
@@ -73,10 +77,24 @@ def probe_env(env: Env, attributes: Sequence[str], text: str) -> Probe:
     )
 
 
+def _refuse_batch(env: Env, seen: Any, text: str) -> None:
+    """Refuse what steps several environments at once, as EnvPool makes them: a trial has one.
+
+    Raises:
+        InvalidInput: Its observations have one axis more than their space.
+    """
+    shape, space = np.shape(seen), env.observation_space.shape
+    if isinstance(env.observation_space, gymnasium.spaces.Box) and shape[1:] == space and shape != space:
+        raise InvalidInput(
+            f"{text} makes a batch of environments: it shows arrays of shape {shape}, and its space has {space}. Give "
+            "a function that makes one, or that wraps it and takes the first axis off what it returns."
+        )
+
+
 def _find_steps(env: Env) -> int | None:
     """Return the limit that Gymnasium sets, or the one that MiniGrid and others keep in `max_steps`."""
     own = getattr(env.unwrapped, "max_steps", None)
-    given = None if env.spec is None else env.spec.max_episode_steps
+    given = getattr(env.spec, "max_episode_steps", None)
     return given or (own if type(own) is int and own > 0 else None)
 
 
@@ -101,7 +119,7 @@ def measure_floor(make: Callable[[], Env], actions: Space, limit: int) -> float:
         env.reset(seed=rng.getrandbits(31))
         total, ended, number = 0.0, False, 0
         while not ended and number < limit:
-            action = to_action(env.action_space, actions, actions.sample(rng))
+            action = to_env_action(env.action_space, actions, actions.sample(rng))
             _, reward, terminated, truncated, _ = env.step(action)
             total, ended, number = total + float(reward), terminated or truncated, number + 1
         env.close()
@@ -121,6 +139,14 @@ def find_chance(make: Callable[[], Env], actions: Space) -> int | None:
     return _find_difference(_play(make(), actions), _play(make(), actions, 1))
 
 
+def shows_difference(make: Callable[[], Env], other: Callable[[], Env], actions: Space) -> bool:
+    """Return whether random play with the same seeds shows something else in another environment."""
+    return (
+        _find_difference(_play(make(), actions, steps=EFFECT_STEPS), _play(other(), actions, steps=EFFECT_STEPS))
+        is not None
+    )
+
+
 def _find_difference(one: list[bytes], other: list[bytes]) -> int | None:
     return next((number for number, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]), None)
 
@@ -137,13 +163,13 @@ def _show(make: Callable[[], Env], actions: Space, global_seed: int) -> list[byt
         np.random.set_state(kept[1])
 
 
-def _play(env: Env, actions: Space, shift: int = 0) -> list[bytes]:
+def _play(env: Env, actions: Space, shift: int = 0, steps: int = REPLAY_STEPS) -> list[bytes]:
     """Return what some random actions show; a shift gives the environment other seeds."""
     rng = random.Random(derive(0, "replay"))
     shown: list[Any] = [env.reset(seed=rng.getrandbits(31) + shift)[0]]
     keys = [action_key(to_plain(shown[0]))]
-    for _ in range(REPLAY_STEPS):
-        seen, reward, terminated, truncated, _ = env.step(to_action(env.action_space, actions, actions.sample(rng)))
+    for _ in range(steps):
+        seen, reward, terminated, truncated, _ = env.step(to_env_action(env.action_space, actions, actions.sample(rng)))
         keys.append(action_key([to_plain(seen), float(reward), bool(terminated), bool(truncated)]))
         if terminated or truncated:
             env.reset(seed=rng.getrandbits(31) + shift)

@@ -101,7 +101,8 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
 
 _SURROUNDINGS = {"make", "attributes", "derived", "suite", "instead", "wrappers", "novel_wrappers"}
 _LIMITS = {"scale", "max_steps", "time_limit", "reuse", "allow_drift", "training", "before", "after"}
-_EFFECTS = [each for each in msgspec.structs.fields(GymSettings) if each.name not in _SURROUNDINGS | _LIMITS]
+_SHARED = {each.name for each in msgspec.structs.fields(Settings)}
+_EFFECTS = [each for each in msgspec.structs.fields(GymSettings) if each.name not in _SURROUNDINGS | _LIMITS | _SHARED]
 _NO_EFFECTS = tuple(each.default for each in _EFFECTS)
 _read_effects = attrgetter(*(each.name for each in _EFFECTS))
 """Returns the settings of all effects. Every episode asks for them, and some last ten steps only."""

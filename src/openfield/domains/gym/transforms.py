@@ -98,7 +98,7 @@ def mirror(space: GymSpace, value: Any) -> Any:
     return value
 
 
-def is_picture(space: GymSpace) -> bool:
+def is_picture_space(space: GymSpace) -> bool:
     """Return whether values are pictures: bytes from 0 to 255 on two axes of some length, with or without colours."""
     if not isinstance(space, gym_spaces.Box) or space.dtype != np.uint8 or len(space.shape) < 2:
         return False
@@ -114,12 +114,12 @@ def picture_axes(shape: tuple[int, ...]) -> tuple[int, int]:
 
 def flip_picture(space: GymSpace, value: Any) -> Any:
     """Return a picture with left and right exchanged; other values as they are."""
-    return np.flip(value, picture_axes(space.shape)[1]).copy() if is_picture(space) else value  # type: ignore[arg-type]
+    return np.flip(value, picture_axes(space.shape)[1]).copy() if is_picture_space(space) else value  # type: ignore[arg-type]
 
 
 def invert_picture(space: GymSpace, value: Any) -> Any:
     """Return a picture with opposite colours; other values as they are."""
-    return 255 - value if is_picture(space) else value
+    return 255 - value if is_picture_space(space) else value
 
 
 def can_break(space: GymSpace) -> bool:
@@ -191,9 +191,9 @@ def blank(space: gym_spaces.Box, value: Any, draw: Callable[[int], Any]) -> Any:
     Args:
         space: Their space.
         value: The numbers.
-        draw: Returns which of so many are blank.
+        draw: Returns which values are blank, given their number.
     """
-    if not is_picture(space):
+    if not is_picture_space(space):
         hidden = draw(value.size).reshape(value.shape)
     else:
         rows, columns = picture_axes(value.shape)

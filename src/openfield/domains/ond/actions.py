@@ -5,6 +5,7 @@ Local agents answer batches with `Scores`; the wire posts whatever its clients s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -43,11 +44,21 @@ class Clusters(msgspec.Struct, frozen=True, tag="clusters", tag_field="do"):
     p: list[list[float]]
 
 
+class PackedRows(msgspec.Struct, frozen=True, array_like=True):
+    """Posted rows whose numbers all have equally many decimals, in a third of the space of their text."""
+
+    ids: str
+    """The ids of the samples, one to a line."""
+    decimals: int
+    values: bytes
+    """The numbers without their point, row by row: unsigned whole numbers of 32 bits, or of 64 from 10 decimals on."""
+
+
 class Post(msgspec.Struct, frozen=True, tag="post", tag_field="do"):
-    """Results as a client of the protocol posts them: type -> CSV text."""
+    """Results as a client of the protocol posts them: type -> CSV text, which is packed if it is large."""
 
     round: int
-    results: dict[str, str]
+    results: Mapping[str, str | PackedRows]
     at: str
     """The time, for the status of the session."""
     old: bool = False
@@ -72,6 +83,8 @@ class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
     """A sign for each sample: 1 or 0 if a score was told about a right or wrong answer, - otherwise."""
     answers: dict[str, list[Told]] = {}
     """Type of results -> locked answers."""
+    bound: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    """The belief that counts, because feedback had told of the change."""
 
 
 class Complete(msgspec.Struct, frozen=True, tag="complete", tag_field="do"):

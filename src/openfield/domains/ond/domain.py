@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.blind import refuse_blinding
-from openfield.core import Agent, Belief, Reply, Spec
+from openfield.core import Agent, Belief, Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
 from openfield.settings import make_settings, trial_settings
 from openfield.spaces import Box
-from openfield.trial import Phase, Trial
+from openfield.trial import Phase, Trial, refuse_blinding
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -36,7 +35,7 @@ _AGENTS = "openfield.domains.ond.agents.builtin"
 class OndDomain(Domain[OndSettings]):
     """Batches of samples, K+1 classes, the probability that the world has changed, with and without red light."""
 
-    name, version = "ond", 3
+    name, version = "ond", 4
     title = "Open-set recognition: which classes, and since when is there anything new?"
     settings = OndSettings
     novelties = NOVELTIES
@@ -51,7 +50,7 @@ class OndDomain(Domain[OndSettings]):
     }
     demo_agents = ("adapting", "msp")
     metrics = ("performance", "detection", "adaptation", "openset")
-    commands = {name: f"openfield.domains.ond.commands.{name}:{name}" for name in ("score", "stream", "visit", "merge")}
+    commands = {name: f"openfield.domains.ond.commands.{name}:{name}" for name in ("visit", "stream", "merge")}
 
     def spec(self, trial: Trial) -> Spec:
         """Return the task, with the number of classes."""
@@ -79,7 +78,12 @@ class OndDomain(Domain[OndSettings]):
         from openfield.domains.ond.trials import find_directory, served_trial
 
         chosen = make_settings(self.settings, settings)
+        if chosen.classes:
+            settings["known"] = named = len(chosen.classes.split("+"))
+            if chosen.known not in (named, OndSettings().known):
+                raise InvalidInput(f"Setting 'classes' names {named} classes, and 'known' is {chosen.known}.")
         if not chosen.test:
+            self._refuse_directory(chosen)
             made, files = super().trials(count, seed, novelty, red_light, **settings), data_files(chosen)
             found = [msgspec.structs.replace(trial, files=files) for trial in made]
             for trial in {trial.is_changed: trial for trial in found}.values():
@@ -88,8 +92,20 @@ class OndDomain(Domain[OndSettings]):
         refuse_blinding(chosen, f"The test {chosen.test}")
         test, digests = find_directory(chosen.data).load(chosen.protocol, chosen.area, chosen.test)
         changes = {key: value for key, value in trial_settings(chosen).items() if key != "test"}
+        changes["training"] = chosen.training  # also if it is the usual number
         origin = find_directory(chosen.data).origins.get(chosen.test)
         return [served_trial(test, digests, changes, self.version, red_light, origin)]
+
+    def _refuse_directory(self, settings: OndSettings) -> None:
+        """Refuse a data directory without the name of one of its tests."""
+        from openfield.domains.ond.trials import find_directory
+
+        names = find_directory(settings.data).names(settings.protocol, settings.area)
+        if names:
+            listed = ", ".join(names[:9]) + (f" and {len(names) - 9} more" if len(names) > 9 else "")
+            raise InvalidInput(
+                f"{settings.data} is a data directory. Name one of its tests: --set test={names[0]} ({listed})"
+            )
 
     def world(self, trial: Trial) -> TestWorld:
         """Make the test of a trial."""
@@ -102,6 +118,19 @@ class OndDomain(Domain[OndSettings]):
         """Return the protocol's rule: for any sample a probability that reaches the threshold of the trial."""
         threshold = float(trial.settings.get("threshold", 0.5))
         return lambda belief: belief.highest >= threshold
+
+    def list_purchases(self, turn: Turn) -> Sequence[Any]:
+        """Return purchases of both kinds of feedback that tell the truth, once a batch is answered."""
+        from openfield.domains.ond.actions import Buy
+
+        answered = isinstance(turn.observation, dict) and turn.observation.get("answered")
+        return [Buy("detection"), Buy("classification")] if answered else []
+
+    def tells_change(self, feedback: Any) -> bool:
+        """Return whether feedback calls a sample novel, or of the unknown class."""
+        lines = feedback.get("lines", ()) if isinstance(feedback, dict) else ()
+        sign = ",1" if lines and feedback["type"] == "detection" else ",0"
+        return any(line.endswith(sign) for line in lines)
 
     def encode(self, observation: Any) -> Any:
         """Encode a batch by its coarse mean picture, and any other turn by its kind."""
@@ -116,7 +145,7 @@ class OndDomain(Domain[OndSettings]):
         return coarse_action(action)
 
     def options(self, command: str) -> type[CommandOptions] | None:
-        """Return the options of `serve`, and those of `run` for agents that visit a server."""
+        """Return the options of `serve` and `score`, and those of `run` for agents that visit a server."""
         from openfield.domains.ond.options import OPTIONS
 
         return OPTIONS.get(command)
@@ -174,12 +203,13 @@ class OndDomain(Domain[OndSettings]):
         if not directory.count():
             logging.getLogger("openfield.ond").warning("There is no test in %s yet.", root)
         if options.import_legacy is not None:
-            from openfield.domains.ond.server.import_results import import_results
+            from openfield.domains.ond.server.import_results import import_sessions
 
-            import_results(options.import_legacy, directory, dispatcher, self.version, options.compat)
-        rules = ServiceRules(options.compat, options.devmode, options.hint_limits)
+            import_sessions(options.import_legacy, directory, dispatcher, self.version, options.compat)
+        teams = frozenset(options.teams.values())
+        rules = ServiceRules(options.compat, options.devmode, options.hint_limits, options.scorings, teams)
         return OndWire(self, directory, rules, options.teams, options.hostname), dispatcher
 
 
 DOMAIN = OndDomain()
-"""The domain `ond`, as `openfield.find_domain("ond")` returns it."""
+"""The domain `ond`, as `openfield.registry.find_domain("ond")` returns it."""

@@ -1,4 +1,4 @@
-"""The options of OND: which tests `serve` serves, and which server the agents of `run` visit."""
+"""The options of OND: which tests `serve` serves, which server the agents of `run` visit, and what `score` scores."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from openfield.errors import InvalidInput, UnknownName
-from openfield.options import CommandChanges
+from openfield.options import MORE, CommandChanges, Count, NumberTable
 
 TEAM, TOKEN = re.compile(r"[\w.~-]{1,60}"), re.compile(r"[A-Za-z0-9_.~-]+")
 """What names and tokens of teams are made of: tokens are part of addresses."""
@@ -33,6 +33,9 @@ class OndServeOptions:
     """Accept what old clients post."""
     devmode: bool = False
     """Let clients see the scores of a test before its last round. Reports say where that was done."""
+    scorings: Annotated[Count, Parameter(metavar="NUMBER")] = 1
+    """How often a team is told the scores of a test [1]. Once, when everyone has completed it: scores tell the onset,
+    and many of them the labels. Reports say how often they were told."""
     hint: Annotated[tuple[str, ...], Parameter(metavar="KEY=MAX", consume_multiple=False)] = ()
     """A key of the metadata that clients may set by a hint KEY=NUMBER, and its highest number. Repeat the option for
     each key [feedback_max_ids=1000]."""
@@ -44,7 +47,9 @@ class OndServeOptions:
     def prepare(self) -> CommandChanges:
         """Return the options as they are; the dispatcher reads them."""
         trials_from = "" if self.data is None else str(self.data)
-        return CommandChanges(serving=self, needs_token=bool(self.teams), trials_from=trials_from)
+        return CommandChanges(
+            serving=self, needs_token=bool(self.teams), trials_from=trials_from, sealed=self.data is None
+        )
 
     @property
     def hint_limits(self) -> dict[str, int]:
@@ -105,4 +110,56 @@ class OndRunOptions:
         return play_at_server(find_domain("ond"), self.server or "", self.token, own)
 
 
-OPTIONS = {"run": OndRunOptions, "serve": OndServeOptions}
+FILE, NAME, DIR = Parameter(metavar="FILE"), Parameter(metavar="NAME"), Parameter(metavar="DIR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OndScoreOptions:
+    """Options of `score`: result files of the protocol, two of one test or a folder of many.
+
+    Example:
+        openfield score ond --results DIR --data DIR --baseline NAME
+    """
+
+    results: Annotated[Path | None, DIR] = None
+    """A folder with files of many tests; also gives the programme's M1 to M6 over them."""
+    data: Annotated[Path | None, DIR] = None
+    """The data directory with the truth of the tests."""
+    baseline: Annotated[str | None, NAME] = None
+    """The agent in the folder that the others are compared with: M3 to M6 and m_nrp need one."""
+    redlight: bool = False
+    """The tests had the red light: M3 is then called M4."""
+    detection: Annotated[Path | None, FILE] = None
+    """The detection file of one test."""
+    classification: Annotated[Path | None, FILE] = None
+    """Its classification file; for text tests, the file of labels."""
+    test: Annotated[str | None, NAME] = None
+    """Its name."""
+    area: Annotated[str, Parameter(metavar="NAME", group=MORE)] = "image_classification"
+    """The kind of test [image_classification]."""
+    protocol: Annotated[Literal["OND", "CONDDA"], Parameter(metavar="NAME", group=MORE)] = "OND"
+    """The protocol of the tests [OND]."""
+
+    def prepare(self) -> CommandChanges:
+        """Return that result files are scored."""
+        return CommandChanges(score=self.score)
+
+    def score(self) -> NumberTable:
+        """Score the folder, or the two files."""
+        from openfield.domains.ond.scoring import result_files
+
+        if self.data is None or (self.results is None and None in (self.detection, self.classification, self.test)):
+            raise InvalidInput(
+                "Give --results and --data, or --detection, --classification, --data and --test. "
+                "Arrays are scored without a domain: openfield score --id FILE"
+            )
+        tests = result_files.ResultTests(
+            data=self.data, protocol=self.protocol, area=self.area, baseline=self.baseline, red_light=self.redlight
+        )
+        if self.results is not None:
+            return result_files.tabulate_folder(result_files.score_folder(self.results, tests))
+        files = Path(self.detection or ""), Path(self.classification or "")
+        return result_files.tabulate_test(result_files.score_test(*files, tests, str(self.test)))
+
+
+OPTIONS = {"run": OndRunOptions, "serve": OndServeOptions, "score": OndScoreOptions}

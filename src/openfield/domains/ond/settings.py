@@ -16,8 +16,16 @@ class OndSettings(Settings, frozen=True):
     """The source of samples, the length of a test, what agents are granted, and what may become novel."""
 
     data: Annotated[
-        str, Meta(description="`digits`, `glyphs`, an .npz file, a folder of class folders, or a data directory.")
+        str,
+        Meta(
+            description="Where the samples are: `digits`, `glyphs`, an .npz file, a folder of images with a folder for "
+            "each class or a labels.csv, or a data directory."
+        ),
     ] = "digits"
+    side: Annotated[int, Meta(ge=0, le=4096, description="Pixels that images of a folder are resized to; 0 keeps.")] = 0
+    classes: Annotated[
+        str, Meta(description="Known classes by label or name, joined by +, as columns 1 to K; empty draws them.")
+    ] = ""
     test: Annotated[str, Meta(description="The name of a test in a data directory; empty to build one.")] = ""
     protocol: Annotated[Literal["OND", "CONDDA"], Meta(description="K+1 classes, or clusters of novelty as well.")] = (
         "OND"
@@ -32,7 +40,10 @@ class OndSettings(Settings, frozen=True):
     ] = "strict"
     known: Annotated[int, Meta(ge=2, le=1000, description="Known classes.")] = 6
     unknown: Annotated[int, Meta(ge=1, le=1000, description="Unknown classes, where the data set has as many.")] = 4
-    training: Annotated[int, Meta(ge=0, description="Labelled samples of known classes before the test.")] = 500
+    training: Annotated[
+        int,
+        Meta(ge=0, description="Labelled samples of known classes before the test; of a data directory, all or none."),
+    ] = 500
     round_size: Annotated[int, Meta(ge=1, description="Samples in a batch.")] = 20
     before: Annotated[int, Meta(ge=0, description="Batches before the onset.")] = 10
     after: Annotated[int, Meta(ge=0, description="Batches from the onset on.")] = 15

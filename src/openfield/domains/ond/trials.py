@@ -36,7 +36,7 @@ def make_built(domain: Domain[OndSettings], trial: Trial) -> Built:
     if test is None:
         return build_trial(domain, trial)
     arrays = load_arrays(find_directory(settings.data).root)
-    if arrays is None or "train_images" not in arrays or not settings.training:
+    if arrays is None or not {"train_images", "train_labels"} <= arrays.keys() or not settings.training:
         return Built(test, np.zeros((0, 0), np.float32), np.zeros(0, np.int64))
     return Built(test, arrays["train_images"], arrays["train_labels"])
 

@@ -30,6 +30,10 @@ from openfield.domains.ond.testset.results import (
 )
 from openfield.errors import AgentProtocol, OpenfieldError
 
+ANY_ORDER = "Servers started with --compat take rounds in any order."
+IN_ORDER = ("detection", "classification", "labels")
+"""The results that are taken round by round, in order."""
+
 
 class TestWorld:
     """One test, played once."""
@@ -48,12 +52,21 @@ class TestWorld:
         """Whether the last batch is recorded."""
         return self._number + 1 >= self.test.rounds
 
+    @property
+    def compat(self) -> bool:
+        """Whether old clients are served, by the original's rules."""
+        return self._settings.level == "compat"
+
     def reset(self) -> Turn:
         """Show the training samples and the metadata of the test."""
-        self.answers = AgentAnswers(self.test, self._settings.threshold, self.red_light, self._settings.cap)
-        self._number, self._answered, self._closing = -1, False, False
+        settings, strict = self._settings, self._settings.level == "strict"
+        self.answers = AgentAnswers(self.test, settings.threshold, self.red_light, settings.cap, strict)
+        self._number, self._answered, self._closing, self._told = -1, False, False, False
+        self._shown = -1  # the last round that a client was shown
         metadata = self.test.shown(self.red_light)
         metadata.pop("unknown_index", None)  # which is always the first here
+        if self._built.classes:
+            metadata["classes"] = list(self._built.classes)
         seen: dict[str, Any] = {"metadata": metadata}
         trains = bool(len(self._built.labels))
         if trains:
@@ -85,6 +98,31 @@ class TestWorld:
         """Read posted results and refuse those that do not fit the test; earlier answers are not looked at."""
         compat = post.old or self._settings.level == "compat"
         return {kind: read_results(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+
+    def show(self, number: int) -> None:
+        """Note that a client is shown a round; refuse one before the results of the round before it."""
+        if number > self._current and not (number == self._current + 1 and (number == 0 or self._has_results)):
+            text = f"Round {number} is shown when results of round {max(self._current, 0)} are posted."
+            raise Refusal("RoundOutOfOrder", f"{text} {ANY_ORDER}")
+        self._shown = max(self._shown, number)
+
+    def check_order(self, number: int) -> None:
+        """Refuse results of a round that is not the current one, or that has had its feedback."""
+        begins = number == self._current + 1 and (number == 0 or self._has_results)
+        if number != self._current and not begins:
+            raise Refusal("RoundOutOfOrder", f"Results come round by round, now of {self._current}. {ANY_ORDER}")
+        if number in self.answers.informed:
+            raise Refusal("RoundOutOfOrder", f"Results of round {number} come before its feedback. {ANY_ORDER}")
+
+    @property
+    def _current(self) -> int:
+        """The round that a client plays: the last one that it was shown or posted."""
+        return max([self._shown, *(number for kind in IN_ORDER for number in self.answers.posted.get(kind, ()))])
+
+    @property
+    def _has_results(self) -> bool:
+        """Whether results of the current round are posted."""
+        return any(self._current in self.answers.posted.get(kind, ()) for kind in (*IN_ORDER, "characterization"))
 
     def prepare(self, post: Post, tables: dict[str, ResultTable], then: Sequence[Buy] = ()) -> None:
         """Refuse results that differ in their columns from earlier ones, or after which a purchase would be refused.
@@ -186,6 +224,7 @@ class TestWorld:
             lines = buy(self.answers, action.type, action.ids).lines
         except Refusal as error:
             return {"type": action.type, "refused": error.reason, "message": str(error)}
+        self._told = self._told or bool(lines)
         if self._number >= 0 and self.test.unknown_index:
             lines = number_from_one(action.type, lines, self.test.known)
         return {"type": action.type, "lines": lines}
@@ -193,13 +232,15 @@ class TestWorld:
     def _round_scores(self) -> dict[str, float] | None:
         if not self._settings.scores:
             return None
+        self._told = True
+        self.answers.bind()
         ranks = self.answers.ranks[self.test.span(self._number)]
         return {f"top{k}": float(((ranks >= 0) & (ranks < k)).mean()) for k in (1, 3)}
 
     def _show_batch(self) -> Turn:
         first = self._number >= 0 or bool(len(self._built.labels))
         self._number += 1
-        self._answered = False
+        self._answered = self._told = False
         span = self.test.span(self._number)
         seen: dict[str, Any] = {"round": self._number, "ids": self.test.ids[span.start : span.stop]}
         if self.test.images is not None:
@@ -217,7 +258,9 @@ class TestWorld:
     def _end_batch(self) -> Turn:
         performance, detail = describe_round(self.answers, self._number)
         novel = self._is_novel()
-        self.truth = Truth(novel=novel, episode_over=True, performance=performance, detail=detail)
+        told = self._told or self.answers.bound is not None
+        belief = self.look("beliefs") if told and self.answers.binding else None
+        self.truth = Truth(novel=novel, episode_over=True, performance=performance, detail=detail, belief=belief)
         return Turn(ask=Ask.NONE, last="terminated", red_light=self._light())
 
     def _is_novel(self) -> bool:

@@ -78,20 +78,24 @@ def accuracy_by_index(cell: CellRecord, most: int = 50) -> list[float]:
 
 
 def retention(cell: CellRecord) -> dict[str, float]:
-    """Return for each task of the retest its accuracy there, in the first instance, relative to when it was left."""
+    """Return the accuracy of each solved task in the first instance of its retest, relative to when it was left.
+
+    There is nothing to keep of a task that was never solved.
+    """
+    solved = {task for task, found in first_instances(cell).items() if _find_end(found) is not None}
     left: dict[str, float] = {}
     kept: dict[str, float] = {}
     for visit in list_visits(cell):
         accuracies = [_accuracy(instance.marks) or 0.0 for instance in visit.instances]
         if not visit.again:
             left[visit.task] = accuracies[-1]
-        elif left.get(visit.task) and visit.task not in kept:
+        elif visit.task in solved and left.get(visit.task) and visit.task not in kept:
             kept[visit.task] = accuracies[0] / left[visit.task]
     return kept
 
 
 def solved_within(cell: CellRecord, budget: int) -> float | None:
-    """Return the share of a curriculum's tasks that were solved within so many steps; None if fewer are played."""
+    """Return the share of a curriculum's tasks that were solved within a number of steps; None if fewer are played."""
     if budget > assume_curriculum(cell.trial).steps:
         return None
     times = {} if cell.counts else solving_steps(cell)
@@ -198,7 +202,7 @@ def _count_steps(plan: Curriculum) -> int:
 
 
 def _row(task: str, instances: Sequence[TaskInstance], strict: bool) -> TaskEffort:
-    end = count_to_solve((each.is_original_success for each in instances), instances[0].needs)
+    end = _find_end(instances)
     longest = count_to_solve((each.solved for each in instances), STRICT_STREAK)
     taken = instances[: end or len(instances)]
     marks = "".join(each.marks for each in taken)
@@ -213,6 +217,11 @@ def _row(task: str, instances: Sequence[TaskInstance], strict: bool) -> TaskEffo
         _accuracy(marks),
         sum(each.interruptions for each in taken),
     )
+
+
+def _find_end(instances: Sequence[TaskInstance]) -> int | None:
+    """Return after how many instances a task was solved by the original criterion; None if it was not."""
+    return count_to_solve((each.is_original_success for each in instances), instances[0].needs)
 
 
 def _is_strict(instances: Sequence[TaskInstance], end: int | None) -> bool:

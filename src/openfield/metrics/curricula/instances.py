@@ -18,7 +18,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.performance import assume_curriculum
 
 STREAK, STRICT_STREAK = 5, 20
-"""Instances in a row that solve a task: in the original curriculum, and so many that luck is not enough."""
+"""Instances in a row that solve a task: in the original curriculum, and enough to rule out luck."""
 
 Whole = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -70,7 +70,7 @@ class Visit(msgspec.Struct, frozen=True):
 
 
 def read_instances(cell: CellRecord) -> list[TaskInstance]:
-    """Return the instances of a cell; episodes that are none are left out."""
+    """Return the instances of a cell; other episodes are left out."""
     found = []
     for episode in cell.episodes:
         with suppress(msgspec.ValidationError):

@@ -18,18 +18,19 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.curricula.gradual import retention
 from openfield.metrics.curricula.instances import first_instances, steps_to_solve
 from openfield.metrics.performance import assume_curriculum, find_curriculum
-from openfield.metrics.scenario import CurriculumResults, Key, TaskResults, is_control, say_versions
+from openfield.metrics.scenario import CurriculumResults, Key, TaskResults, are_of_control, describe_versions
 from openfield.metrics.stats import (
     FROM_ZERO,
     Estimate,
     Intervals,
     Range,
+    Ratio,
     bound_mean,
+    bound_ratio,
     estimate_mean,
     estimate_rate,
     estimate_ratio,
     mark_people,
-    without_interval,
 )
 
 Unit = int | str
@@ -75,8 +76,8 @@ def summarise_tasks(
     whole = _relate(tasks, ordered, alone, budget, intervals) if budget and alone else None
     if any(cell.person for cell in scored):
         found, whole = tuple(map(_mark_people, found)), whole and mark_people(whole, True)
-    versions = say_versions([*scored, *scratch])
-    return CurriculumResults(agent, scenario, budget, found, whole, versions, is_control(scored))
+    versions = describe_versions([*scored, *scratch])
+    return CurriculumResults(agent, scenario, budget, found, whole, versions, are_of_control(scored))
 
 
 def _mark_people(task: TaskResults) -> TaskResults:
@@ -120,15 +121,19 @@ def _summarise_task(
 
 def _relate(
     tasks: Sequence[str], ordered: Sequence[TaskCourse], alone: Sequence[TaskCourse], budget: int, intervals: Intervals
-) -> Estimate:
+) -> Estimate | None:
     """Estimate the steps of tasks alone, divided by those in the curriculum, over seeds that have all these tasks.
 
-    A trial alone that the agent failed counts with no steps: with all of them, failing would raise the ratio.
+    It is None where none of them was ever solved. A trial alone that the agent failed counts with no steps: with all of
+    them, failing would raise the ratio.
     """
+    if not any(course.steps.get(task) is not None for task in tasks for course in (*ordered, *alone)):
+        return None  # two budgets that ran out say nothing of what a task was worth
     above = _add([_times(_pick(alone, task), task, budget, failed=0) for task in tasks])
     below = _add([_times(ordered, task, budget) for task in tasks])
-    found = estimate_ratio(above, below)
-    return found if intervals == "usual" else without_interval(found)
+    most = float(budget * len(tasks))
+    found = Ratio(above, below, (most, most))
+    return bound_ratio(found) if intervals == "conservative" else estimate_ratio(found)
 
 
 def _times(courses: Sequence[TaskCourse], task: str, budget: int, failed: int | None = None) -> Values:
@@ -164,6 +169,8 @@ def _average(courses: Iterable[TaskCourse], measure: Callable[[TaskCourse], floa
 
 def _estimate(values: Values, bounds: Range, intervals: Intervals, rate: bool = False) -> Estimate:
     sample = list(values.values())
+    if sample and not rate and min(sample) == max(sample):
+        return estimate_mean(sample, None)  # bounds as far as a budget would make an interval that says nothing
     if intervals == "conservative":
         return bound_mean(sample, bounds)
     return estimate_rate(sample) if rate else estimate_mean(sample, bounds)

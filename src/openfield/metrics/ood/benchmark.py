@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.errors import InvalidInput
-from openfield.metrics.ood.catalogue import Chosen
+from openfield.metrics.ood.catalogue import ChosenDetector
 from openfield.metrics.ood.logit_detectors import ScoreSamples
 from openfield.metrics.ood.samples import UNKNOWN, Floats, Head, SampleSet
 from openfield.metrics.openset import measures
@@ -104,9 +104,10 @@ def score_detectors(
     known: SampleSet,
     near: Sequence[SampleSet],
     far: Sequence[SampleSet],
-    chosen: Sequence[Chosen],
+    chosen: Sequence[ChosenDetector],
     train: SampleSet | None = None,
     head: Head | None = None,
+    val: SampleSet | None = None,
 ) -> tuple[Benchmark, dict[str, Scored]]:
     """Score detectors on the same samples, and return the numbers and the confidences behind them.
 
@@ -117,20 +118,21 @@ def score_detectors(
         chosen: The detectors.
         train: Training samples, for detectors that are fitted.
         head: The last layer of the network, for detectors that change features.
+        val: Validation samples, for detectors that the literature fits on them.
     """
     sets = [known, *near, *far]
-    _check_sets(sets, train)
+    _check_sets(sets, train, val)
     sets = [add_logits(one, head) for one in sets]
-    train = None if train is None else add_logits(train, head)
-    _check_sets(sets, train)
+    train, val = (None if one is None else add_logits(one, head) for one in (train, val))
+    _check_sets(sets, train, val)
     pred = _predict(sets[0])
     scored: dict[str, Scored] = {}
     if all(one.conf is not None for one in sets):
         scored[OWN] = _split(sets, [_read_conf(one) for one in sets], pred)
-    missing = {one.name: needs for one in chosen if (needs := one.missing(sets, train, head))}
+    missing = {one.name: needs for one in chosen if (needs := one.missing(sets, train, head, val))}
     for one in chosen:
         if one.name not in missing:
-            score = one.fit(train, head)
+            score = one.fit(train, head, val)
             scored[one.name] = _split(sets, [_score(one, score, each) for each in sets], pred)
     if not scored:
         told = "; ".join(f"{name} needs {', '.join(needs)}" for name, needs in missing.items())
@@ -162,7 +164,7 @@ def tabulate(
     for name, one in scored.items():
         found = {each: one.measure(each) for each in one.unknown}
         averages = {
-            column: average([found[each] for each in whole[group]])
+            column: average_measures([found[each] for each in whole[group]])
             for group, column in AVERAGES.items()
             if whole.get(group)
         }
@@ -178,7 +180,7 @@ def tabulate(
     )
 
 
-def average(parts: Sequence[Values]) -> Values:
+def average_measures(parts: Sequence[Values]) -> Values:
     """Return the mean of every measure over sets; None where a set has none."""
     found: Values = {}
     for name in MEASURES:
@@ -199,8 +201,12 @@ def add_logits(samples: SampleSet, head: Head | None) -> SampleSet:
     return SampleSet(samples.name, logits, samples.features, samples.labels, samples.conf, samples.pred)
 
 
-def _check_sets(sets: Sequence[SampleSet], train: SampleSet | None) -> None:
-    """Refuse sets without samples, of the same name, or whose logits or features have other columns."""
+def _check_sets(sets: Sequence[SampleSet], *fitted: SampleSet | None) -> None:
+    """Refuse sets without samples, of the same name, or whose logits, features or labels do not fit the others.
+
+    `fitted` are the sets that detectors are fitted on.
+    """
+    others = [one for one in fitted if one is not None]
     names = [one.name for one in sets]
     for one in sets:
         if not len(one):
@@ -209,12 +215,18 @@ def _check_sets(sets: Sequence[SampleSet], train: SampleSet | None) -> None:
             raise InvalidInput(
                 f"Two sets are called '{one.name}', or it is a name of a column. Rename it: --near other=FILE"
             )
-    if train is not None and not train.known.all():
-        raise InvalidInput(f"{train.name}: training samples must be known; some have label -1.")
+    for one in others:
+        if not one.known.all():
+            raise InvalidInput(f"{one.name}: training samples must be known; some have label -1.")
+    for one in (sets[0], *others):
+        if one.logits is not None and one.labels is not None and one.labels.max() >= one.logits.shape[1]:
+            classes = one.logits.shape[1]
+            raise InvalidInput(
+                f"{one.name}: labels go up to {one.labels.max()}, but there are {classes} classes, 0 to {classes - 1}. "
+                "Labels that begin at 1: subtract 1."
+            )
     for name in ("logits", "features"):
-        widths = {
-            len(a[0]): one.name for one in (*sets, *([train] if train else [])) if (a := getattr(one, name)) is not None
-        }
+        widths = {len(a[0]): one.name for one in (*sets, *others) if (a := getattr(one, name)) is not None}
         if len(widths) > 1:
             told = ", ".join(f"{width:,} in {place}" for width, place in widths.items())
             raise InvalidInput(f"All sets must have equally many columns of {name}: there are {told}.")
@@ -229,7 +241,7 @@ def _predict(known: SampleSet) -> NDArray[np.int64] | None:
     return np.concatenate([logits.argmax(axis=1) for _, (logits,) in known.parts("logits")])
 
 
-def _score(one: Chosen, score: ScoreSamples, samples: SampleSet) -> Floats:
+def _score(one: ChosenDetector, score: ScoreSamples, samples: SampleSet) -> Floats:
     """Return the confidences of a set; arrays that a detector does not read are not read."""
     reads = one.detector.reads
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from openfield.metrics.ood import feature_detectors as features
 from openfield.metrics.ood import logit_detectors as logits
 from openfield.metrics.ood.logit_detectors import ScoreSamples
 from openfield.metrics.ood.samples import Head, SampleSet
-from openfield.parameters import split_source, write_source
+from openfield.parameters import read_agent
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Detector:
     """The arrays of the training samples that it is fitted on."""
     head: bool = False
     """Whether it needs the last layer of the network."""
+    val: bool = False
+    """Whether the literature fits it on validation samples; without them, training samples are used."""
 
 
 LOGITS, FEATURES = ("logits",), ("features",)
@@ -35,58 +38,74 @@ DETECTORS: dict[str, Detector] = {
     "maxlogit": Detector("Max logit", logits.fit_maxlogit, LOGITS),
     "energy": Detector("Energy", logits.fit_energy, LOGITS),
     "entropy": Detector("Entropy", logits.fit_entropy, LOGITS),
-    "klm": Detector("KL matching", logits.fit_kl_matching, LOGITS, ("logits",)),
+    "klm": Detector("KL matching", logits.fit_kl_matching, LOGITS, ("logits",), val=True),
     "openmax": Detector("OpenMax", logits.fit_openmax, LOGITS, ("logits", "labels")),
     "mahalanobis": Detector("Mahalanobis", features.fit_mahalanobis, FEATURES, ("features", "labels")),
     "knn": Detector("kNN", features.fit_knn, FEATURES, ("features",)),
     "vim": Detector("ViM", features.fit_vim, (*FEATURES, *LOGITS), ("features",), head=True),
-    "react": Detector("ReAct", features.fit_react, FEATURES, ("features",), head=True),
+    "react": Detector("ReAct", features.fit_react, FEATURES, ("features",), head=True, val=True),
     "ash": Detector("ASH", features.fit_ash, FEATURES, head=True),
 }
 """In the order of tables."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenDetector:
     """A detector with the parameters that were asked for."""
 
     name: str
     detector: Detector
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def missing(self, sets: Sequence[SampleSet], train: SampleSet | None, head: Head | None) -> list[str]:
+    def missing(
+        self, sets: Sequence[SampleSet], train: SampleSet | None, head: Head | None, val: SampleSet | None = None
+    ) -> list[str]:
         """Return in words which inputs it needs and lacks."""
+        train = self._choose(train, val)
         reads = self.detector.reads if head is not None or not self.detector.head else FEATURES
         needs = [f"{name} of {one.name}" for name in reads for one in sets if getattr(one, name) is None]
         absent = [name for name in self.detector.train if train is None or getattr(train, name) is None]
         needs += [f"{' and '.join(absent)} of training samples (--train)"] if absent else []
         return needs + (["the last layer (--head)"] if self.detector.head and head is None else [])
 
-    def fit(self, train: SampleSet | None, head: Head | None) -> ScoreSamples:
-        """Fit it on the training samples."""
+    def fit(self, train: SampleSet | None, head: Head | None, val: SampleSet | None = None) -> ScoreSamples:
+        """Fit it on the training samples, or on the validation samples where the literature does."""
+        train = self._choose(train, val)
         inputs = [train or SampleSet("train"), *([head] if self.detector.head else [])]
-        try:
-            return self.detector.fit(*inputs, **self.parameters)
-        except TypeError as error:
-            raise InvalidInput(f"The detector {self.name} cannot be fitted: {error}.") from None
+        return self.detector.fit(*inputs, **self.parameters)
+
+    def _choose(self, train: SampleSet | None, val: SampleSet | None) -> SampleSet | None:
+        return val if self.detector.val and val is not None else train
 
 
-def choose_detectors(sources: Sequence[str]) -> list[Chosen]:
-    """Return the detectors that texts such as `knn(k=10)` stand for; all with their usual parameters if there are none.
+def _check_parameter(place: str, value: Any, parameter: inspect.Parameter) -> None:
+    """Refuse a value of another type than a detector takes, or a number that is not finite."""
+    kinds = str(parameter.annotation)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if "Literal" in kinds or "str" in kinds:
+        return  # the detector itself says what it takes
+    if not is_number or ("float" not in kinds and value != int(value)):
+        wanted = "a number" if "float" in kinds else "a whole number"
+        raise InvalidInput(f"{place} takes {wanted}, not {value!r}.")
+
+
+def choose_detectors(sources: Sequence[str]) -> list[ChosenDetector]:
+    """Return the detectors that texts such as `knn(k=10)` stand for; without texts, all with their default parameters.
 
     Raises:
         UnknownName: There is no detector or no parameter of a name.
     """
-    chosen: dict[str, Chosen] = {}
+    chosen: dict[str, ChosenDetector] = {}
     for source in sources or DETECTORS:
-        name, parameters = split_source(source)
+        agent = read_agent(source)
+        name, parameters = agent.place, agent.parameters
         if name not in DETECTORS:
             raise UnknownName("detector", name, DETECTORS, label="Known")
         takes = inspect.signature(DETECTORS[name].fit).parameters
         known = [each.name for each in takes.values() if each.default is not each.empty]
-        for key in parameters:
+        for key, value in parameters.items():
             if key not in known:
                 raise UnknownName("parameter", key, known, label=f"{name} takes")
-        title = write_source(name, parameters)
-        chosen[title] = Chosen(title, DETECTORS[name], parameters)
+            _check_parameter(f"{name}({key}=...)", value, takes[key])
+        chosen[agent.name] = ChosenDetector(agent.name, DETECTORS[name], dict(parameters))
     return list(chosen.values())

@@ -16,6 +16,8 @@ from openfield.metrics.ood.samples import PART, Floats, Head, SampleSet
 
 MAX_QUANTILE = 1 << 26
 """Values of which a percentile is taken: 0.5 GB. Of more, evenly spaced samples are used."""
+TILE = 1 << 15
+"""Training samples that others are compared with at a time; a block of rows has room for many samples then."""
 BLOCK = 64
 """Values of a block in the search for the k-th largest."""
 
@@ -55,8 +57,8 @@ def fit_knn(train: SampleSet, k: int = 50) -> ScoreSamples:
     def score(features: Floats, _: Any) -> Floats:
         rows = normalise_rows(features).astype(np.float32)
         found = np.empty(len(rows))
-        for at in range(0, len(rows), size := max(4 * PART // len(known), 1)):
-            found[at : at + size] = pick_largest(rows[at : at + size] @ known.T, nth)
+        for at in range(0, len(rows), size := max(4 * PART // min(len(known), TILE), 1)):
+            found[at : at + size] = _nth_likeness(rows[at : at + size], known, nth)
         return np.asarray(-np.sqrt(np.maximum(2 - 2 * found, 0)))
 
     return score
@@ -133,11 +135,20 @@ def fit_ash(_: SampleSet, head: Head, percentile: float = 90.0, variant: Literal
     return score
 
 
-def pick_largest(table: NDArray[Any], k: int) -> NDArray[Any]:
-    """Return the k-th largest value of every row.
+def _nth_likeness(rows: NDArray[Any], known: NDArray[Any], nth: int) -> NDArray[Any]:
+    """Return the n-th largest product of every row with the known ones, tile by tile: large products are fast."""
+    best = np.zeros((len(rows), 0), np.float32)
+    for start in range(0, len(known), TILE):
+        tile = rows @ known[start : start + TILE].T
+        best = take_largest(np.concatenate([best, take_largest(tile, nth)], axis=1), nth)
+    return np.asarray(best.min(axis=1))
 
-    It lies in one of the k blocks of a row whose largest values are largest, so that only these are searched: a third
-    of the time in rows of 100,000.
+
+def take_largest(table: NDArray[Any], k: int) -> NDArray[Any]:
+    """Return the k largest values of every row, or all if there are fewer, in any order.
+
+    They lie in the k blocks of a row whose largest values are largest, so that only these are searched: a third of the
+    time in rows of 100,000.
     """
     rows, width = table.shape
     count = width // BLOCK
@@ -146,7 +157,7 @@ def pick_largest(table: NDArray[Any], k: int) -> NDArray[Any]:
         chosen = np.argpartition(blocks.max(axis=2), -k, axis=1)[:, -k:, None]
         nearest = np.take_along_axis(blocks, chosen, axis=1).reshape(rows, -1)
         table = np.concatenate([nearest, table[:, count * BLOCK :]], axis=1)
-    return np.asarray(np.partition(table, -k, axis=1)[:, -k])
+    return table if table.shape[1] <= k else np.asarray(np.partition(table, -k, axis=1)[:, -k:])
 
 
 def normalise_rows(features: NDArray[Any]) -> NDArray[Any]:

@@ -47,7 +47,14 @@ def negative_entropy(logits: NDArray[Any]) -> NDArray[Any]:
 
 def fit_msp(_: SampleSet, temperature: float = 1.0) -> ScoreSamples:
     """Score by the maximum softmax probability."""
+    check_temperature("msp", temperature)
     return lambda features, logits: softmax(logits / temperature).max(axis=1)
+
+
+def check_temperature(name: str, temperature: float) -> None:
+    """Refuse a temperature that is not above 0."""
+    if not temperature > 0:
+        raise InvalidInput(f"{name} takes a temperature above 0, not {temperature}.")
 
 
 def fit_maxlogit(_: SampleSet) -> ScoreSamples:
@@ -57,6 +64,7 @@ def fit_maxlogit(_: SampleSet) -> ScoreSamples:
 
 def fit_energy(_: SampleSet, temperature: float = 1.0) -> ScoreSamples:
     """Score by the negative free energy, T log sum exp(logit / T)."""
+    check_temperature("energy", temperature)
     return lambda features, logits: temperature * energy(logits / temperature)
 
 

@@ -68,7 +68,7 @@ class _Sorted:
         return area, float(below[enough]) / total
 
 
-def compare(
+def compare_detectors(
     table: Benchmark, scored: Mapping[str, Scored], reference: str, resamples: int = 500, seed: int = 0
 ) -> DetectorComparison:
     """Resample all sets and compare every detector with a reference.
@@ -123,7 +123,7 @@ def compare(
 
 
 def _draw(rng: np.random.Generator, count: int) -> NDArray[Any]:
-    """Return how often each of so many samples is drawn."""
+    """Return how often each sample is drawn."""
     return np.bincount(rng.integers(0, count, count), minlength=count)
 
 

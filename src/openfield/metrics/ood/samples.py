@@ -167,7 +167,7 @@ def read_samples(path: Path, name: str = "") -> SampleSet:
     return SampleSet(name, **chosen)
 
 
-def read_head(path: Path, features: int) -> Head:
+def read_last_layer(path: Path, features: int) -> Head:
     """Read the last layer of a network from an .npz file with `weight` (classes x features) and `bias`.
 
     Args:

@@ -1,4 +1,4 @@
-"""Measures for samples of known and unknown classes: were they told apart, the known classified, the change noticed?
+"""Measures for samples of known and unknown classes: were they separated, the known classified, the change noticed?
 
 Start with `measures`, today's open-set measures. `compat` has the metrics of the open-world programme as published,
 `clusters` the agreement of clusters with classes. All take plain arrays; `cells` reads those from recorded trials and

@@ -49,7 +49,7 @@ class Answers:
         return np.asarray(np.nan_to_num(self.world, nan=-1.0) >= self.threshold)
 
 
-def read_answers(cell: CellRecord) -> Answers | None:
+def read_sample_answers(cell: CellRecord) -> Answers | None:
     """Read the samples of a cell and the answers; return None if the cell is not about samples."""
     details = [episode.detail for episode in cell.episodes if episode.phase == "test"]
     parts = [part for part in details if isinstance(part, dict) and all(name in part for name in FIELDS)]
@@ -57,10 +57,10 @@ def read_answers(cell: CellRecord) -> Answers | None:
 
 
 def measure_openset(cell: CellRecord) -> dict[str, float | None]:
-    """Compute how well known and unknown samples were told apart, and the known ones named."""
+    """Compute how well known and unknown samples were separated, and the known ones classified."""
     if cell.counts:
         return worst_numbers(OPENSET, cell) | {"sample_delay": _count_samples_left(cell)}
-    answers = read_answers(cell)
+    answers = read_sample_answers(cell)
     if answers is None:
         return undefined(OPENSET)
     said = ~np.isnan(answers.confidence)

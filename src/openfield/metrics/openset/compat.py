@@ -27,7 +27,7 @@ Period = Literal["full_test", "pre_novelty", "post_novelty"]
 
 
 def m_num(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
-    """Count the samples from the onset to the first detection; 1 also if there is none. Keys are the thresholds."""
+    """Count the samples from the onset to the first detection; 1 also without a detection. Keys are the thresholds."""
     p, novel = check_novel(p_novel, gt_novel)
     if not novel.any():
         return {str(h): -1 for h in THRESHOLDS}

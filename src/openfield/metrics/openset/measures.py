@@ -1,4 +1,4 @@
-"""Today's open-set measures: how well known and unknown are told apart while the known are classified.
+"""Today's open-set measures: how well known and unknown are separated while the known are classified.
 
 Arrays of one test -> numbers. `conf` is higher for samples that look known; label -1 is unknown. Every curve is one
 sort and cumulative sums: O(N log N) once, never per threshold.

@@ -41,7 +41,7 @@ from openfield.objectives.measures.similarity import (
 from openfield.objectives.tables.images import no_code, several_codes
 from openfield.objectives.tables.pairs import Overlap, Pairs, merge_pairs
 from openfield.objectives.tables.rows import Array
-from openfield.objectives.tables.table import Table, TableSummary, summarise
+from openfield.objectives.tables.table import Table, TableSummary, summarise_table
 
 LARGE_ROWS = 12_000_000
 """Rows of a Parquet table from which it is not loaded into memory."""
@@ -66,7 +66,7 @@ def open_table(path: str | Path) -> Table | TableSummary:
 def summarise_file(path: str | Path) -> TableSummary:
     """Return the summary of a table file. Large Parquet is counted in bounded memory, whatever its size."""
     found = open_table(path)
-    return found if isinstance(found, TableSummary) else summarise(found)
+    return found if isinstance(found, TableSummary) else summarise_table(found)
 
 
 def summarise_large(path: Path) -> TableSummary:

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 from openfield.errors import InvalidInput
-from openfield.objectives.formats.parquet import book_path, read_table
-from openfield.objectives.pickle.reader import read_pickle
+from openfield.objectives.formats.parquet import book_path, read_parquet
+from openfield.objectives.pickle.reader import read_pickled_table
 from openfield.objectives.tables.rows import Codes, Rows
 from openfield.objectives.tables.table import Table, make_table, meta_of_name
 
@@ -21,7 +21,7 @@ def load_table(path: str | Path) -> Table:
     path = Path(path)
     check_form(path)
     try:
-        return read_table(path) if is_parquet(path) else _load_pickle(path)
+        return read_parquet(path) if is_parquet(path) else _load_pickle(path)
     except MemoryError:
         raise InvalidInput(f"{path}: too large for memory. Sorted, it is streamed: {_CONVERT}") from None
 
@@ -68,7 +68,7 @@ def _what_else(start: bytes, path: Path) -> str:
 def _load_pickle(path: Path) -> Table:
     rows: list[Rows] = []
     codes: list[Codes] = []
-    for piece in read_pickle(path):
+    for piece in read_pickled_table(path):
         codes.append(piece) if isinstance(piece, Codes) else rows.append(piece)
     return make_table(rows, codes, name=str(path), meta=meta_of_name(path.name))
 

@@ -52,7 +52,7 @@ class Header(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] | None = None
     """The ids behind the numbers in the file, in digits, if they are beyond 64 bits."""
     sums: tuple[str, ...] | None = None
-    """The sums of the columns with whole numbers, in digits, by which damage is seen; None if not told."""
+    """The sums of the columns with whole numbers, in digits, by which damage is seen; None if not written."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def check_row_count(base: Database, path: Path, row: int) -> None:
-    """Refuse a file that has far more rows than its size can earn; each takes so many bytes in memory or on disk.
+    """Refuse a file that has far more rows than its size can earn; each takes `row` bytes in memory or on disk.
 
     Raises:
         InvalidInput: It is refused.
@@ -80,7 +80,7 @@ def check_row_count(base: Database, path: Path, row: int) -> None:
 
 
 def read_header(path: Path) -> Header | None:
-    """Return what a file says about itself, or None if it is not of our making."""
+    """Return what a file says about itself, or None if openfield did not write it."""
     with opened(path) as base:
         return header_in(base, path)
 
@@ -188,7 +188,7 @@ def _check_rows_follow(base: Database, number: int, name: Path, header: Header) 
         raise repeated_key(found[:3], str(name), header.ids)
 
 
-def read_table(path: Path) -> Table:
+def read_parquet(path: Path) -> Table:
     """Read a Parquet table into memory: ours, or any with the columns obs, action, next_obs and count."""
     with opened(path) as base:
         header = open_rows(base, 1, path, path).header

@@ -146,7 +146,7 @@ class _Sum:
 
 
 def _cut(base: Database, path: Path, rows: int) -> list[Shard]:
-    """Cut a sorted table into ranges of source inputs of about so many rows, by what the file says of its parts."""
+    """Cut a sorted table into ranges of source inputs of about equal size, by what the file says of its parts."""
     groups = base.rows(
         "SELECT row_group_num_rows, stats_min_value::BIGINT, stats_max_value::BIGINT FROM parquet_metadata(?) "
         "WHERE path_in_schema = 'obs' AND row_group_num_rows > 0 ORDER BY row_group_id",

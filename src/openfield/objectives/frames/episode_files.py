@@ -21,7 +21,7 @@ from openfield.files.arrays import (
     describe_damage,
     opening_picture,
     read_arrays,
-    read_head,
+    read_npy_head,
 )
 from openfield.files.large import ALLOW_LARGE
 from openfield.objectives.frames.encode import grey
@@ -56,7 +56,7 @@ def read_length(path: Path, name: str) -> int:
         InvalidInput: As for `read_stretches`.
     """
     with _opened(path, name) as (file, _):
-        shape, _, _ = read_head(file)
+        shape, _, _ = read_npy_head(file)
         return shape[0] if shape else 0
 
 
@@ -66,7 +66,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def read_stretches(path: Path, name: str, length: int) -> Iterator[Array]:
-    """Yield an array in stretches of so many rows; an empty one in one stretch.
+    """Yield an array in stretches of some rows; an empty one in one stretch.
 
     Raises:
         InvalidInput: The member is missing, damaged, not of numbers, or unpacks to more than is plausible.
@@ -93,7 +93,7 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _stretches(path: Path, name: str, file: IO[bytes], size: int, length: int) -> Iterator[Array]:
-    shape, by_column, kind = read_head(file)
+    shape, by_column, kind = read_npy_head(file)
     if by_column and len(shape) > 1:
         raise InvalidInput(f"{path}: array '{name}' is stored by columns; save it in C order.")
     if kind.kind not in "biuf":
@@ -118,7 +118,7 @@ def find_images(path: Path) -> list[Path]:
     """Return the images of a folder in the order of the numbers in their names.
 
     Raises:
-        InvalidInput: There are none.
+        InvalidInput: No file was found.
     """
     images = sorted((file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS), key=_in_sequence)
     if not images:
@@ -134,19 +134,23 @@ def _in_sequence(file: Path) -> list[tuple[int, str]]:
 def read_actions(folder: Path) -> Array:
     """Read the actions in `actions.npy` or `actions.txt`."""
     array, text = folder / "actions.npy", folder / "actions.txt"
-    file = array if array.exists() else text
+    if not array.exists() and not text.exists():
+        raise InvalidInput(f"{folder}: neither actions.npy nor actions.txt in the folder.")
+    return read_action_file(array if array.exists() else text)
+
+
+def read_action_file(file: Path) -> Array:
+    """Read the actions in an NPY file, or in a text of whole numbers."""
     try:
-        if file is array:
-            return read_arrays(array)["array"]
-        return np.array(text.read_text().split(), np.int64)
-    except FileNotFoundError:
-        raise InvalidInput(f"{folder}: neither actions.npy nor actions.txt in the folder.") from None
+        if file.suffix == ".npy":
+            return read_arrays(file)["array"]
+        return np.array(file.read_text().split(), np.int64)
     except (OSError, ValueError, OverflowError, KeyError, InvalidInput):
         raise InvalidInput(f"{file}: actions cannot be read; one whole number per image is needed.") from None
 
 
 def read_images(files: Sequence[Path], length: int) -> Iterator[Array]:
-    """Yield images in grey, so many at a time."""
+    """Yield images in grey, some at a time."""
     for at in range(0, len(files), length):
         batch: list[Any] = []
         for file in files[at : at + length]:

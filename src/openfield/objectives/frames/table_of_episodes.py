@@ -1,4 +1,4 @@
-"""Open episodes of frames (NPZ files, image folders, arrays) and make one table of them.
+"""Open episodes of frames (NPZ files, image folders, videos, arrays) and make one table of them.
 
 The frames are read twice: first to find the thresholds, then to encode them and count transitions.
 """
@@ -34,12 +34,14 @@ from openfield.objectives.frames.episode_files import (
     find_images,
     listed,
     member_names,
+    read_action_file,
     read_actions,
     read_array,
     read_images,
     read_length,
     read_stretches,
 )
+from openfield.objectives.frames.videos import VIDEO_ENDINGS, count_video_frames, find_video_actions, read_video
 from openfield.objectives.tables.checks import MAX_INT64
 from openfield.objectives.tables.codes import as_bytes, integers_of, make_book
 from openfield.objectives.tables.rows import Array, Rows
@@ -82,22 +84,33 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_episode(path: str | Path) -> FrameEpisode:
-    """Open an NPZ file, or a folder of images with an `actions.npy` or `actions.txt`, as an episode.
+    """Open an NPZ file, a folder of images with its actions, or a video with its actions beside it, as an episode.
 
     Raises:
         InvalidInput: It has no frames or no actions, or their numbers do not fit.
+        MissingExtra: It is a video, and there is no decoder.
     """
     path = Path(path)
     if path.is_dir():
         images = find_images(path)
         actions = _whole(read_actions(path), path)
         return FrameEpisode(str(path), lambda: read_images(images, STRETCH // 16), actions, len(images))
+    if path.suffix.lower() in VIDEO_ENDINGS:
+        length = count_video_frames(path)
+        actions = _read_video_actions(find_video_actions(path))
+        return FrameEpisode(str(path), lambda: read_video(path, STRETCH // 16), actions, length)
     names = member_names(path)
     frames, taken = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
     length = read_length(path, frames)
     _check_lengths(str(path), length, read_length(path, taken))  # before anything is unpacked
     actions = _whole(read_array(path, taken), path)
     return FrameEpisode(str(path), lambda: read_stretches(path, frames, STRETCH), actions, length)
+
+
+def _read_video_actions(file: Path) -> Array:
+    if file.suffix != ".npz":
+        return _whole(read_action_file(file), file)
+    return _whole(read_array(file, _first_of(file, member_names(file), ACTION_NAMES)), file)
 
 
 def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: str = "arrays") -> list[FrameEpisode]:
@@ -216,7 +229,7 @@ class Written(NamedTuple):
     inputs: int
 
 
-def write_episodes(
+def write_episode_table(
     paths: Sequence[Path], recipe: Recipe, target: str | Path, thresholds: Array | None = None
 ) -> Written:
     """Write the table of all episodes, with its code book, in the format of the target's name.

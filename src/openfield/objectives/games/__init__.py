@@ -1,5 +1,5 @@
 """Studies on live games: small agents live equally long in environments of Gymnasium, and are then compared.
 
-Start at `game_study.run_games`. `plan` reads the file of a study, `learners` has the agents, `life_file` plays one life
-and keeps it, so that a study that was stopped goes on, and `persons_play` reads what a person met in a game.
+Start at `game_study.run_games`. `plan` reads the file of a study, `learners` has the agents, and `life_file` plays one
+life and keeps it, so that a study that was stopped goes on.
 """

@@ -5,7 +5,9 @@ Lives are played in worker processes and kept in files; everything else takes se
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -14,19 +16,31 @@ from typing import NamedTuple
 import numpy as np
 
 from openfield.errors import InvalidInput
+from openfield.journal.reader import Run
 from openfield.metrics.stats import t_quantile
 from openfield.objectives.evaluation import NAMES, evaluate
-from openfield.objectives.frames.encode import encode_frames, index_words
+from openfield.objectives.formats.convert import read_thresholds
+from openfield.objectives.formats.load import is_parquet, load_table
+from openfield.objectives.frames.encode import encode_frames, find_bins, index_words
 from openfield.objectives.frames.table_of_episodes import PixelValues
-from openfield.objectives.games.life_file import RECIPE, LifeRecord, make_env, make_life_table, play_life, read_life
-from openfield.objectives.games.persons_play import PersonsPlay, read_person, write_play_command
+from openfield.objectives.games.life_file import (
+    RECIPE,
+    LifeRecord,
+    make_life_table,
+    make_study_env,
+    play_life,
+    read_life,
+)
 from openfield.objectives.games.plan import GamePlan, LifeSizes, LifeTask, StudyGame, list_lives
 from openfield.objectives.measures.excess import EmpowermentEstimate, describe_saturation, estimate_empowerment
 from openfield.objectives.measures.similarity import compare
 from openfield.objectives.pool import run_in_pool
+from openfield.objectives.runs.observations import SmallPicture
+from openfield.objectives.runs.recordings import Reading, Recording, read_human
 from openfield.objectives.study.study import REWARD, SIMILARITY, Study, StudyRow, correlate_rows
 from openfield.objectives.tables.codes import rank
-from openfield.objectives.tables.rows import Array
+from openfield.objectives.tables.rows import Array, Rows
+from openfield.objectives.tables.table import Table
 
 PER = 1000
 """Steps that a reward is given for."""
@@ -68,7 +82,7 @@ def run_games(
         InvalidInput: An environment cannot be made, or nothing can be written to the folder.
     """
     for game in plan.games:
-        make_env(game).close()
+        make_study_env(game).close()
     people = {game.name: read_person(game, base) for game in plan.games if game.human}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,8 +136,8 @@ def _rows_of_game(
     person: PersonsPlay | None,
 ) -> Iterator[StudyRow]:
     played = [task for task in tasks if read_life(task.path) is not None]
-    bins = find_thresholds(_lives(played))
-    seen = 0 if bins is None else count_inputs(_lives(played), bins)
+    bins = find_life_thresholds(_lives(played))
+    seen = 0 if bins is None else count_life_inputs(_lives(played), bins)
     for agent in agents:
         mine = [task for task in tasks if task.agent == agent]
         wrong = tuple(f"seed {task.seed}: {problems[task.path]}" for task in mine if task.path in problems)
@@ -136,8 +150,8 @@ def _lives(tasks: Iterable[LifeTask]) -> Iterator[LifeRecord]:
     return (life for task in tasks if (life := read_life(task.path)) is not None)
 
 
-def find_thresholds(lives: Iterable[LifeRecord]) -> Array | None:
-    """Find the thresholds of all frames of all lives together; None if there are none."""
+def find_life_thresholds(lives: Iterable[LifeRecord]) -> Array | None:
+    """Find the thresholds of all frames of all lives together, or None without frames."""
     with PixelValues(RECIPE.size**2) as pixels:
         for life in lives:
             pixels.add(life.frames.reshape(len(life.frames), -1))
@@ -145,7 +159,7 @@ def find_thresholds(lives: Iterable[LifeRecord]) -> Array | None:
     return None if found is None else found.reshape(RECIPE.size, RECIPE.size, RECIPE.levels - 1)
 
 
-def count_inputs(lives: Iterable[LifeRecord], bins: Array) -> int:
+def count_life_inputs(lives: Iterable[LifeRecord], bins: Array) -> int:
     """Count the distinct inputs of all lives together."""
     words = np.concatenate([index_words(encode_frames(life.frames, bins))[1] for life in lives])
     return rank(words)[1]
@@ -222,3 +236,81 @@ def _mean_estimate(found: Sequence[EmpowermentEstimate]) -> EmpowermentEstimate 
         visits=_mean([each.visits for each in found]) or 0.0,
         draws=found[0].draws,
     )
+
+
+class PersonsPlay(NamedTuple):
+    """What a person met in a game, and the thresholds of the levels it is compared by."""
+
+    table: Table
+    bins: Array
+    source: str
+    """The file, as the study names it."""
+
+    @property
+    def description(self) -> str:
+        """What it is, for the page of the study."""
+        return f"{self.source}, {int(self.table.counts.total):,} transitions"
+
+
+def read_person(game: StudyGame, base: Path) -> PersonsPlay:
+    """Read what a person met in a game.
+
+    Args:
+        game: The game, which names the file.
+        base: The folder that its path starts from.
+
+    Raises:
+        InvalidInput: The file has no pictures or no thresholds, or another environment was played.
+    """
+    path = base / str(game.human)
+    if path.suffix in (".pkl", ".pickle") or (path.is_file() and is_parquet(path)):
+        bins = read_thresholds(path)
+        if bins.shape != (RECIPE.size, RECIPE.size, RECIPE.levels - 1):
+            raise InvalidInput(
+                f"{path}: its thresholds are of {bins.shape}; a study needs {RECIPE.size} x {RECIPE.size}."
+            )
+        return PersonsPlay(load_table(path), bins, str(game.human))
+    _check_environment(path, game)
+    frames, rows = _read_pictures(read_human(path, Reading(agent=game.human_agent, size=RECIPE.size)))
+    bins = find_bins(frames, RECIPE.levels)
+    return PersonsPlay(make_life_table(frames, rows, bins), bins, str(game.human))
+
+
+def write_play_command(game: StudyGame) -> str:
+    """Return the command with which a person plays a game as its agents do."""
+    values = {
+        key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in game.make.items()
+    }
+    settings = [word for key, value in values.items() for word in ("--set", f"make.{key}={value}")]
+    return shlex.join(["openfield", "play", f"gym:{game.environment}", "--novelty", "none", *settings])
+
+
+def _check_environment(path: Path, game: StudyGame) -> None:
+    """Check that a run is of the environment of a game, made with the same arguments: else its pictures differ."""
+    with Run(path) as run:
+        played = [(trial.domain, trial.settings.get("make", {})) for trial in run.trials()]
+    name = game.environment.rpartition(":")[2].replace("/", "-")
+    for domain, arguments in played:
+        is_game = domain.startswith("gym-") and domain.endswith(f"-{name}") and domain == played[0][0]
+        if not is_game or arguments != game.make:
+            made = f" with {json.dumps(arguments)}" if arguments else ""
+            raise InvalidInput(
+                f"{path}: a person played {domain}{made}, which is not the game '{game.name}' as the study makes it. "
+                f"Play it with: {write_play_command(game)} -o FILE"
+            )
+
+
+def _read_pictures(found: Recording) -> tuple[Array, Rows]:
+    """Return the small pictures of a recording that were met before any change of the world, and the transitions."""
+    (seen,) = found.inputs.values()
+    pictures = [key for key in seen if isinstance(key, SmallPicture)]
+    if len(pictures) < len(seen):
+        raise InvalidInput(f"{found.path}: the person was shown no pictures, so there is nothing to compare with.")
+    usual = [episode for group, each in found.groups.items() if group.stage != "after" for episode in each]
+    if not usual:
+        raise InvalidInput(f"{found.path}: the person played only a world that had changed. Play with --novelty none.")
+    rows = Rows(*(np.concatenate(columns) for columns in zip(*usual, strict=True)))
+    frames = np.frombuffer(b"".join(pictures), np.float64).reshape(-1, found.size, found.size)
+    met, places = np.unique(np.concatenate((rows.obs, rows.next_obs)), return_inverse=True)
+    obs, following = np.split(places, 2)
+    return frames[met], rows._replace(obs=obs, next_obs=following)

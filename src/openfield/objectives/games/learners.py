@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from openfield.objectives.frames.scaler import FrameScaler
+from openfield.objectives.frames.encode import FrameScaler
 from openfield.objectives.tables.histograms import Array
 
 SIZE = 16
@@ -36,7 +36,7 @@ LIMIT = 5.0
 
 
 class GameAgent(Protocol):
-    """What lives in a game: it sees a frame and gives an action, and hears what came of it."""
+    """What lives in a game: it sees a frame, gives an action, and gets the result."""
 
     def act(self, frame: Any) -> int:
         """Return an action on a frame."""
@@ -234,7 +234,7 @@ def _halving() -> Array:
 _HALF, _ONE = _halving(), np.ones(1)
 
 
-def make_agent(name: str, *, actions: int, noop: int, steps: int, seed: int) -> GameAgent:
+def make_study_agent(name: str, *, actions: int, noop: int, steps: int, seed: int) -> GameAgent:
     """Make an agent of a study by its name."""
     makers: dict[str, Callable[[], GameAgent]] = {
         "noop": lambda: Noop(noop),

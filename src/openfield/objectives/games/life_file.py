@@ -20,13 +20,13 @@ from openfield.files.atomic import replacing
 from openfield.lazy import import_extra
 from openfield.objectives.frames.encode import encode_frames, index_words
 from openfield.objectives.frames.table_of_episodes import Recipe, hash_of
-from openfield.objectives.games.learners import GameAgent, make_agent
+from openfield.objectives.games.learners import GameAgent, make_study_agent
 from openfield.objectives.games.plan import LifeTask, StudyGame
 from openfield.objectives.tables.codes import CodeBook
 from openfield.objectives.tables.rows import Array, Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
 from openfield.objectives.tables.transitions import sum_rows
-from openfield.objectives.tracking.inputs import PictureInputs, is_picture
+from openfield.objectives.tracking.inputs import PictureInputs, is_picture_space
 
 RECIPE = Recipe()
 """How frames become inputs: as in the paper."""
@@ -68,10 +68,10 @@ def live(task: LifeTask) -> LifeRecord:
     Raises:
         InvalidInput: The environment cannot be made, or fails.
     """
-    env = make_env(task.game)
+    env = make_study_env(task.game)
     try:
         actions = int(env.action_space.n)
-        agent = make_agent(task.agent, actions=actions, noop=task.game.noop, steps=task.steps, seed=task.seed)
+        agent = make_study_agent(task.agent, actions=actions, noop=task.game.noop, steps=task.steps, seed=task.seed)
         return _live(task, env, agent)
     except OpenfieldError:
         raise
@@ -120,11 +120,11 @@ def make_life_table(frames: Array, rows: Rows, bins: Array) -> Table:
     return msgspec.structs.replace(table, book=CodeBook(words, np.arange(1, len(words) + 1)))
 
 
-def make_env(game: StudyGame) -> Any:
+def make_study_env(game: StudyGame) -> Any:
     """Make the environment of a game.
 
     Raises:
-        InvalidInput: There is none of this name, it shows no pictures, or its actions are not numbered from 0.
+        InvalidInput: The name is unknown, the game shows no pictures, or its actions are not numbered from 0.
         MissingExtra: An optional part is missing.
     """
     gymnasium = import_extra("gymnasium", "gym", "A study of games")
@@ -164,7 +164,7 @@ def _check_spaces(game: StudyGame, env: Any) -> None:
         raise InvalidInput(f"Game '{game.name}': its actions are {env.action_space}; a study needs numbered ones.")
     if not 0 <= game.noop < actions:
         raise InvalidInput(f"Game '{game.name}': noop is {game.noop}; its actions are 0 to {actions - 1}.")
-    if not is_picture(env.observation_space):
+    if not is_picture_space(env.observation_space):
         raise InvalidInput(f"Game '{game.name}': observations of {env.observation_space} are no pictures.")
 
 
@@ -177,7 +177,7 @@ def write_life(life: LifeRecord, path: Path) -> None:
 
 
 def read_life(path: Path) -> LifeRecord | None:
-    """Read a life, or return None if there is none, or only a damaged one, which must be played again."""
+    """Read a life; return None if it is missing or damaged, and must be played again."""
     try:
         found = read_arrays(path)
         life = LifeRecord(*(found[name] for name in MEMBERS))

@@ -68,7 +68,7 @@ def is_game_plan(path: Path) -> bool:
     return path.suffix == ".toml" and path.is_file() and "games" in read_toml(path)
 
 
-def read_plan(path: Path) -> GamePlan:
+def read_game_plan(path: Path) -> GamePlan:
     """Read the file of a study.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from openfield.objectives.tables.counts import Counts
-from openfield.objectives.tables.histograms import Array, Histogram, merge, tally
+from openfield.objectives.tables.histograms import Array, Histogram, merge_histograms, tally
 from openfield.objectives.tables.images import visits_of
 from openfield.objectives.tables.table import Table, TableLike, as_table
 
@@ -100,5 +100,5 @@ def empowerment_of(counts: Counts) -> float:
     difference gives 0.0. What is left is taken relative to n, which the four terms allow because each sums to n.
     """
     total = counts.total
-    terms = merge([counts.triples, counts.pairs, counts.moves, counts.inputs], signs=[1, -1, -1, 1])
+    terms = merge_histograms([counts.triples, counts.pairs, counts.moves, counts.inputs], signs=[1, -1, -1, 1])
     return max(0.0, -terms.sum_of(lambda count: count / total * log_ratio(total, terms.values)))

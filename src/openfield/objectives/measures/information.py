@@ -14,7 +14,7 @@ import numpy as np
 from openfield.errors import InvalidInput
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Array
-from openfield.objectives.tables.table import TableLike, TableSummary, as_table, summarise
+from openfield.objectives.tables.table import TableLike, TableSummary, as_table, summarise_table
 
 EULER = 0.57721566490153286061
 HALF_LOG_TAU = 0.91893853320467274178
@@ -53,7 +53,7 @@ def info_gain_total(table: TableLike, num_obs: int, num_actions: int | None = No
     """
     checked = as_table(table)
     counts = checked.counts
-    check_sizes(summarise(checked), num_obs, num_actions)
+    check_sizes(summarise_table(checked), num_obs, num_actions)
     return gain_seen(counts, num_obs) if mode == "seen" else gain_counts(counts, num_obs)
 
 

@@ -1,30 +1,35 @@
 """Read pickled transition tables, and run nothing in them.
 
 The published form, which usual picklers write, is read here without unpickling anything: long stretches of entries by
-`template_reader`, and what lies between them by patterns. `child` reads any other form.
+`template_reader`, and what lies between them by patterns. A child process reads any other form.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+import subprocess
+import sys
+import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 
-from openfield.objectives.pickle.child import read_in_child
+from openfield.errors import InvalidInput
+from openfield.objectives.pickle import unpickle
 from openfield.objectives.pickle.source import BLOCK, OddPickle, Source
 from openfield.objectives.pickle.template_reader import TemplateReader
 from openfield.objectives.pickle.templates import Memo, hits_border
-from openfield.objectives.tables.rows import Codes, Rows, as_column
+from openfield.objectives.tables.rows import Array, Codes, Rows, as_column
 
 MIN_WINDOW, FIRST_WINDOW = 1 << 13, 1 << 17
 """Bytes that templates look at: at least, and at first."""
 SINGLE, ONE_SINGLE_IN = 100, 1_000
-"""Entries that fit no template, and are read alone: at most, and further ones for each so many others."""
+"""Entries that fit no template, and are read alone: at most, and one more for this many others."""
 MAX_CODE = 33
 """Bytes of an image code: 256 bits and the sign."""
 KINDS = {kind: np.dtype(kind) for kind in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
@@ -33,6 +38,18 @@ _PUTS = b"qr\x94"
 _PUT = rb"(q.|r.{4}|\x94)?"
 _LONG = b"|".join(rb"\x%02x.{%d}" % (size, size) for size in range(1, MAX_CODE + 1))
 _INTEGER = rb"(K.|M..|J.{4}|\x8a(?:%b))" % _LONG
+BASE_MEMORY, MEMORY_PER_BYTE, MAX_MEMORY = 1 << 28, 64, 1 << 32
+"""Bytes that the child may take: at least, for each byte of the file, and at most. A table takes 15 to 40 per byte."""
+BASE_SECONDS, BYTES_PER_SECOND = 1, 1_000_000
+"""Processor seconds that the child may take, and the bytes that earn it a further one. A table has 12,000,000."""
+PATIENCE = 20
+"""How many times as long it may take by the clock."""
+MAX_UNLIMITED = 1 << 26
+"""Bytes of a file where the system cannot limit the memory of a process, as on macOS and Windows."""
+MAX_LINE = 10_000
+"""Bytes of the line that lists the columns, or says why the file is refused."""
+AGAIN = "Write it again with pickle.dump(table, file, 4), with plain integers."
+TABLE, BOOK = ("obs", "action", "next_obs", "counts"), ("codes", "indices")
 
 
 def _pattern(form: bytes) -> re.Pattern[bytes]:
@@ -72,7 +89,7 @@ _CODE = _pattern(rb"%b%b(?:u\()?" % (_INTEGER, _INTEGER))
 """An entry of a code book, and where the next batch begins."""
 
 
-def read_pickle(path: Path) -> list[Rows | Codes]:
+def read_pickled_table(path: Path) -> list[Rows | Codes]:
     """Return every entry of a pickled table, and of its code book, in the order of the file.
 
     Raises:
@@ -234,7 +251,7 @@ class _Published:
             self._pass(_pattern(b"s"))
 
     def _read_codes(self, size: int) -> Codes:
-        """Return up to so many codes and their indices."""
+        """Return up to a number of codes and their indices."""
         self.at = self.source.refill(self.at)
         data, starts = self.source.data, [self.at]
         codes: list[float] = []
@@ -285,3 +302,80 @@ def _plain_number(opcode: bytes) -> int | float:
         return value
     start = 2 if opcode[:1] == b"\x8a" else 1
     return int.from_bytes(opcode[start:], "little", signed=opcode[0] not in b"KM")
+
+
+class Refused(InvalidInput):
+    """A pickle that holds anything but a transition table."""
+
+
+class _Answer(msgspec.Struct):
+    """The first line that the child writes."""
+
+    columns: dict[str, dict[str, list[int]]] = {}
+    """The form of each column, and the bytes of its parts."""
+    refused: str = ""
+
+
+def read_in_child(path: Path) -> list[Rows | Codes]:
+    """Return the entries of a pickled table and of its code book, which `unpickle` reads in a child process.
+
+    It works on a foreign file, so its answer is not trusted either: it is numbers in files of checked lengths, and
+    never unpickled. It is no child of `openfield.processes`: there is nothing to say to it, it has only the standard
+    library, and the system itself limits how long it lives, also when its parent is gone.
+
+    Raises:
+        Refused: The file is damaged, holds something that no table holds, or takes more memory or time than a table.
+    """
+    size = path.stat().st_size
+    if sys.platform in ("win32", "darwin") and size > MAX_UNLIMITED:
+        raise Refused(f"{path}: this system cannot limit the memory of a pickle of {size:,} bytes. {AGAIN}")
+    memory = min(BASE_MEMORY + MEMORY_PER_BYTE * size, MAX_MEMORY)
+    seconds = BASE_SECONDS + size // BYTES_PER_SECOND
+    command = [sys.executable, "-I", "-S", unpickle.__file__, str(path.resolve()), *map(str, (memory, seconds, memory))]
+    with tempfile.TemporaryFile(prefix="openfield-") as file:
+        try:
+            options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            ended = subprocess.run(  # noqa: S603 - our own program
+                command, stdout=file, timeout=PATIENCE * seconds, check=False, **options
+            )
+        except subprocess.TimeoutExpired:
+            raise Refused(f"{path}: took longer than any table of its size. {AGAIN}") from None
+        file.seek(0)
+        return _read_answer(file, ended.returncode, path)
+
+
+def _read_answer(file: BinaryIO, code: int, path: Path) -> list[Rows | Codes]:
+    """Check what the child wrote, and return it."""
+    if code == unpickle.NO_MEMORY:
+        raise Refused(f"{path}: takes more memory than a table of its size may. {AGAIN}")
+    try:
+        answer = msgspec.json.decode(file.readline(MAX_LINE), type=_Answer)
+    except msgspec.DecodeError:
+        raise Refused(f"{path}: takes longer than a table, or ends its reader ({code}). {AGAIN}") from None
+    if answer.refused or code:
+        words = "".join(letter if letter.isprintable() else "?" for letter in answer.refused)
+        raise Refused(f"{path}: {words}.")
+    try:
+        columns = {name: _read_column(file, form) for name, form in answer.columns.items()}
+        pieces: list[Rows | Codes] = [Rows(*(columns[name] for name in TABLE))]
+        pieces += [Codes(*(columns[name] for name in BOOK))] if BOOK[0] in columns else []
+    except (KeyError, ValueError) as error:
+        raise Refused(f"{path}: its reader answered something else ({error}).") from None
+    if any(len({len(column) for column in piece}) > 1 for piece in pieces):
+        raise Refused(f"{path}: its reader answered columns of different lengths.")
+    return pieces
+
+
+def _read_column(file: BinaryIO, form: dict[str, list[int]]) -> Array:
+    """Read a column, whose bytes must be there."""
+    ((kind, lengths),) = form.items()
+    parts = [file.read(max(length, 0)) for length in lengths]
+    if [len(part) for part in parts] != lengths:
+        raise ValueError("too few bytes")
+    if kind in ("int64", "float64"):
+        (raw,) = parts
+        return np.frombuffer(raw, kind)
+    sizes, raw = parts
+    ends = np.cumsum(np.frombuffer(sizes, np.uint8)).tolist()
+    edges = zip([0, *ends], ends, strict=False)
+    return np.array([int.from_bytes(raw[start:end], "little", signed=True) for start, end in edges], object)

@@ -19,7 +19,7 @@ HEADER = 9
 MIN_FRAME = 4
 """Writers leave out the mark of a shorter one."""
 FULL_FRAME = 1 << 16
-"""Writers close a frame when it has so many bytes, or at the end."""
+"""Writers close a frame when it has this many bytes, or at the end."""
 
 
 class OddPickle(Exception):

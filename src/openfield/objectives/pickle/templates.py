@@ -130,7 +130,7 @@ class EntryTemplate(NamedTuple):
 
 
 def learn(data: bytes, numbers: int, memo: Memo) -> EntryTemplate | None:
-    """Return the template of so many integers from the first byte on, if they have one."""
+    """Return the template of a number of integers from the first byte on, if they have one."""
     walk = _Walk(data, memo)
     whole = all(walk.number() and not walk.fraction for _ in range(numbers))
     return walk.template() if whole else None
@@ -162,7 +162,7 @@ class _Walk:
         return self._numbers[-1].column == _FRACTION
 
     def number(self) -> bool:
-        """Pass over a number. Return False if there is none."""
+        """Pass over a number. Return False if something else follows."""
         code, size = self._code, self._data[self._at + 1]
         if code in _PLAIN:
             self._fix(1)
@@ -208,7 +208,7 @@ class _Walk:
         return True
 
     def _get(self) -> int:
-        """Pass over a reference to the memo and return its number; -1 if there is none."""
+        """Pass over a reference to the memo and return its number; -1 if something else follows."""
         size = _GETS.get(self._code)
         if size is None:
             return -1

@@ -57,13 +57,13 @@ class Kind:
 
     def __init__(self, name: Any, *flags: Any) -> None:
         if not isinstance(name, str) or name not in STRUCTS or flags != (0, 1):
-            raise NotATable(f"NumPy numbers of kind {shown(name)} are not read, only {', '.join(STRUCTS)}")
+            raise NotATable(f"NumPy numbers of kind {shorten_repr(name)} are not read, only {', '.join(STRUCTS)}")
         self.name = name
 
     def __setstate__(self, state: Any) -> None:
         _, order, *_ = state
         if (state[0], *state[2:]) != STATE or order not in (("|",) if self.name[1] == "1" else ("<", ">")):
-            raise NotATable(f"a state that is not that of a NumPy number: {shown(state)}")
+            raise NotATable(f"a state that is not that of a NumPy number: {shorten_repr(state)}")
         self.unpack = struct.Struct(order.replace("|", "<") + STRUCTS[self.name]).unpack
 
 
@@ -87,7 +87,7 @@ def make_number(kind: Kind, raw: bytes) -> int | float:
 def make_bytes(text: str, encoding: str) -> bytes:
     """Return bytes as protocols 0 to 2 write them."""
     if encoding != "latin1":
-        raise NotATable(f"bytes in the encoding {shown(encoding)}")
+        raise NotATable(f"bytes in the encoding {shorten_repr(encoding)}")
     return text.encode("latin1")
 
 
@@ -132,7 +132,9 @@ def find_stand_in(module: str, name: str) -> StandIn:
     """
     found = NAMES.get((module, name))
     if found is None:
-        raise NotATable(f"it names {shown(f'{module}.{name}')}, which no transition table needs; nothing was run")
+        raise NotATable(
+            f"it names {shorten_repr(f'{module}.{name}')}, which no transition table needs; nothing was run"
+        )
     return found
 
 
@@ -152,7 +154,7 @@ class SlowUnpickler(pickle._Unpickler):
         return find_stand_in(module, name)
 
 
-def limit(memory: int, seconds: int, output: int) -> bool:
+def limit_process(memory: int, seconds: int, output: int) -> bool:
     """Limit what this process may take, as far as the system can. Return False if it cannot limit memory."""
     if sys.platform in ("win32", "darwin"):  # no limits on the one; memory has none on the other
         return False
@@ -191,13 +193,13 @@ def columns_of(table: dict[Any, Any], book: dict[Any, Any] | None) -> dict[str, 
     counts = list(table.values())
     if set(map(type, counts)) - {int, float}:
         key, count = next(pair for pair in table.items() if type(pair[1]) not in (int, float))
-        raise NotATable(f"the count of key {shown(key)} is {shown(count)}, not a number")
+        raise NotATable(f"the count of key {shorten_repr(key)} is {shorten_repr(count)}, not a number")
     columns = dict(zip(("obs", "action", "next_obs", "counts"), (*parts, counts), strict=True))
     if book is None:
         return columns
     for code, index in book.items():
         if type(code) is not int or type(index) is not int:
-            raise NotATable(f"code {shown(code)} with index {shown(index)}; both must be integers")
+            raise NotATable(f"code {shorten_repr(code)} with index {shorten_repr(index)}; both must be integers")
     return columns | {"codes": list(book), "indices": list(book.values())}
 
 
@@ -205,11 +207,11 @@ def wrong_key(keys: Iterable[Any]) -> NotATable:
     """Return the error for the first key that is not three integers."""
     for key in keys:
         if type(key) is not tuple or len(key) != 3 or any(type(part) is not int for part in key):
-            return NotATable(f"key {shown(key)} is not a tuple of three integers")
+            return NotATable(f"key {shorten_repr(key)} is not a tuple of three integers")
     return NotATable("keys that are not tuples of three integers")
 
 
-def pack(column: list[Any]) -> dict[str, list[Any]]:
+def pack_column(column: list[Any]) -> dict[str, list[Any]]:
     """Return the form of a column and its bytes: float64, int64, or integers of any size after their lengths."""
     if float in set(map(type, column)):
         return {"float64": [array("d", column).tobytes()]}
@@ -225,7 +227,7 @@ def pack(column: list[Any]) -> dict[str, list[Any]]:
 
 def write(file: BinaryIO, columns: dict[str, list[Any]]) -> None:
     """Write the line that lists the columns with the lengths of their parts, and the parts."""
-    packed = {name: pack(column) for name, column in columns.items()}
+    packed = {name: pack_column(column) for name, column in columns.items()}
     listed = {
         name: {kind: [len(part) for part in parts] for kind, parts in form.items()} for name, form in packed.items()
     }
@@ -235,7 +237,7 @@ def write(file: BinaryIO, columns: dict[str, list[Any]]) -> None:
             file.writelines(parts)
 
 
-def shown(value: Any) -> str:
+def shorten_repr(value: Any) -> str:
     """Return the repr of a value, cut to forty characters."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
@@ -243,7 +245,7 @@ def shown(value: Any) -> str:
 
 def main(path: str, memory: str, seconds: str, output: str) -> int:
     """Read a file and write its columns."""
-    limited = limit(int(memory), int(seconds), int(output))
+    limited = limit_process(int(memory), int(seconds), int(output))
     try:
         write(sys.stdout.buffer, columns_of(*read(Path(path), limited=limited)))
         sys.stdout.buffer.flush()

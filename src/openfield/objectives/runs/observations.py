@@ -20,7 +20,7 @@ LEVELS = 4
 """Height, width and levels of small pictures: those of the paper."""
 
 
-class Small(bytes):
+class SmallPicture(bytes):
     """A downscaled picture, as the bytes of its float64 values."""
 
 
@@ -31,7 +31,7 @@ def key_of(seen: Any, size: int) -> Hashable:
         InvalidInput: The observation is neither hashable nor a picture.
     """
     if isinstance(seen, np.ndarray):
-        return Small(downscale(grey(seen)[None], size).tobytes())
+        return SmallPicture(downscale(grey(seen)[None], size).tobytes())
     if not isinstance(seen, Hashable):
         raise InvalidInput(f"a {type(seen).__name__} cannot be counted; a domain's encode() gives keys or pictures")
     return seen
@@ -59,7 +59,7 @@ def code_pictures(
 
     Without thresholds, the pictures are discretized by those that `discretize` finds for all of them together.
     """
-    pictures = list({key: None for each in keys for key in each if isinstance(key, Small)})
+    pictures = list({key: None for each in keys for key in each if isinstance(key, SmallPicture)})
     if not pictures:
         return {}
     frames = np.frombuffer(b"".join(pictures), np.float64).reshape(-1, size, size)

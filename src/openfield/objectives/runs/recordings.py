@@ -19,10 +19,10 @@ from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain, make_world
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
-from openfield.journal.replay import resume
+from openfield.journal.replay import resume_rollout
 from openfield.metrics.scenario import scenario_of
 from openfield.objectives.intervals import Counted, count_episode
-from openfield.objectives.runs.observations import SIZE, Small, key_of
+from openfield.objectives.runs.observations import SIZE, SmallPicture, key_of
 from openfield.provenance.people import list_people
 from openfield.provenance.rules import read_rules
 from openfield.provenance.trust import admit_code, trusted_domain
@@ -86,15 +86,15 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pictures(self) -> int:
         """Number of different pictures that were seen, before they are discretized."""
-        return sum(isinstance(key, Small) for seen in self.inputs.values() for key in seen)
+        return sum(isinstance(key, SmallPicture) for seen in self.inputs.values() for key in seen)
 
 
-def read_runs(paths: Iterable[str | Path]) -> list[Recording]:
-    """Read the episodes of several run files with `read_run`."""
-    return [read_run(path) for path in paths]
+def read_recordings(paths: Iterable[str | Path]) -> list[Recording]:
+    """Read the episodes of several run files with `read_recording`."""
+    return [read_recording(path) for path in paths]
 
 
-def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
+def read_recording(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
     """Read the episodes of a run file, of all cells that count.
 
     Raises:
@@ -129,7 +129,7 @@ def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
         reading = msgspec.structs.replace(reading, agent=people[0])
     if reading.agent is None and len(names) > 1:
         raise InvalidInput(f"{path}: which of {', '.join(names)} is the human? Say --human-agent NAME.")
-    return read_run(path, msgspec.structs.replace(reading, outcomes=(*SCORED, *RESUMABLE)))
+    return read_recording(path, msgspec.structs.replace(reading, outcomes=(*SCORED, *RESUMABLE)))
 
 
 def read_study(paths: Iterable[str | Path], reading: Reading = AS_SHOWN) -> Recording | None:
@@ -147,7 +147,7 @@ def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any,
     """Cut the steps of a cell into episodes. Yield the stage of each and its (observation, action) pairs.
 
     The last pair of an episode has the action None. Only turns that ask for an action count. Some episodes end
-    without the agent being told. The turn at such an end already shows the next episode: it is the last of the one and
+    without the agent knowing. The turn at such an end already shows the next episode: it is the last of the one and
     the first of the other. The stage of such an episode is that of its start.
     """
     moves: list[tuple[Any, Any]] = []
@@ -248,7 +248,7 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
     try:
         world = make_film(domain, cell.trial).world if pictures else make_world(domain, cell.trial)
         with closing(world):
-            rollout = resume(world, past, cell.trial.limits, known=0)
+            rollout = resume_rollout(world, past, cell.trial.limits, known=0)
             for step in run.steps(cell.id, cell.attempt):
                 turn = rollout.turn if step.reply is None else rollout.reply(step.reply)
                 if pictures:

@@ -27,7 +27,7 @@ class StudyEnvironment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     num_actions: int | None = None
 
 
-class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ListedAgent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One agent in one environment, as a manifest lists it."""
 
     environment: str
@@ -43,7 +43,7 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A study as a TOML file: `[[agents]]` with tables and rewards, `[environments.NAME]` with sizes."""
 
-    agents: list[Listed]
+    agents: list[ListedAgent]
     environments: dict[str, StudyEnvironment] = {}
 
 
@@ -66,7 +66,7 @@ class _Published(msgspec.Struct, frozen=True):
 
 
 @cache
-def published() -> _Published:
+def published_values() -> _Published:
     """Read the published values: the sizes of the environments and the table of correlations."""
     text = resources.files("openfield.objectives").joinpath("published.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), _Published)
@@ -105,7 +105,7 @@ def read_manifest(path: Path) -> Manifest:
         raise InvalidInput(f"{path}: not a study manifest ({error}).") from None
 
 
-def _listed_in_folder(folder: Path) -> list[Listed]:
+def _listed_in_folder(folder: Path) -> list[ListedAgent]:
     """Find tables by their names. If an agent has both a pickle and a Parquet file, take the Parquet file."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for path in sorted(folder.iterdir(), key=lambda path: (path.suffix == ".parquet", path.name)):
@@ -115,16 +115,16 @@ def _listed_in_folder(folder: Path) -> list[Listed]:
         if meta.environment and meta.agent and meta.levels:
             suffix = {None: "", True: "_reward", False: "_noreward"}[meta.reward]
             found.setdefault((meta.environment, meta.agent + suffix), {})[meta.levels] = path.name
-    return [Listed(*key, files.get("shared"), files.get("human")) for key, files in sorted(found.items())]
+    return [ListedAgent(*key, files.get("shared"), files.get("human")) for key, files in sorted(found.items())]
 
 
-def _with_rewards(listed: list[Listed], manifest: Manifest) -> list[Listed]:
+def _with_rewards(listed: list[ListedAgent], manifest: Manifest) -> list[ListedAgent]:
     rewards = {(row.environment, row.agent): row.reward for row in manifest.agents}
     return [msgspec.structs.replace(row, reward=rewards.get((row.environment, row.agent))) for row in listed]
 
 
-def _entries(listed: list[Listed], folder: Path, sizes: dict[str, StudyEnvironment]) -> list[Entry]:
-    known = published().environments | sizes
+def _entries(listed: list[ListedAgent], folder: Path, sizes: dict[str, StudyEnvironment]) -> list[Entry]:
+    known = published_values().environments | sizes
     humans = {row.environment: folder / row.human for row in listed if row.agent == HUMAN and row.human}
     return [
         Entry(

@@ -37,7 +37,7 @@ def make_book(codes: Sequence[int] | Array, indices: Iterable[int], name: str = 
         InvalidInput: A code is negative, or an index is beyond 64 bits.
     """
     try:
-        return CodeBook(words_of(codes), np.array(list(indices), np.int64))
+        return CodeBook(to_words(codes), np.array(list(indices), np.int64))
     except OverflowError:
         raise InvalidInput(f"{name}: an index of the code book is beyond 64 bits.") from None
     except InvalidInput as error:
@@ -57,7 +57,7 @@ def check_codes(book: CodeBook, name: str) -> None:
         raise InvalidInput(f"{name}: code {code} occurs more than once in the code book.")
 
 
-def words_of(codes: Sequence[int] | Array, width: int | None = None) -> Array:
+def to_words(codes: Sequence[int] | Array, width: int | None = None) -> Array:
     """Convert integers to rows of 64-bit words, at least two.
 
     Raises:

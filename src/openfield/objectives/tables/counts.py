@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from openfield.objectives.tables.histograms import Array, Histogram, merge, tally
+from openfield.objectives.tables.histograms import Array, Histogram, merge_histograms, tally
 from openfield.objectives.tables.rows import Columns
 
 BLOCK = 1 << 16
@@ -54,7 +54,7 @@ def count_columns(columns: Columns, *, ordered: bool = False) -> Counts:
         ordered: Whether rows are known to come in the order (obs, next_obs, action).
     """
     columns = columns._replace(action=small_actions(columns.action))
-    packed = None if ordered else pack(columns)
+    packed = None if ordered else pack_rows(columns)
     if packed is not None:
         packed.keys.sort()
         return count_stream(map(Columns._make, packed.blocks(BLOCK)))
@@ -72,7 +72,7 @@ def count_stream(parts: Iterable[Columns]) -> Counts:
 def merge_counts(parts: Iterable[Counts]) -> Counts:
     """Add up the histograms of tables that share no source input."""
     found = list(parts)
-    return Counts(*(merge([getattr(part, name) for part in found]) for name in Counts.__struct_fields__))
+    return Counts(*(merge_histograms([getattr(part, name) for part in found]) for name in Counts.__struct_fields__))
 
 
 def whole_inputs(parts: Iterable[Columns]) -> Iterator[Columns]:
@@ -168,7 +168,7 @@ class Packed(msgspec.Struct, frozen=True, eq=False):
     large: Array
 
     def blocks(self, size: int) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Yield input, next input, action and count of sorted rows, so many at a time. Ids count from the lowest."""
+        """Yield input, next input, action and count of sorted rows, some at a time. Ids count from the lowest."""
         used = 0
         for at in range(0, len(self.keys), size):
             obs, next_obs, action, count = self._unpack(self.keys[at : at + size])
@@ -185,7 +185,7 @@ class Packed(msgspec.Struct, frozen=True, eq=False):
         return parts[3], parts[2], parts[1], parts[0]
 
 
-def pack(columns: tuple[Array, Array, Array, Array]) -> Packed | None:
+def pack_rows(columns: tuple[Array, Array, Array, Array]) -> Packed | None:
     """Pack rows of (obs, next_obs, action, count) into one array, not yet sorted. Return None if they do not fit."""
     obs, next_obs, action, counts = columns
     if counts.dtype.kind == "f" or not len(obs):

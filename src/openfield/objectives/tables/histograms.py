@@ -79,7 +79,7 @@ def from_tally(few: Array, values: Array | None = None, times: Array | None = No
     )
 
 
-def merge(histograms: Sequence[Histogram], signs: Sequence[int] | None = None) -> Histogram:
+def merge_histograms(histograms: Sequence[Histogram], signs: Sequence[int] | None = None) -> Histogram:
     """Merge histograms into one; with signs, add or subtract them and drop values that cancel."""
     if not histograms:
         return Histogram(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -29,7 +29,7 @@ class Images(NamedTuple):
     words: Array
     """The code of each input, as words."""
     bucket: int
-    """The place of the input that is a bucket of many codes; -1 if there is none."""
+    """The place of the input that is a bucket of many codes, or -1."""
     bucket_words: Array
     """The codes in the bucket."""
 

@@ -21,7 +21,7 @@ TIMED, LISTED = 1, 2
 """Flags of a row: it counts for how often images were met; it counts for which images were met."""
 
 
-class Met(msgspec.Struct, frozen=True, eq=False):
+class MetImages(msgspec.Struct, frozen=True, eq=False):
     """Images one agent met: a row for each, with its code."""
 
     words: Array
@@ -60,19 +60,19 @@ class Pairs(msgspec.Struct, frozen=True, eq=False):
         return float(self.first @ self.times), float(self.second @ self.times)
 
 
-def images_of(ids: Array, counts: Array, book: CodeBook, names: Names) -> Met:
+def images_of(ids: Array, counts: Array, book: CodeBook, names: Names) -> MetImages:
     """Return the images of inputs. If index 0 has several codes, all of its images count as met."""
     found = find_codes(ids, counts, book, "exact", names)
     if found.bucket < 0:
-        return Met(found.words, counts, _flags(len(ids), TIMED | LISTED))
+        return MetImages(found.words, counts, _flags(len(ids), TIMED | LISTED))
     words = np.concatenate((np.delete(found.words, found.bucket, axis=0), found.bucket_words))
     inside = len(found.bucket_words)
     times = np.concatenate((np.delete(counts, found.bucket), np.zeros(inside, counts.dtype)))
     flags = np.concatenate((_flags(len(ids) - 1, TIMED | LISTED), _flags(inside, LISTED)))
-    return Met(words, times, flags, (float(counts[found.bucket]),))
+    return MetImages(words, times, flags, (float(counts[found.bucket]),))
 
 
-def original_images_of(ids: Array, counts: Array, book: CodeBook, names: Names) -> Met:
+def original_images_of(ids: Array, counts: Array, book: CodeBook, names: Names) -> MetImages:
     """Return the images of inputs by the original's rules.
 
     Index 0 is code 0 where visits are counted, and its last code where the images met are listed.
@@ -81,13 +81,13 @@ def original_images_of(ids: Array, counts: Array, book: CodeBook, names: Names) 
     try:
         listed = find_codes(ids, counts, book, "last", names)
     except InvalidInput as error:  # index 0 may lack a code: the divergence does not mind, the Jaccard index does
-        return Met(timed.words, counts, _flags(len(ids), TIMED), reason=str(error))
+        return MetImages(timed.words, counts, _flags(len(ids), TIMED), reason=str(error))
     words = np.concatenate((timed.words, listed.words))
     flags = np.concatenate((_flags(len(ids), TIMED), _flags(len(ids), LISTED)))
-    return Met(words, np.concatenate((counts, np.zeros(len(ids), counts.dtype))), flags)
+    return MetImages(words, np.concatenate((counts, np.zeros(len(ids), counts.dtype))), flags)
 
 
-def pair_up(first: Met, second: Met) -> Pairs:
+def pair_up(first: MetImages, second: MetImages) -> Pairs:
     """Make the joint histogram of the images of two agents."""
     ranks, size = rank(np.concatenate(same_width(first.words, second.words)))
     sides = ranks[: len(first.words)], ranks[len(first.words) :]
@@ -115,12 +115,12 @@ def _flags(size: int, value: int) -> Array:
     return np.full(size, value, np.uint8)
 
 
-def _times(symbols: Array, met: Met, size: int) -> Array:
+def _times(symbols: Array, met: MetImages, size: int) -> Array:
     timed = (met.flags & TIMED) > 0
     return np.bincount(symbols[timed], met.counts[timed], size).astype(np.float64)
 
 
-def _listed(symbols: Array, met: Met, size: int) -> Array:
+def _listed(symbols: Array, met: MetImages, size: int) -> Array:
     listed = np.zeros(size, bool)
     listed[symbols[(met.flags & LISTED) > 0]] = True
     return listed

@@ -237,7 +237,7 @@ class TableSummary(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def summarise(table: Table) -> TableSummary:
+def summarise_table(table: Table) -> TableSummary:
     """Return the summary of a table in memory."""
     return TableSummary(
         name=table.name,

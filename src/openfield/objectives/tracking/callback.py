@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from openfield.objectives.frames.scaler import CHANNELS
+from openfield.objectives.frames.encode import CHANNELS
 from openfield.objectives.tracking.inputs import FunctionInputs, PictureInputs
 from openfield.objectives.tracking.life import Life
-from openfield.objectives.tracking.measured import LifeMeasures, measure_life
-from openfield.objectives.tracking.scalar_log import ScalarLog
+from openfield.objectives.tracking.measured import LifeMeasures, ScalarLog, measure_life
 
 
 class ObjectivesCallback:
@@ -65,7 +64,7 @@ class ObjectivesCallback:
         return True
 
     def measure(self, last: int | None = None) -> LifeMeasures:
-        """Compute the objectives of the life so far, or of the last so many transitions."""
+        """Compute the objectives of the life so far, or of its last transitions."""
         return measure_life(self.life, last, draws=self._draws)
 
 

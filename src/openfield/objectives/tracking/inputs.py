@@ -13,10 +13,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.frames.encode import check_bins, encode_frames, find_bins, pack_digits, whole
-from openfield.objectives.frames.scaler import FrameScaler
+from openfield.objectives.frames.encode import FrameScaler, check_bins, encode_frames, find_bins, pack_digits, whole
 from openfield.objectives.frames.table_of_episodes import hash_of
-from openfield.objectives.tables.codes import WORD, words_of
+from openfield.objectives.tables.codes import WORD, to_words
 from openfield.objectives.tables.histograms import Array
 from openfield.record import action_key
 
@@ -48,7 +47,7 @@ class Inputs(Protocol):
         """Return the codes of distinct keys."""
 
 
-def is_picture(space: Any) -> bool:
+def is_picture_space(space: Any) -> bool:
     """Return whether the observations of a space of Gymnasium are pictures: height, width and perhaps colours."""
     return len(getattr(space, "shape", None) or ()) in (2, 3) and hasattr(space, "low")
 
@@ -72,7 +71,7 @@ class FunctionInputs:
     def codes(self, keys: Sequence[Any]) -> Coded:
         """Return whole numbers as they are, and 128 bits of the hash of everything else."""
         if all(type(key) is int and 0 <= key < 1 << 2 * WORD for key in keys):
-            return Coded(words_of(keys))
+            return Coded(to_words(keys))
         raw = b"".join(blake2b(self.payload(key), digest_size=16).digest() for key in keys)
         return Coded(np.frombuffer(raw, "<u8").reshape(-1, 2))
 

@@ -86,7 +86,7 @@ class Life:
         """Begin an episode with its first observation."""
         number = self._number(observation, needed=False)
         self.episodes += 1
-        self._arrive(number, slot)
+        self._start_from(number, slot)
 
     def is_open(self, slot: int = 0) -> bool:
         """Return whether an episode has begun and not ended."""
@@ -111,12 +111,12 @@ class Life:
         if over:
             del self._at[slot]
         else:
-            self._arrive(number, slot)
+            self._start_from(number, slot)
         if len(self._obs) >= FOLD:
             self._fold()
             self._keep_cap()
 
-    def _arrive(self, number: int, slot: int) -> None:
+    def _start_from(self, number: int, slot: int) -> None:
         """Note the input that the next transition of a slot starts from, if it is kept."""
         self._at[slot] = number if number >= 0 and self._kept[number] else GONE
 
@@ -179,10 +179,10 @@ class Life:
         self._parts = [_joined(self._parts)]
         while self.num_bytes > HELD**2 * self.max_bytes and self.bits < MAX_BITS:
             self.bits += 1
-            number = self._shed(number)
+            number = self._drop_inputs(number)
         return number
 
-    def _shed(self, number: int) -> int:
+    def _drop_inputs(self, number: int) -> int:
         """Give up the inputs that are no longer kept, with their transitions, and number the rest anew."""
         self._kept = [kept and self._is_kept(key) for key, kept in zip(self._numbers, self._kept, strict=True)]
         kept = np.array([*self._kept, False])
@@ -205,7 +205,7 @@ class Life:
         return int(new[number])
 
     def rows(self, last: int | None = None) -> tuple[Rows, int]:
-        """Return the distinct transitions, of the whole life or of the last so many, and how many steps they are of.
+        """Return the distinct transitions, of the whole life or of its last ones, and how many steps they are of.
 
         Raises:
             InvalidInput: More steps are asked for than the window has.
@@ -220,7 +220,7 @@ class Life:
         return sum_rows(_kept_rows(recent)), len(recent.obs)
 
     def table(self, last: int | None = None, meta: Meta | None = None) -> Table:
-        """Make the table of the life, or of its last so many transitions, with its code book.
+        """Make the table of the life, or of its last transitions, with its code book.
 
         Inputs are numbered from 1 in the order they first appeared.
         """

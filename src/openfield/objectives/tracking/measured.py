@@ -5,6 +5,9 @@ Beyond the cap of memory the values are estimates from the inputs that were kept
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from openfield.errors import InvalidInput
@@ -19,6 +22,8 @@ from openfield.objectives.tracking.life import Life
 
 MAX_SHUFFLED = 1_000_000
 """Transitions from which the null is left out: it would take seconds."""
+GROWTH = 1.1
+"""How much a life must have grown until it is measured again as a whole, which takes as long as it was."""
 
 
 class LifeMeasures(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +62,7 @@ def measure_life(
 
     Args:
         life: The life.
-        last: Measure only the last so many transitions.
+        last: Measure only this number of transitions at the end.
         num_obs: Distinct inputs of the environment, for the Dirichlet gain; by default those of this life so far.
         draws: How many times actions are shuffled for the null of empowerment; 0 leaves it out.
 
@@ -102,3 +107,62 @@ def _estimate(table: Table, values: dict[str, float], total: int, sample: float)
     gains = {"info_gain_sqrt_counts": kept / total, "info_gain_log_counts": kept / total, "info_gain_dirichlet": 1.0}
     scaled = {name: values[name] * factor / sample for name, factor in gains.items() if name in values}
     return values | scaled | {"input_entropy": entropy}
+
+
+class ScalarLog:
+    """Computes the objectives of a life and of its window at regular intervals."""
+
+    def __init__(self, life: Life, every: int, draws: int, log: Any = None) -> None:
+        """Set what is measured and where it goes.
+
+        Args:
+            life: The life.
+            every: Transitions between two logs.
+            draws: How many times actions are shuffled for the null of empowerment.
+            log: A writer with `add_scalar`, or a function of name, value and step.
+        """
+        if whole(every, "setting every") < 1:
+            raise InvalidInput(f"The setting every is {every}; it must be positive.")
+        if whole(draws, "setting draws") < 0:
+            raise InvalidInput(f"The setting draws is {draws}; it must not be negative.")
+        self._life, self._every, self._draws = life, every, draws
+        self._add = None if log is None else _adder(log)
+        self._whole = 0.0
+        self.due = every
+        """The transitions from which the next log is due."""
+
+    def write(self) -> dict[str, float]:
+        """Write the scalars of this moment, and return them."""
+        found = self.scalars()
+        if self._add is not None:
+            for name, value in found.items():
+                self._add(name, value, self._life.transitions)
+        return found
+
+    def scalars(self) -> dict[str, float]:
+        """Return the scalars of this moment: those of the window, and those of the life if it has grown enough."""
+        at = self._life.transitions
+        self.due = at - at % self._every + self._every
+        parts = {}
+        if at >= self._whole:
+            self._whole = at * GROWTH
+            parts["life"] = measure_life(self._life, draws=self._draws)
+        if window := min(self._life.window, at):
+            parts["window"] = measure_life(self._life, window, draws=self._draws)
+        return {
+            f"objectives/{part}/{name}": value
+            for part, found in parts.items()
+            for name, value in found.scalars().items()
+        }
+
+
+def _adder(log: Any) -> Callable[[str, float, int], Any]:
+    """Return the function that adds a scalar to a log."""
+    add = getattr(log, "add_scalar", log)
+    if not callable(add):
+        raise InvalidInput(
+            f"The setting log is {log!r}. Give a writer with add_scalar, such as SummaryWriter(FOLDER) of torch or "
+            "tensorboardX, or a function of name, value and step."
+        )
+    found: Callable[[str, float, int], Any] = add
+    return found

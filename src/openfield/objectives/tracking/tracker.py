@@ -19,10 +19,9 @@ from openfield.objectives.formats.table_builder import write_table
 from openfield.objectives.measures.permutations import DRAWS
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.table import Meta, Table
-from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs, is_picture
+from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs, is_picture_space
 from openfield.objectives.tracking.life import Life
-from openfield.objectives.tracking.measured import LifeMeasures, measure_life
-from openfield.objectives.tracking.scalar_log import ScalarLog
+from openfield.objectives.tracking.measured import LifeMeasures, ScalarLog, measure_life
 
 try:
     import gymnasium
@@ -71,10 +70,10 @@ class _Tracked:
         self._due = NEVER if self._settings.log is None else self._scalars.due
 
     def measure(self, last: int | None = None, *, num_obs: int | None = None, draws: int = DRAWS) -> LifeMeasures:
-        """Compute the objectives of the life so far, or of the last so many transitions.
+        """Compute the objectives of the life so far, or of its last transitions.
 
         Args:
-            last: Measure only the last so many transitions, at most those of the window.
+            last: Measure only this number of transitions at the end, at most those of the window.
             num_obs: Distinct inputs of the environment, for the Dirichlet gain; by default those seen so far.
             draws: How many times actions are shuffled for the null of empowerment; 0 leaves it out.
 
@@ -84,7 +83,7 @@ class _Tracked:
         return measure_life(self.life, last, num_obs=num_obs, draws=draws)
 
     def table(self, last: int | None = None) -> Table:
-        """Make the table of the life so far, or of the last so many transitions, with its code book."""
+        """Make the table of the life so far, or of its last transitions, with its code book."""
         return self.life.table(last)
 
     def save(self, path: str | Path, meta: Meta | None = None) -> None:
@@ -217,7 +216,7 @@ def _inputs_for(space: Any, settings: TrackerSettings) -> Inputs:
         return FunctionInputs(settings.codes)
     if isinstance(space, gymnasium.spaces.Discrete):
         return FunctionInputs(int)
-    if not is_picture(space):
+    if not is_picture_space(space):
         raise InvalidInput(
             f"Observations of {space} are no pictures (height, width[, colours]). "
             "Give a function of your own: Tracker(env, codes=FUNCTION)."

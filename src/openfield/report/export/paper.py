@@ -12,6 +12,7 @@ from pathlib import Path
 from openfield.files.atomic import replacing
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.parameters import shorten_agents
 from openfield.report import words
 from openfield.report.words import Domains
 
@@ -64,12 +65,12 @@ class _Table:
     """The numbers of a scenario: a row for each number, a column for each agent."""
 
     def __init__(self, scenario: Scenario, groups: Sequence[AgentResults], summary: Summary, domains: Domains) -> None:
-        named = words.shorten_agents(group.agent for group in groups)
+        named = shorten_agents(group.agent for group in groups)
         terms = filter(None, (words.describe_terms(scenario), words.describe_onset(groups)))
         self.title = words.title_domain(scenario, domains)
         self.caption = "; ".join((words.describe_novelty(scenario, domains), *terms))
         self.agents = [named[group.agent] for group in groups]
-        self.rows = [["Trials", *(words.say_trials(group) for group in groups)]]
+        self.rows = [["Trials", *(words.format_trials(group) for group in groups)]]
         if any(group.versions for group in groups):
             self.rows.append(["Version", *(group.versions or "the same" for group in groups)])
         estimates, completed = [group.estimates for group in groups], [group.completed for group in groups]
@@ -78,7 +79,7 @@ class _Table:
             for name, found in ((title, estimates), (f"{title}, completed trials", completed)):
                 if any(number.name in each for each in found):
                     pairs = zip(found, groups, strict=True)
-                    self.rows.append([name, *(words.say_estimate(e.get(number.name), number, g) for e, g in pairs)])
+                    self.rows.append([name, *(words.format_estimate(e.get(number.name), number, g) for e, g in pairs)])
 
 
 def _list_tables(summary: Summary, domains: Domains) -> Iterator[_Table]:

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
-from openfield.errors import UnknownName
+from openfield.errors import OpenfieldError, UnknownName
 from openfield.files.atomic import replacing
 from openfield.files.csv_files import write_csv
 from openfield.files.database import Database
+from openfield.installation import name_program
 from openfield.journal.reader import CellRecord
 from openfield.metrics.scenario import CurriculumResults
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 OF_CELL, OF_TRIAL = ("agent", "repeat", "person", "outcome"), ("domain", "version", "seed", "red_light")
@@ -32,6 +38,10 @@ BLOCK_ROWS = 10_000
 Responses = Mapping[str, Sequence[float | None]]
 NO_RESPONSES: Responses = {}
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
+RowKind = Literal["estimates", "cells", "episodes"]
+"""What a row is: a number of an agent in a scenario, a cell with its numbers, or an episode."""
+POLARS = {str: "String", int: "Int64", float: "Float64", bool: "Boolean"}
+PANDAS = {str: None, int: "int64", float: "float64", bool: "bool"}
 
 
 class CellColumns(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,10 +98,14 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     n: int
     p: float | None
+    p_holm: float | None
+    """The same, corrected for all agents of the scenario."""
     beyond: float | None
     """What the number exceeds, where only that is known."""
     people: bool
     """Whether `n` counts people; else it counts trials."""
+    missing: int
+    """Trials that have no value and so are not in `n`, where a reader must know of that."""
     note: str
     agent_version: str
     """Which cells the latest known version of the agent did not play, in words; empty if it played all."""
@@ -120,7 +134,7 @@ def write_numbers(path: Path, numbers: Numbers, form: str, failures: str = "coun
         form: The format.
         failures: The policy about failures that the numbers were measured with, which every row says.
     """
-    return _write(path, *list_numbers(numbers, failures), form)
+    return _write(path, *make_cell_rows(numbers, failures), form)
 
 
 def write_estimates(path: Path, summary: Summary, form: str) -> int:
@@ -128,7 +142,7 @@ def write_estimates(path: Path, summary: Summary, form: str) -> int:
     return _write(path, EstimateRow, list_estimates(summary), form)
 
 
-def list_numbers(numbers: Numbers, failures: str) -> tuple[type[msgspec.Struct], Iterator[msgspec.Struct]]:
+def make_cell_rows(numbers: Numbers, failures: str) -> tuple[type[msgspec.Struct], Iterator[msgspec.Struct]]:
     """Return the kind of the rows of all cells, which has a column for each number, and the rows."""
     rest = iter(numbers)
     first = next(rest, None)
@@ -254,3 +268,40 @@ def _sql_type(annotation: Any) -> str:
 
 _WRITERS = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
 FORMATS = tuple(_WRITERS)
+
+
+def to_pandas(kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> pandas.DataFrame:
+    """Return rows as a table of pandas, with a column for each field."""
+    library, columns = _import("pandas"), _list_columns(kind, rows)
+    series = {name: library.Series(values, dtype=_name_dtype(known)) for name, (known, values) in columns.items()}
+    table: pandas.DataFrame = library.DataFrame(series)
+    return table
+
+
+def to_polars(kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> polars.DataFrame:
+    """Return rows as a table of polars, with a column for each field."""
+    library, columns = _import("polars"), _list_columns(kind, rows)
+    types = {name: getattr(library, POLARS[known[0]]) for name, (known, _) in columns.items()}
+    table: polars.DataFrame = library.DataFrame({name: found for name, (_, found) in columns.items()}, schema=types)
+    return table
+
+
+def _list_columns(
+    kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]
+) -> dict[str, tuple[tuple[type, ...], list[Any]]]:
+    """Return the values of each field, with its types: one, and that of None if values may be missing."""
+    fields, found = msgspec.structs.fields(kind), list(rows)
+    return {f.name: (get_args(f.type) or (f.type,), [getattr(row, f.name) for row in found]) for f in fields}
+
+
+def _name_dtype(types: tuple[type, ...]) -> str | None:
+    """Return the type of a column in pandas; text has the one that pandas chooses."""
+    return "Int64" if types[0] is int and len(types) > 1 else PANDAS[types[0]]
+
+
+def _import(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        install = f"{name_program('pip')} install {package}"
+        raise OpenfieldError(f"to_{package} needs {package}, which is not installed. Install it: {install}") from None

@@ -10,7 +10,7 @@ import msgspec
 from openfield.metrics.ood.benchmark import AVERAGES, LOWER_IS_BETTER, MEASURES, OWN, Benchmark
 from openfield.metrics.ood.catalogue import DETECTORS
 from openfield.metrics.ood.resampling import DetectorComparison
-from openfield.metrics.stats import say_p
+from openfield.metrics.stats import format_p
 from openfield.report.export.paper import escape_latex, write_latex, write_markdown
 
 Cells = list[list[str]]
@@ -29,7 +29,7 @@ def title_of(name: str) -> str:
     return f"{DETECTORS[plain].title}{bracket}{rest}" if plain in DETECTORS else name
 
 
-def make_cells(table: Benchmark, measure: str, digits: int, bold: Callable[[str], str] = str) -> Cells:
+def tabulate_measure(table: Benchmark, measure: str, digits: int, bold: Callable[[str], str] = str) -> Cells:
     """Return the table of a measure: detectors x sets, with averages over near and far sets; the best are bold."""
     best = {column: _best(table, measure, column, digits) for column in table.columns}
     rows = [["detector", *table.columns]]
@@ -40,7 +40,7 @@ def make_cells(table: Benchmark, measure: str, digits: int, bold: Callable[[str]
 
 
 def write_number(value: float | None, digits: int) -> str:
-    """Return a number with so many decimals; `-` where there is none."""
+    """Return a number with its decimals, or `-` for None."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
@@ -63,7 +63,7 @@ def comparison_cells(
                 one = values[column][measure]
                 interval = f"[{one.low:+.{digits}f}, {one.high:+.{digits}f}]"
                 title = MEASURES[measure].partition(" ")[0]
-                rows.append([title_of(name), title, column, f"{one.value:+.{digits}f}", interval, say_p(one.p)])
+                rows.append([title_of(name), title, column, f"{one.value:+.{digits}f}", interval, format_p(one.p)])
     return rows
 
 

@@ -21,7 +21,7 @@ from openfield.report.figures import Place, Plot, PlotLine, TrialLinks
 from openfield.report.figures.curves import MAX_SINGLES, pick_evenly
 
 MAX_POINTS = 30
-"""Points of a learning curve: more cannot be told apart at the size drawn."""
+"""Points of a learning curve: more cannot be distinguished at the size drawn."""
 READING = (
     "Solved: share of trials. Steps: from the task's first step until it is solved, cut at its own budget of {:,} "
     "steps. Transfer: the steps alone divided by those in the curriculum; above 1 the tasks before it helped."
@@ -172,7 +172,7 @@ def _find_sources(
 
 
 def _list_course(cell: CellRecord, results: CurriculumResults) -> Iterator[CourseStep]:
-    """Yield the visits of a trial; tasks that are none of the curriculum are left out."""
+    """Yield the visits of a trial; tasks outside the curriculum are left out."""
     names = {task.task for task in results.tasks}
     for visit in list_visits(cell):
         if visit.task in names:

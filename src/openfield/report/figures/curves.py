@@ -19,7 +19,7 @@ from openfield.report.addresses import trial_address
 T = TypeVar("T")
 
 MAX_POINTS = 60
-"""Longer curves are averaged in bins: more points cannot be told apart at the size drawn."""
+"""Longer curves are averaged in bins: more points cannot be distinguished at the size drawn."""
 MAX_SINGLES = 24
 """How many single trials of an agent are drawn."""
 
@@ -88,7 +88,7 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
         name=name,
         control=all(cell.control for cell in chosen),
         trials=len(chosen),
-        mean=average(curves),
+        mean=average_curves(curves),
         singles=[SingleCurve(chosen[at].id, trial_address(run, chosen[at].id), curves[at]) for at in ranked],
         onset=bool(changed),
         early=len(played) - len(chosen) - unchanged,
@@ -103,7 +103,7 @@ def trace_all(cells: Sequence[CellRecord]) -> list[Curve]:
     return [_trace(cell, step) for cell in cells]
 
 
-def average(curves: Sequence[Curve]) -> Curve:
+def average_curves(curves: Sequence[Curve]) -> Curve:
     """Return the mean curve, where at least half of the curves have a point."""
     columns: dict[int, list[Point]] = {}
     for point in (point for curve in curves for point in curve):
@@ -111,13 +111,13 @@ def average(curves: Sequence[Curve]) -> Curve:
     return tuple(_merge(at, columns[at]) for at in sorted(columns) if 2 * len(columns[at]) >= len(curves))
 
 
-def pick_evenly(items: Sequence[T], most: int) -> list[T]:
-    """Pick at most `most` items, evenly spread from the first to the last."""
-    if len(items) <= most:
+def pick_evenly(items: Sequence[T], limit: int) -> list[T]:
+    """Pick at most `limit` items, evenly spread from the first to the last."""
+    if len(items) <= limit:
         return list(items)
-    if most < 2:
-        return [items[len(items) // 2]] * most
-    return [items[round(index * (len(items) - 1) / (most - 1))] for index in range(most)]
+    if limit < 2:
+        return [items[len(items) // 2]] * limit
+    return [items[round(index * (len(items) - 1) / (limit - 1))] for index in range(limit)]
 
 
 def find_detections(curve: Curve, onset: bool) -> list[Point]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.openset import measures
-from openfield.metrics.openset.cells import Answers, read_answers
+from openfield.metrics.openset.cells import Answers, read_sample_answers
 from openfield.metrics.openset.compat import first_of
 from openfield.metrics.programme import TestFacts, make_facts, program_measures
 from openfield.report.figures import Plot, PlotLine, TrialLinks
@@ -78,7 +78,7 @@ def trace_samples(played: Played, links: TrialLinks, baseline: str | None = None
     known = {
         agent: found
         for agent, cells in played.items()
-        if (found := [(cell, answers) for cell in cells if (answers := read_answers(cell))])
+        if (found := [(cell, answers) for cell in cells if (answers := read_sample_answers(cell))])
     }
     if not known:
         return None

@@ -13,9 +13,10 @@ import msgspec
 
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.summary import Summary
+from openfield.parameters import shorten_agents
 from openfield.report.addresses import name_scenario, trials_address
 from openfield.report.objectives import EQUAL_NOTE, explain_missing, table_rows, title_group
-from openfield.report.words import group_scenarios, rank_agents, shorten_agents, split_controls
+from openfield.report.words import group_scenarios, rank_agents, split_controls
 
 PLOTTED = {
     "input_entropy": "Input entropy",
@@ -62,7 +63,7 @@ class AgentStages(msgspec.Struct, frozen=True):
     rows: list[list[str]]
     """The title of each number, and its values at the stages as text."""
     notes: list[str]
-    """What cannot be told of them, and why."""
+    """What cannot be computed, and why."""
 
 
 class ScenarioObjectives(msgspec.Struct, frozen=True):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import signal
-import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -16,6 +13,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from openfield.capabilities import is_oracle
+from openfield.clock import outlast_stops
 from openfield.core import AgentFactory, Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import (
@@ -28,11 +26,14 @@ from openfield.errors import (
     OpenfieldError,
 )
 from openfield.isolation import Isolation
-from openfield.parameters import LLM, settle_source, strip_parameters
-from openfield.registry import PROCESS_AGENT, absolute, check_agent, domain_source, load
+from openfield.parameters import LLM, AgentText, read_agent, strip_parameters
+from openfield.processes.channel import Channel
+from openfield.processes.child import describe_exit
+from openfield.processes.program import ModuleProcess
+from openfield.registry import PROCESS_AGENT, absolute, check_agent_source, domain_source, load
 from openfield.runner.deadline import FACTOR, MIN_SECONDS
 from openfield.runner.isolation import messages
-from openfield.runner.isolation.messages import Channel, pack_turn
+from openfield.runner.isolation.messages import pack_turn
 from openfield.runner.isolation.sandbox import Sandbox
 from openfield.runner.isolation.view import view_of_python
 from openfield.trial import Trial
@@ -63,14 +64,9 @@ class IsolatedFactory:
             InvalidInput: The agent cannot be found.
             OpenfieldError: The process cannot be started.
         """
-        self._sandbox = Sandbox(isolation, run)
-        ours, theirs = socket.socketpair()
-        words = [sys.executable, "-P", "-m", "openfield.runner.isolation.child", str(theirs.fileno())]
-        command = self._sandbox.wrap_with(view_of_python(source, domain), words)
-        self._process = subprocess.Popen(command, **self._sandbox.options(theirs.fileno()))  # noqa: S603
-        theirs.close()
-        self._sandbox.watch(self._process.pid)
-        self._line = _Line(Channel(ours), self._explain_end)
+        self._sandbox = Sandbox(isolation, run, view_of_python(source, domain))
+        self._module = ModuleProcess("openfield.runner.isolation.child", self._sandbox)
+        self._line = _Line(self._module.channel, self._explain_end)
         try:
             self.stateless = self._find(source, domain)
         except BaseException:
@@ -83,13 +79,11 @@ class IsolatedFactory:
 
     def close(self) -> None:
         """End the process, and everything it started."""
-        self._line.channel.line.close()
-        self._sandbox.end()
-        self._process.wait()
+        self._module.end()
 
     def _find(self, source: str, domain: str) -> bool:
         """Have the agent found, and return whether it says that it has no state. Its process is in another folder."""
-        wanted = pickle.dumps((absolute(settle_source(source)), absolute(domain)))
+        wanted = pickle.dumps((read_agent(source).settle(absolute).text, absolute(domain)))
         try:
             body = self._line.ask(messages.FIND, wanted, messages.READY, START_SECONDS)
         except AgentFault as fault:
@@ -103,14 +97,11 @@ class IsolatedFactory:
     def _explain_end(self) -> str:
         """Say why the process ended, and how."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_SECONDS)
-        status = self._process.returncode
+            self._module.process.wait(END_SECONDS)
+        status = self._module.process.returncode
         if status is None:
             return self._sandbox.reason or "The agent closed its connection to openfield."
-        number = status - 128 if status > 128 else -status
-        known = number in set(signal.Signals)
-        how = f"signal {signal.Signals(number).name}" if known else f"exit status {status}"
-        return self._sandbox.reason or f"The agent ended the process it ran in ({how})."
+        return self._sandbox.reason or f"The agent ended the process it ran in ({describe_exit(status, wrapped=True)})."
 
 
 class IsolatedAgent:
@@ -164,7 +155,7 @@ def plays_here(source: Any, domain: Domain[Any]) -> bool:
     An oracle is part of the domain, and is shown the world itself. Of a language model only code of openfield runs
     here, which sends words and reads answers.
     """
-    return is_oracle(source, domain) or (isinstance(source, str) and source.startswith(LLM))
+    return is_oracle(source, domain) or (isinstance(source, str | AgentText) and str(source).startswith(LLM))
 
 
 def check_isolated(source: str, domain: Domain[Any], isolation: Isolation, trial: Trial | None = None) -> None:
@@ -181,7 +172,7 @@ def check_isolated(source: str, domain: Domain[Any], isolation: Isolation, trial
             f"'{strip_parameters(source)}' asks an endpoint, and isolated agents have no network. Add --network."
         )
     if source.startswith(("process:", "wire:")) or plays_here(source, domain):
-        check_agent(source, domain, trial)
+        check_agent_source(source, domain, trial)
         if source.startswith("wire:@") and " " not in source:
             raise InvalidInput(f"'{source}' waits for a program that is started elsewhere; it cannot be isolated.")
         return
@@ -192,7 +183,7 @@ class _Line:
     """Asks one thing at a time."""
 
     def __init__(self, channel: Channel, explain_end: Callable[[], str]) -> None:
-        self.channel = channel
+        self._channel = channel
         self.lost = False
         """Whether a question was left without an answer; then no further one can be asked."""
         self._explain_end = explain_end
@@ -213,22 +204,21 @@ class _Line:
         if before:
             raise AgentGone("The agent left a question without an answer.")
         try:
-            if self.channel.line.gettimeout() != patience:
-                self.channel.line.settimeout(patience)
-            self.channel.send(kind, body)
-            answer, body = self.channel.receive(max_bytes)
+            self._channel.wait_at_most(patience)
+            self._channel.send(kind + body)
+            answer = outlast_stops(lambda: self._channel.receive(1 + max_bytes))
         except TimeoutError:
             raise AgentTimeout(f"No answer within {patience:g} s.") from None
         except (EOFError, OSError):
             raise AgentCrashed(self._explain_end()) from None
         except ValueError as error:
             raise AgentProtocol(f"The agent sent {error}.") from None
-        if self.channel.waiting:
+        if self._channel.waiting:
             raise AgentProtocol("The agent sent more than one answer.")
         self.lost = False
-        if answer != expected:
-            _refuse(answer, body)
-        return body
+        if answer[:1] != expected:
+            _refuse(answer[:1], answer[1:])
+        return answer[1:]
 
 
 class _RaisedError(Exception):

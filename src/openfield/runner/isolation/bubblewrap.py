@@ -6,8 +6,7 @@ import functools
 import subprocess
 import sys
 import warnings
-
-import msgspec
+from dataclasses import replace
 
 from openfield.errors import InvalidInput
 from openfield.installation import find_program
@@ -64,7 +63,7 @@ def settle(isolation: Isolation) -> Isolation:
     obstacle = find_obstacle()
     if obstacle:
         warnings.warn(f"{MISSING} {obstacle}.", RuntimeWarning, stacklevel=2)
-    return msgspec.structs.replace(isolation, missing=obstacle)
+    return replace(isolation, missing=obstacle)
 
 
 @functools.cache

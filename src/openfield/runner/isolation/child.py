@@ -7,8 +7,6 @@ the messages: they have a socket of their own.
 from __future__ import annotations
 
 import os
-import socket
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,11 +14,12 @@ import msgspec
 
 from openfield.core import Reply, Saves
 from openfield.errors import AgentFault, AgentProtocol, OpenfieldError, shorten
+from openfield.processes.channel import open_channel
 from openfield.record import REPLY_ENCODER, UNWRITABLE
 from openfield.registry import find_agent, find_domain
 from openfield.runner.deadline import adapt_async
 from openfield.runner.isolation import messages
-from openfield.runner.isolation.messages import Channel, unpack_turn, unpickle
+from openfield.runner.isolation.messages import unpack_turn, unpickle
 
 MAX_TEXT = 2_000
 """Characters of what an agent's exception says."""
@@ -92,7 +91,7 @@ class AgentProcess:
 
 
 def _abilities(made: Any) -> list[bool]:
-    """Return whether an agent or its factory says it has no state, whether it can be saved, and be told its past."""
+    """Return whether an agent or its factory says it has no state, whether it can be saved, and remembers its past."""
     return [bool(getattr(made, "stateless", False)), isinstance(made, Saves), hasattr(made, "remember")]
 
 
@@ -100,20 +99,19 @@ def _pack(*values: Any) -> bytes:
     return msgspec.msgpack.encode(values)
 
 
-def main(number: int) -> None:
+def main() -> None:
     """Answer the harness until it hangs up."""
-    os.set_inheritable(number, False)
-    channel, process, own = Channel(socket.socket(fileno=number)), AgentProcess(), os.getpid()
+    channel, process, own = open_channel(), AgentProcess(), os.getpid()
     while True:
         try:
-            kind, body = channel.receive(sys.maxsize)
+            message = channel.receive()
         except (EOFError, OSError):
             return
-        answer = process.answer(kind, body)
+        kind, body = process.answer(message[:1], message[1:])
         if os.getpid() != own:  # the agent forked, and its child came back here
             os._exit(0)
-        channel.send(*answer)
+        channel.send(kind + body)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

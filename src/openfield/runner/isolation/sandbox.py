@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from typing import Any
 import msgspec
 
 from openfield.isolation import Isolation, read_size
+from openfield.processes.child import one_thread
+from openfield.processes.forks import find_marked
+from openfield.processes.program import Guard, read_last_line
 from openfield.runner.isolation import bubblewrap, listener, supervisor
-from openfield.runner.isolation.usage import PROC, UsageWatch, find_descendants, list_processes
 from openfield.runner.isolation.view import View, list_installations, view_of_command
-from openfield.runner.processes import ONE_THREAD, read_last_line
 
 LIMITED = (
     "exec 3>&2 2>/dev/null; ulimit -c 0; ulimit -f $(($1 / 512)); echo 1000 > /proc/self/oom_score_adj; "
@@ -34,21 +36,25 @@ OWN_PYTHON = (sys.executable, "-I", "-S")
 MARK = "OPENFIELD_SANDBOX"
 """The environment variable by which processes are found that ended their supervisor."""
 END_SECONDS = 10.0
+POLL_SECONDS = 0.05
+PROC = Path("/proc")
+BLOCK, MAX_OUTPUT = 512, 16 << 20
 
 
-class Sandbox:
+class Sandbox(Guard):
     """A guard around one program that limits what the program sees and uses."""
 
-    def __init__(self, isolation: Isolation, run: Path | None) -> None:
+    def __init__(self, isolation: Isolation, run: Path | None, view: View | None = None) -> None:
         """Prepare a sandbox. Nothing is started yet.
 
         Args:
             isolation: What the program may see and use.
             run: The run file, which it never sees, if there is one yet.
+            view: What the program must see; by default what a command of the user needs.
         """
         import fcntl  # not on Windows, where nothing is isolated
 
-        self._isolation, self._run = isolation, None if run is None else run.resolve()
+        self._isolation, self._run, self._view = isolation, None if run is None else run.resolve(), view
         self._pid, self._first, self._info = 0, 0, -1
         self._watch: UsageWatch | None = None
         self._mark = secrets.token_hex(16)
@@ -64,12 +70,12 @@ class Sandbox:
         """Why the program was ended from here; empty if it was not."""
         return "" if self._watch is None else self._watch.reason
 
-    def options(self, *fds: int) -> dict[str, Any]:
+    def options(self, *handles: int) -> dict[str, Any]:
         """Return what to start the wrapped command with: nothing is inherited but these files."""
         return {
             "env": self._environment,
             "cwd": self._home or "/",
-            "pass_fds": (*self._inherited, *fds),
+            "pass_fds": (*self._inherited, *handles),
             "stdin": subprocess.DEVNULL,
             "stdout": self.output,
             "stderr": self.output,
@@ -77,33 +83,23 @@ class Sandbox:
         }
 
     def wrap(self, words: list[str], port: int = 0, grant: Iterable[Path] = ()) -> list[str]:
-        """Return the command that starts a program of the user in this sandbox.
-
-        Args:
-            words: The user's command.
-            port: The port of the server that the program speaks to; 0 if it speaks to none.
-            grant: Further folders that it may write to.
-        """
-        view, told = view_of_command(words)
+        """Return the command that starts a program in this sandbox."""
+        view, told = view_of_command(words) if self._view is None else (self._view, words)
         view |= View(files=tuple((path, True) for path in grant))
         if port and self._isolation.bubblewrap and not self._isolation.network:
             self._port, theirs = socket.socketpair()
             self._inherited.append(theirs.detach())
             told = [*OWN_PYTHON, listener.__file__, str(self._inherited[-1]), str(port), *told]
             view |= View((Path(listener.__file__).parent,), tuple(list_installations(Path(sys.executable))))
-        return self.wrap_with(view, told)
-
-    def wrap_with(self, view: View, words: list[str]) -> list[str]:
-        """Return the command that starts a program with a view of its own in this sandbox."""
         if view.modules:
             self._environment["PYTHONPATH"] = os.pathsep.join(map(str, dict.fromkeys(view.modules)))
         limited = ["/bin/sh", "-c", LIMITED, "sh", str(read_size(self._isolation.file_size))]
         if not self._isolation.bubblewrap:
-            return [*limited, *OWN_PYTHON, supervisor.__file__, self._home, *words]
-        self._info, told = os.pipe()
-        self._inherited.append(told)
+            return [*limited, *OWN_PYTHON, supervisor.__file__, self._home, *told]
+        self._info, info = os.pipe()
+        self._inherited.append(info)
         view |= View(files=tuple(self._isolation.grants), run=self._run)
-        return [*limited, *bubblewrap.wrap(words, view, self._isolation, told)]
+        return [*limited, *bubblewrap.wrap(told, view, self._isolation, info)]
 
     def watch(self, pid: int) -> None:
         """Watch the program that was started with the wrapped command."""
@@ -159,9 +155,8 @@ class Sandbox:
         granted = {name: os.environ[name] for name in self._isolation.env if name in os.environ}
         folder = self._home or bubblewrap.FOLDER
         path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
-        threads = {name: os.environ.get(name, "1") for name in ONE_THREAD}
         usual = {"PATH": path, "LANG": "C.UTF-8", "HOME": folder, "TMPDIR": self._home or "/tmp"}  # noqa: S108
-        return {**usual, **threads, "PYTHONDONTWRITEBYTECODE": "1", MARK: self._mark, **granted}
+        return {**usual, **one_thread(), "PYTHONDONTWRITEBYTECODE": "1", MARK: self._mark, **granted}
 
     def _read_first(self) -> int:
         """Return the number of the sandbox's first process; with it all others end. 0 if it was not started."""
@@ -181,15 +176,15 @@ class Sandbox:
         with suppress(ProcessLookupError):
             if not self._isolation.bubblewrap:
                 os.kill(self._pid, signal.SIGTERM)
-            elif self._first and _parent_of(self._first) == self._pid:  # else it has ended, and others may be it now
+            elif self._first and _read_state(self._first)[1] == self._pid:  # else another process may be it now
                 os.kill(self._first, signal.SIGKILL)
-            elif _state_of(self._pid) not in ("", "Z"):
+            elif _read_state(self._pid)[0] not in ("", "Z"):
                 os.kill(self._pid, signal.SIGKILL)
 
     def _await_end(self) -> None:
         """Wait until the wrapped command has ended; then none of its processes is left."""
         end = time.monotonic() + END_SECONDS
-        while _state_of(self._pid) not in ("", "Z"):
+        while _read_state(self._pid)[0] not in ("", "Z"):
             if time.monotonic() > end:
                 with suppress(ProcessLookupError):
                     os.kill(self._pid, signal.SIGKILL)
@@ -197,11 +192,10 @@ class Sandbox:
 
     def _sweep(self) -> None:
         """End processes that lost their supervisor. They are found by the environment they were started with."""
-        mark = f"{MARK}={self._mark}".encode()
-        for process in list_processes():
-            with suppress(OSError):
-                if mark in (process / "environ").read_bytes():
-                    os.kill(int(process.name), signal.SIGKILL)
+        with suppress(OSError):  # there are no handles left to look for them
+            for pid in find_marked(self._mark):
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def has_own_root(first: int) -> bool:
@@ -212,14 +206,127 @@ def has_own_root(first: int) -> bool:
         return False
 
 
-def _state_of(pid: int) -> str:
-    """Return the state of a process as one letter; empty if there is none."""
-    with suppress(OSError, IndexError):
-        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
-    return ""
+def _read_state(pid: int) -> tuple[str, int]:
+    """Return the state of a process as one letter and the number of its parent; nothing and 0 if it is gone."""
+    with suppress(OSError, ValueError):
+        state, parent, *_ = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return state, int(parent)
+    return "", 0
 
 
-def _parent_of(pid: int) -> int:
-    with suppress(OSError, IndexError, ValueError):
-        return int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+class UsageWatch:
+    """Looks at an agent's processes from outside, and ends them when they pass a limit."""
+
+    def __init__(self, isolation: Isolation, find: Callable[[], Iterable[Path]], end: Callable[[], None]) -> None:
+        """Start to watch.
+
+        Args:
+            isolation: The limits.
+            find: Returns the folders of the agent's processes in `/proc`, as this process sees them.
+            end: Ends all of them.
+        """
+        self.reason = ""
+        """Which limit was passed, in words; empty while none was."""
+        self.folders: tuple[str, ...] = ()
+        """Folders in memory that only the agent writes to; their files count as its memory."""
+        self.output = -1
+        """The file that the agent prints to. It is emptied when it is long."""
+        self._isolation, self._memory = isolation, read_size(isolation.memory)
+        self._find, self._end = find, end
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="openfield-usage", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(POLL_SECONDS):
+            if self.output >= 0 and os.fstat(self.output).st_blocks > MAX_OUTPUT // BLOCK:
+                os.truncate(self.output, 0)
+            if reason := self._find_excess():
+                self.reason = reason
+                self._end()
+                return
+
+    def _find_excess(self) -> str:
+        processes = list(self._find())
+        if not processes:  # the agent has not started, and its folders are still those of this machine
+            return ""
+        files = self._files() + sum({key: size for each in processes for key, size in list_memory_files(each)}.values())
+        tasks, processor, resident = 0, 0.0, files
+        for each in processes:
+            with suppress(OSError, ValueError):
+                tasks_here, seconds, size = read_stat(each)
+                tasks, processor, resident = tasks + tasks_here, processor + seconds, resident + size
+        limit = self._isolation
+        if tasks > limit.processes:
+            return f"The agent had more than {limit.processes:,} processes and threads and was ended."
+        if processor > limit.processor_seconds:
+            return f"The agent used more than {limit.processor_seconds:,} s of processor time and was ended."
+        if resident > self._memory and files + sum(map(read_share, processes)) > self._memory:
+            return f"The agent used more than {limit.memory} of memory and was ended. --memory allows more."
+        return ""
+
+    def _files(self) -> int:
+        """Return how many bytes the agent's own files in memory have."""
+        size = 0
+        for folder in self.folders:
+            with suppress(OSError):
+                found = os.statvfs(folder)
+                size += (found.f_blocks - found.f_bfree) * found.f_frsize
+        return size
+
+
+def read_stat(process: Path) -> tuple[int, float, int]:
+    """Return the threads of a process, its processor seconds with those of its dead children, and its resident bytes.
+
+    Pages that processes share are counted in each of them.
+    """
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    return int(fields[17]), sum(map(int, fields[11:15])) / ticks, int(fields[21]) * page
+
+
+def read_share(process: Path) -> int:
+    """Return a process's resident bytes, with its share of pages that several processes have."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = (process / "smaps_rollup").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) << 10
+    with suppress(OSError, ValueError):
+        return read_stat(process)[2]
     return 0
+
+
+def list_memory_files(process: Path) -> Iterator[tuple[int, int]]:
+    """Yield the number and the bytes of each file without a name that a process keeps in memory."""
+    with suppress(OSError):
+        for name in os.listdir(process / "fd"):
+            with suppress(OSError):  # it was closed in between
+                if os.readlink(process / "fd" / name).startswith("/memfd:"):
+                    found = os.stat(process / "fd" / name)
+                    yield found.st_ino, found.st_blocks * BLOCK
+
+
+def list_processes(proc: Path = PROC) -> list[Path]:
+    """Return the folders of all processes that a `/proc` shows."""
+    with suppress(OSError):
+        return [proc / name for name in os.listdir(proc) if name.isdecimal()]
+    return []
+
+
+def find_descendants(ancestor: int) -> list[Path]:
+    """Return the folders of all processes below one, but not its own."""
+    children: dict[int, list[Path]] = {}
+    for process in list_processes():
+        with suppress(OSError, ValueError, IndexError):
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(process)
+    found, left = list[Path](), [ancestor]
+    while left:
+        below = children.pop(left.pop(), [])
+        found += below
+        left += [int(each.name) for each in below]
+    return found

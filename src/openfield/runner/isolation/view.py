@@ -1,7 +1,8 @@
 """Decide what an isolated program sees of the file system: Python, packages, its own folder, and what is granted.
 
 Its own folder is shown without hidden files, and without run files at any depth: they hold the truth. Its subfolders
-are shown as they are when the program starts, unless they are too large for that.
+are shown as they are when the program starts, unless they are too large for that. Of installed domains the folders
+`truth` are empty, where labels of packaged samples lie.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pathlib import Path
 
 import openfield
 from openfield.errors import InvalidInput
-from openfield.journal.schema import RUN_LOGS, find_run_files
-from openfield.parameters import LLM, MODELS, source_files, strip_parameters
+from openfield.journal.schema import RUN_LOGS, select_run_files
+from openfield.parameters import LLM, MODELS, read_agent, strip_parameters
 
 RUN_FILES = ".sqlite"
 """In the usual names of run files, of their logs, and of folders beside them."""
@@ -121,6 +122,10 @@ class View:
             words += [bind, str(path), str(path)]
             for each in self._look_through(path, with_dots=True) if path.is_dir() else ():
                 words += each.show(bind, alone=False) if each.hidden else []
+        shown = (*folders, *packages, *(path for path, _ in self.files))
+        for path in sorted(OWN_PACKAGE.glob("domains/*/truth")):
+            if _is_system(path) or any(each in path.parents for each in shown):
+                words += _cover(path)
         made = {path for word, path in pairwise(words) if word == "--tmpfs"}
         made -= set(map(str, free))
         return words + [word for path in sorted(made) for word in ("--remount-ro", path)]
@@ -155,7 +160,7 @@ class View:
         known = {name for name in files if RUN_FILES in name}
         if self.run is not None and _is_same(folder, self.run.parent):
             known |= {self.run.name, *(f"{self.run.name}{end}" for end in RUN_LOGS)} & set(files)
-        return known | find_run_files(folder, set(files) - known)
+        return known | select_run_files(folder, set(files) - known)
 
     def _is_run_folder(self, path: Path) -> bool:
         """Return whether a folder belongs to a run file, or holds the run and nothing that is to be seen."""
@@ -232,7 +237,7 @@ def view_of_python(*sources: str) -> View:
     prefixes = list_installations(Path(sys.executable))
     others = [path for path in [*paths, *own] if not any(prefix in path.parents for prefix in prefixes)]
     folders = [Path(openfield.__file__).parents[1], *(path for path in others if path not in packages)]
-    granted = [path for source in sources for path in source_files(source)]
+    granted = [path for source in sources for path in read_agent(source).files]
     seen = tuple((path, False) for path in granted)
     return View(tuple(folders), (*prefixes, *packages), seen, modules=tuple(others))
 

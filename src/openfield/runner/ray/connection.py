@@ -9,8 +9,7 @@ import shutil
 import socket
 import tempfile
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from openfield.errors import InvalidInput
 from openfield.lazy import import_extra
@@ -40,7 +39,7 @@ IMPATIENT = {
 
 
 REFUSAL_HINT = ". If the cluster wants a token, set RAY_AUTH_MODE=token."
-"""Clusters of Ray want one unless they are told not to, and Ray does not say that it is missing."""
+"""Clusters of Ray want one unless configured otherwise, and Ray does not say that it is missing."""
 
 
 class RayConnection:
@@ -103,19 +102,6 @@ class RayConnection:
             self.ray.shutdown()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        try:
-            self.open()
-        except BaseException:  # Ctrl-C, too
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _choose_settings(address: str | None) -> dict[str, str]:

@@ -34,7 +34,7 @@ from openfield.runner.executors import POLL_SECONDS
 from openfield.runner.plan import Plan
 from openfield.runner.player import Job
 from openfield.runner.ray.connection import RayConnection, listens
-from openfield.runner.ray.shipment import pack, write_agent, write_domain
+from openfield.runner.ray.shipment import pack_shipment, write_agent, write_domain
 from openfield.runner.ray.slot import (
     PAST,
     MachineFiles,
@@ -71,7 +71,7 @@ NO_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 class ClusterWarning(UserWarning):
-    """A machine of a cluster was lost, or is of no use to a run."""
+    """A machine of a cluster was lost, or a run cannot use it."""
 
 
 class _Slot:
@@ -191,7 +191,7 @@ class RayExecutor:
         isolation = self._plan.isolation
         names = () if isolation is None else isolation.env
         environment = {name: os.environ[name] for name in names if name in os.environ}
-        shipment = pack(self._plan, self._domains.values())
+        shipment = pack_shipment(self._plan, self._domains.values())
         bare = replace(shipment, files=dict.fromkeys(shipment.files, b""))
         setup = SlotSetup(f"openfield-{secrets.token_hex(8)}", bare, pairs, isolation, environment)
         files = MachineFiles(shipment, [(key, write_trial(trial)) for key, trial in trials.items()])
@@ -359,7 +359,7 @@ class RayExecutor:
             slot.rest()
 
     def _learn(self, key: tuple[str, str], seconds: float) -> None:
-        """Take note of what a cell lasted. One that is longer than expected counts at once, shorter ones by and by."""
+        """Note how long a cell took. One that is longer than expected counts at once, shorter ones gradually."""
         before = self._seconds.pop(key, seconds)
         if seconds:  # else its agent or its worker was ended, and nothing is known
             self._seconds[key] = max(seconds, before + (seconds - before) / 8)

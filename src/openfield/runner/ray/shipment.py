@@ -19,10 +19,10 @@ from typing import Any
 
 import openfield
 from openfield.errors import InvalidInput
-from openfield.parameters import is_command, is_control, split_source, write_source
+from openfield.parameters import is_command, is_control, read_agent, write_source
 from openfield.provenance.versions import Code, identify_source
-from openfield.registry import AgentSource, absolute, list_trial_code
-from openfield.runner.plan import Plan, agent_text
+from openfield.registry import absolute
+from openfield.runner.plan import Plan, PlannedAgent, settle_agent
 from openfield.trial import Trial
 
 OWN_FOLDERS = tuple(
@@ -64,9 +64,9 @@ class Shipment:
             return source
         if is_command(source):
             return self._move_words(source, folder)
-        place, parameters = split_source(source)
-        moved = {name: self._move_value(value, folder) for name, value in parameters.items()}
-        return write_source(self._move_words(place, folder), moved)
+        agent = read_agent(source)
+        moved = {name: self._move_value(value, folder) for name, value in agent.parameters.items()}
+        return write_source(self._move_words(agent.place, folder), moved)
 
     def find_places(self, trial: Trial, folder: Path) -> dict[str, str]:
         """Return where files and folders lie below a folder that the settings of a trial name by full paths."""
@@ -99,7 +99,7 @@ def place_in(folder: Path, path: str) -> Path:
     return folder / path.lstrip("/")
 
 
-def pack(plan: Plan, domains: Iterable[str]) -> Shipment:
+def pack_shipment(plan: Plan, domains: Iterable[str]) -> Shipment:
     """Read all files that the cells of a plan need.
 
     Args:
@@ -127,8 +127,7 @@ def pack(plan: Plan, domains: Iterable[str]) -> Shipment:
 
 def _list_files(plan: Plan, domains: Iterable[str]) -> Iterator[Path]:
     codes: list[Code | None] = [*plan.codes.values()]
-    wrappers = list_trial_code(cell.trial for cell in plan.cells)
-    codes += [identify_source(source) for source in (*domains, *wrappers)]
+    codes += [identify_source(source) for source in (*domains, *plan.trial_code)]
     for code in codes:
         yield from () if code is None else (path for path in code.files.values() if not is_everywhere(path))
     settings = {text for cell in plan.cells for text in list_texts(cell.trial.settings)}
@@ -166,20 +165,20 @@ def check_agents(plan: Plan) -> None:
         write_agent(name, agent)
 
 
-def write_agent(name: str, source: AgentSource) -> str:
+def write_agent(name: str, agent: PlannedAgent) -> str:
     """Return an agent as text that another machine can use.
 
     Raises:
         InvalidInput: It is defined in the script that runs, or has no name.
     """
-    text = agent_text(source)
+    text = settle_agent(agent)
     if text is None:
-        found = source.func if isinstance(source, partial) else source
+        found = agent.func if isinstance(agent, partial) else agent
         raise InvalidInput(
             f"The agent '{name}' ({found!r:.80}) cannot be sent to other machines. Define it at the top of a module, "
             "or name it as 'package.module:name' or 'file.py:name'."
         )
-    return text
+    return text.text
 
 
 def write_domain(name: str, source: str) -> str:

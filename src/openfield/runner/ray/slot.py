@@ -16,10 +16,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -29,13 +27,13 @@ from openfield import __version__
 from openfield.errors import OpenfieldError, describe_error
 from openfield.isolation import Isolation
 from openfield.journal.schema import commit, open_to_write
+from openfield.processes.child import ONE_THREAD, Caller, Hung
 from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
-from openfield.registry import check_agent, check_extra, find_domain
-from openfield.runner.executors import Processes, hidden_main
+from openfield.registry import check_agent_source, check_extra, find_domain
+from openfield.runner.executors import Processes
 from openfield.runner.isolation.agent import check_isolated
 from openfield.runner.isolation.bubblewrap import find_obstacle
 from openfield.runner.player import Job
-from openfield.runner.processes import ONE_THREAD, end_with_parent
 from openfield.runner.ray.shipment import Shipment
 
 BATCH_BYTES = 1 << 20
@@ -59,7 +57,7 @@ class ShippedJob(NamedTuple):
 
 @dataclass(frozen=True)
 class SlotSetup:
-    """What every slot is told of a run."""
+    """What every slot gets of a run."""
 
     run: str
     """The name of the folder on each machine."""
@@ -197,7 +195,7 @@ class SlotActor:
             commit(self._past, write)
 
     def _move_job(self, job: Job) -> Job:
-        """Return a job whose files are those of this machine."""
+        """Return a job whose files are those of this machine. They are the plan's version: they were sent with it."""
         trials = [job.cell.trial, *(() if job.start is None else (job.start[0].trial,))]
         moved = [self._shipment.find_places(trial, self._place) for trial in trials]
         return msgspec.structs.replace(
@@ -205,6 +203,7 @@ class SlotActor:
             agent=self._move(str(job.agent)),
             domain=self._move(job.domain),
             run=self._place / "past.sqlite",
+            fingerprint=None,
             places={name: place for places in moved for name, place in places.items()},
         )
 
@@ -213,7 +212,7 @@ class SlotActor:
 
 
 def open_past(folder: Path) -> sqlite3.Connection:
-    """Open the run file of a machine. It is of no use after a crash."""
+    """Open the run file of a machine. It cannot be used after a crash."""
     db = open_to_write(folder / "past.sqlite")
     db.execute("PRAGMA synchronous = OFF")
     return db
@@ -268,10 +267,10 @@ def measure_group(group: Iterable[Entry]) -> int:
 
 def _try_elsewhere(pairs: list[tuple[str, str]], isolation: Isolation | None) -> str:
     """Look for domains and agents in a process of its own; return what is missing. Agents may do anything there."""
-    with hidden_main(), ProcessPoolExecutor(1, get_context("spawn"), initializer=end_with_parent) as pool:
+    with closing(Caller(CHECK_SECONDS)) as caller:
         try:
-            return pool.submit(find_problem, pairs, isolation).result(CHECK_SECONDS)
-        except TimeoutError:
+            return caller.call(str, find_problem, pairs, isolation)
+        except Hung:
             return f"its agents and domains could not be imported within {CHECK_SECONDS:.0f} s"
 
 
@@ -292,7 +291,7 @@ def find_problem(pairs: list[tuple[str, str]], isolation: Isolation | None = Non
             domain = find_domain(source)
             check_extra(domain)
             if isolation is None:
-                check_agent(agent, domain)
+                check_agent_source(agent, domain)
             else:
                 check_isolated(agent, domain, isolation)
     except OpenfieldError as error:

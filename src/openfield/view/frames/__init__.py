@@ -5,7 +5,6 @@ which plays the episode again and sends its pictures one by one. Start with `poo
 """
 
 from openfield.view.frames.messages import EpisodeOrder, WarmOrder
-from openfield.view.frames.pool import FramePool
-from openfield.view.frames.reel import Reel
+from openfield.view.frames.pool import FramePool, Reel
 
 __all__ = ["EpisodeOrder", "FramePool", "Reel", "WarmOrder"]

@@ -1,15 +1,9 @@
-"""What the server and its workers tell each other: orders one way, frames the other.
-
-Each message is four bytes that say how long it is, and MessagePack.
-"""
+"""What the server and its workers tell each other, in MessagePack: orders one way, frames the other."""
 
 from __future__ import annotations
 
-from typing import BinaryIO
-
 import msgspec
 
-HEAD_BYTES = 4
 MAX_MESSAGE = 32 << 20
 """Bytes of a message. A worker runs code of domains, so what it sends is not trusted."""
 
@@ -79,27 +73,5 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 Order = EpisodeOrder | WarmOrder | StopOrder
 Answer = Opened | TurnPicture | Replayed | Finished | Failed
-_ORDERS = msgspec.msgpack.Decoder(Order)
-_ANSWERS = msgspec.msgpack.Decoder(Answer)
-
-
-def pack(message: Order | Answer) -> bytes:
-    """Return a message as it is sent."""
-    data = msgspec.msgpack.encode(message)
-    return len(data).to_bytes(HEAD_BYTES, "big") + data
-
-
-def read_order(file: BinaryIO) -> Order | None:
-    """Read the next order; None if the server is gone."""
-    head = file.read(HEAD_BYTES)
-    return _ORDERS.decode(file.read(int.from_bytes(head, "big"))) if len(head) == HEAD_BYTES else None
-
-
-def read_answer(data: bytes) -> Answer:
-    """Read an answer of a worker.
-
-    Raises:
-        msgspec.DecodeError: It is none.
-    """
-    answer: Answer = _ANSWERS.decode(data)
-    return answer
+ORDERS: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
+ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)

@@ -6,34 +6,31 @@ A worker that says nothing for too long, or ends, costs its order a message; the
 from __future__ import annotations
 
 import asyncio
-import sys
-import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import IO
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 from openfield.errors import OpenfieldError
-from openfield.runner.processes import Guard, read_last_line
+from openfield.processes.program import Guard, ModuleProcess
 from openfield.view.frames.messages import (
-    HEAD_BYTES,
+    ANSWERS,
     MAX_MESSAGE,
     Answer,
     EpisodeOrder,
     Failed,
     Finished,
     Opened,
+    Order,
     Replayed,
     StopOrder,
     TurnPicture,
     WarmOrder,
-    pack,
-    read_answer,
 )
-from openfield.view.frames.reel import MAX_REEL_BYTES, Reel
 
+MAX_REEL_BYTES = 96 << 20
+"""Bytes of the pictures of one episode; the rest is left out, and the page says so."""
 MAX_WORKERS = 2
 """Two agents side by side need two."""
 MAX_WAITING = 4
@@ -45,8 +42,98 @@ PATIENCE_SECONDS = 30.0
 """How long a worker may say nothing. One that replays many turns says so twice a second."""
 START_SECONDS = 60.0
 """How long a worker may need until its first answer: it imports the domain."""
-COMMAND = (sys.executable, "-P", "-m", "openfield.view.frames.worker")
-"""`-P` keeps modules in the folder of a stranger's run file from being imported."""
+MODULE = "openfield.view.frames.worker"
+
+
+class Reel:
+    """The pictures of an episode, as far as they are made."""
+
+    def __init__(self, order: EpisodeOrder, left: Callable[[], None] | None = None) -> None:
+        """Begin without pictures; `left` is called when the last reader has gone."""
+        self.order, self._left = order, left
+        self.milliseconds: float | None = None
+        """How long each picture is shown; None until the replay begins."""
+        self.frames: list[TurnPicture] = []
+        self.size = 0
+        """Bytes of all pictures."""
+        self.over = False
+        self.message = ""
+        """Why there are no more pictures, if it is not the end of the episode."""
+        self.again = False
+        """Whether they may come if they are asked for again: what kept them was no fault of the episode."""
+        self.replayed = -1
+        """The turn that the replay has reached."""
+        self.watchers = 0
+        self.was_watched = False
+        """Whether there was a reader, who may be gone; the one who asked for it needs a moment to begin."""
+        self._changed = asyncio.Event()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all pictures of the episode were made."""
+        return self.over and not self.message
+
+    def add(self, frame: TurnPicture) -> None:
+        """Add a picture."""
+        self.frames.append(frame)
+        self.size += len(frame.data)
+        self.reach(frame.turn)
+
+    def reach(self, turn: int) -> None:
+        """Note how far the replay is."""
+        self.replayed = turn
+        self._wake()
+
+    def end(self, message: str = "", again: bool = False) -> None:
+        """End the pictures, with the reason if some are missing, and whether to ask again for them."""
+        if not self.over:
+            self.over, self.message, self.again = True, message, again
+            self._wake()
+
+    async def follow(self) -> AsyncGenerator[TurnPicture, None]:
+        """Yield all pictures, and wait for those that are still being made."""
+        number = 0
+        with self._watched():
+            while True:
+                while number < len(self.frames):
+                    yield self.frames[number]
+                    number += 1
+                if self.over:
+                    return
+                await self._changed.wait()
+
+    async def picture_at(self, turn: int) -> TurnPicture | None:
+        """Return the picture that shows a turn: its last one, or the last one before it, or None."""
+        with self._watched():
+            while not self.over and self.replayed <= turn:
+                await self._changed.wait()
+        return next((frame for frame in reversed(self.frames) if frame.turn <= turn), None)
+
+    async def wait_begun(self) -> None:
+        """Wait until the replay begins, or fails."""
+        with self._watched():
+            while self.milliseconds is None and not self.over:
+                await self._changed.wait()
+
+    def begin(self, milliseconds: float) -> None:
+        """Note that the replay begins."""
+        self.milliseconds = milliseconds
+        self._wake()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        self.watchers += 1
+        self.was_watched = True
+        try:
+            yield
+        finally:
+            self.watchers -= 1
+            if not self.watchers and self._left is not None:
+                self._left()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
 
 class WorkerLost(OpenfieldError):
@@ -56,33 +143,27 @@ class WorkerLost(OpenfieldError):
 class WorkerProcess:
     """A process that makes pictures."""
 
-    def __init__(self, patience: float, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, patience: float, environment: dict[str, str] | None = None) -> None:
         self._patience, self._environment = patience, environment
         self._answered = False
         self.was_idle = False
         """Whether it had nothing to do before its order, so that its end says nothing about the order."""
-        self._guard: Guard | None = None
-        self._process: asyncio.subprocess.Process | None = None
-        self._printed: IO[bytes] | None = None
+        self._module: ModuleProcess | None = None
 
     async def start(self) -> None:
         """Start the process, unless it runs."""
-        if self._process is not None and self._process.returncode is None:
+        if self._module is not None and self._module.process.poll() is None:
             return
         await self.end()
         self._answered = self.was_idle = False
-        self._guard, self._printed = Guard(), tempfile.TemporaryFile()  # noqa: SIM115
-        pipe = asyncio.subprocess.PIPE
-        self._process = await asyncio.create_subprocess_exec(
-            *COMMAND, stdin=pipe, stdout=pipe, stderr=self._printed, start_new_session=True, env=self._environment
-        )
-        self._guard.watch(self._process.pid)
+        self._module = ModuleProcess(MODULE, Guard(keep_errors=True), environment=self._environment)
+        self._module.channel.wait_at_most(0)
 
-    def send(self, order: EpisodeOrder | WarmOrder | StopOrder) -> None:
+    def send(self, order: Order) -> None:
         """Give an order. If the process has ended, the next answer says so."""
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(ConnectionError, RuntimeError):
-                self._process.stdin.write(pack(order))
+        if self._module is not None:
+            with suppress(OSError):
+                self._module.channel.send(msgspec.msgpack.encode(order))
 
     async def receive(self) -> Answer:
         """Return the next answer.
@@ -90,38 +171,28 @@ class WorkerProcess:
         Raises:
             WorkerLost: There will be none.
         """
-        if self._process is None or self._process.stdout is None:
+        if self._module is None:
             raise WorkerLost("The process that replays was not started.")
-        stream = self._process.stdout
         patience = self._patience if self._answered else max(START_SECONDS, self._patience)
         try:
-            async with asyncio.timeout(patience):
-                size = int.from_bytes(await stream.readexactly(HEAD_BYTES), "big")
-                if size > MAX_MESSAGE:
-                    raise WorkerLost("The process that replays sent a picture that is too large.")
-                answer = read_answer(await stream.readexactly(size))
-            self._answered = True
-            return answer
+            answer = ANSWERS.decode(await self._module.channel.receive_soon(patience, MAX_MESSAGE))
         except TimeoutError:
-            message = f"The replay did not answer for {patience:g} s and was stopped."
-        except (asyncio.IncompleteReadError, ConnectionError):
-            said = read_last_line(self._printed) if self._printed is not None else ""
-            message = f"The process that replays has ended{f': {said[:300]}' if said else '.'}"
+            raise WorkerLost(f"The replay did not answer for {patience:g} s and was stopped.") from None
+        except (EOFError, OSError):
+            said = self._module.guard.last_words()
+            raise WorkerLost(f"The process that replays has ended{f': {said[:300]}' if said else '.'}") from None
         except msgspec.DecodeError:
-            message = "The process that replays sent something that cannot be read."
-        raise WorkerLost(message)
+            raise WorkerLost("The process that replays sent something that cannot be read.") from None
+        except ValueError:
+            raise WorkerLost("The process that replays sent a picture that is too large.") from None
+        self._answered = True
+        return answer
 
     async def end(self) -> None:
         """End the process and all that it started."""
-        process, self._process = self._process, None
-        guard, self._guard = self._guard, None
-        if guard is not None:
-            await asyncio.to_thread(guard.end)
-        if process is not None:
-            await process.wait()
-        if self._printed is not None:
-            self._printed.close()
-            self._printed = None
+        module, self._module = self._module, None
+        if module is not None:
+            await asyncio.to_thread(module.end)
 
 
 class FramePool:
@@ -132,7 +203,7 @@ class FramePool:
         workers: int = MAX_WORKERS,
         patience: float = PATIENCE_SECONDS,
         cached_bytes: int = MAX_CACHED_BYTES,
-        environment: Mapping[str, str] | None = None,
+        environment: dict[str, str] | None = None,
     ) -> None:
         """Start nothing yet.
 

@@ -1,7 +1,6 @@
 """The process that plays episodes again and draws them: `python -P -m openfield.view.frames.worker`.
 
-It reads orders from its standard input and answers on its standard output. It may crash or hang: the server ends it
-then, and starts another one.
+It may crash or hang: the server ends it then, and starts another one.
 """
 
 from __future__ import annotations
@@ -9,30 +8,29 @@ from __future__ import annotations
 import io
 import os
 import queue
-import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
+
+import msgspec
 
 from openfield.errors import OpenfieldError, describe_error
 from openfield.journal.reader import Run
 from openfield.lazy import import_extra
+from openfield.processes.channel import Channel, open_channel
 from openfield.report.film import EpisodeReplay, write_film
 from openfield.view.frames.messages import (
+    ORDERS,
     Answer,
     EpisodeOrder,
     Failed,
     Finished,
     Opened,
-    Order,
     Replayed,
     StopOrder,
     TurnPicture,
     WarmOrder,
-    pack,
-    read_order,
 )
 
 MAX_MEMORY = 6 << 30
@@ -51,11 +49,10 @@ class Stopped(Exception):
 class FrameWorker:
     """Carries out orders one after the other."""
 
-    def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:
-        self._input, self._output = orders, answers
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._orders: queue.Queue[EpisodeOrder | WarmOrder | None] = queue.Queue()
         self._stop = threading.Event()
-        self._told = 0.0
 
     def serve(self) -> None:
         """Carry out orders until the server is gone."""
@@ -69,16 +66,15 @@ class FrameWorker:
 
     def _read(self) -> None:
         """Read orders while others are carried out, so that one can be stopped."""
-        while (order := read_order(self._input)) is not None:
-            self._note(order)
+        with suppress(EOFError, OSError):
+            while True:
+                order = ORDERS.decode(self._channel.receive())
+                if isinstance(order, StopOrder):
+                    self._stop.set()
+                else:
+                    self._orders.put(order)
         self._orders.put(None)
         self._stop.set()
-
-    def _note(self, order: Order) -> None:
-        if isinstance(order, StopOrder):
-            self._stop.set()
-        else:
-            self._orders.put(order)
 
     def _try(self, order: EpisodeOrder) -> Finished | Failed:
         try:
@@ -110,8 +106,7 @@ class FrameWorker:
     def _replayed(self, turn: int) -> None:
         """Say from time to time that this process is alive."""
         self._check()
-        if time.monotonic() > self._told + ALIVE_SECONDS:
-            self._send(Replayed(turn))
+        self._channel.beat(ALIVE_SECONDS, msgspec.msgpack.encode(Replayed(turn)))
 
     def _check(self) -> None:
         """Go no further if no reader wants it any more."""
@@ -119,13 +114,11 @@ class FrameWorker:
             raise Stopped
 
     def _send(self, answer: Answer) -> None:
-        self._told = time.monotonic()
-        self._output.write(pack(answer))
-        self._output.flush()
+        self._channel.send(msgspec.msgpack.encode(answer))
 
 
 def make_ready(order: WarmOrder) -> None:
-    """Import what the pictures of a cell need; what goes wrong is told when they are asked for."""
+    """Import what the pictures of a cell need; what goes wrong is reported when they are asked for."""
     with suppress(Exception), Run(Path(order.run)) as run:
         EpisodeReplay(run, run.cell(order.cell), 0, order.trust).close()
 
@@ -152,9 +145,7 @@ def _limit_memory() -> None:
 def main() -> None:
     """Serve the process that started this one."""
     _limit_memory()
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a domain prints is no answer
-    FrameWorker(sys.stdin.buffer, answers).serve()
+    FrameWorker(open_channel()).serve()
     os._exit(0)  # without waiting for threads of a domain
 
 

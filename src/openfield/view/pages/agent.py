@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from openfield.errors import UnknownName
 from openfield.metrics.metric import Number
-from openfield.provenance.people import read_answers
+from openfield.provenance.people import read_person_answers
 from openfield.report.addresses import read_name
 from openfield.report.analysis import ScenarioAnalysis, TrialScore
 from openfield.report.figures.curves import Curve
@@ -57,7 +57,7 @@ class AgentPage(msgspec.Struct, frozen=True):
     """The person whose trials are listed; None lists all trials."""
 
 
-def read_agent(request: Request) -> AgentPage:
+def read_agent_page(request: Request) -> AgentPage:
     """Return what the page of an agent shows.
 
     In the query `number` chooses the number shown trial by trial, and `person` one of the people that the agent is.
@@ -84,7 +84,7 @@ def read_agent(request: Request) -> AgentPage:
             scenarios.append(AgentScenario(_only(each, agent), number, found, shown, curves, left_out))
     with library.open(key) as run:
         source = run.agents.get(agent)
-        known = person and PersonRecord(person, read_answers(run, agent, person))
+        known = person and PersonRecord(person, read_person_answers(run, agent, person))
     return AgentPage(entry, agent, source, any(trial.control for trial in played), scenarios, people, known or None)
 
 
@@ -105,4 +105,4 @@ def _only(scenario: ScenarioAnalysis, agent: str) -> ScenarioAnalysis:
     )
 
 
-ROUTES = page("/runs/{run}/agents/{agent}", "agent.html", read_agent)
+ROUTES = page("/runs/{run}/agents/{agent}", "agent.html", read_agent_page)

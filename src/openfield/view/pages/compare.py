@@ -18,7 +18,7 @@ from openfield.metrics.summary import score_trials
 from openfield.report.addresses import agent_address, trial_address
 from openfield.report.analysis import Analysis, ScenarioAnalysis, analyse
 from openfield.report.run_list import RunEntry
-from openfield.report.words import describe_basis, describe_provenance, say_corrected
+from openfield.report.words import describe_basis, describe_provenance, format_corrected
 from openfield.result import Result
 from openfield.settings import write_settings
 from openfield.view.library import Library, Signature
@@ -135,10 +135,10 @@ def read_comparison(request: Request) -> ComparePage:
 
 
 def label_agents(runs: Sequence[RunEntry], wanted: Sequence[str]) -> Iterator[ComparedAgent]:
-    """Yield the agents of runs, told apart where several runs have the same name.
+    """Yield the agents of runs, with different labels where several runs have the same name.
 
     Raises:
-        UnknownName: A wanted agent is none of them.
+        UnknownName: A wanted agent is not among them.
     """
     count = Counter(agent for run in runs for agent in run.summary.agents)
     twice = Counter(run.name for run in runs)
@@ -201,7 +201,7 @@ def _pair(one: Comparison, joined: _Joined, scenario: str) -> PairedComparison:
         places = trial_address(run, cell), trial_address(other_run, other), both
         gap = first[trial] - second[trial]
         differences.append(TrialDifference(trial, gap, first[trial], second[trial], *places))
-    return PairedComparison(one, describe_basis(one), say_corrected(one), differences)
+    return PairedComparison(one, describe_basis(one), format_corrected(one), differences)
 
 
 def _list_facts(result: Result) -> Iterator[tuple[str, str]]:

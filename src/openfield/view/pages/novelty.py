@@ -16,7 +16,7 @@ MAX_TRIALS = 500
 
 
 class TrialRow(msgspec.Struct, frozen=True):
-    """A trial, and what came of it with each agent."""
+    """A trial, and its result with each agent."""
 
     trial: str
     onset: int | None
@@ -46,7 +46,7 @@ class NoveltyPage(msgspec.Struct, frozen=True):
     run: RunEntry
     novelty: str
     scenarios: list[NoveltyScenario]
-    """One for each set of terms: told or not told, and settings."""
+    """One for each set of terms: informed or not, and settings."""
 
 
 def read_novelty(request: Request) -> NoveltyPage:

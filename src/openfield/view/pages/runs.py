@@ -31,7 +31,7 @@ MAX_ROWS = 200
 
 
 class RunRow(msgspec.Struct, frozen=True):
-    """A run in the list; how fast it goes is told of those that are being played."""
+    """A run in the list, with its pace while it is played."""
 
     run: RunEntry
     pace: Pace | None = None

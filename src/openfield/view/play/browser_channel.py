@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 from contextlib import suppress
 from typing import Any
 
@@ -11,14 +13,22 @@ import numpy as np
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from openfield.errors import AgentProtocol
+from openfield.lazy import import_extra
 from openfield.view.play.messages import Message, read_message
-from openfield.view.play.pictures import write_data_address
 
 MAX_FAULTS = 20
 """Wrong messages of a connection until it is closed. A page of ours sends none."""
 MAX_WAITING = 64
 """Messages that may wait; then the browser must."""
 REFUSED = 1008
+SMALL = 20_000
+"""Pixels up to which a picture is sent without loss: pictures to be labelled."""
+FLAT_COLOURS = 96
+"""Colours up to which a larger one is sent so, too: edges of flat areas, as in a maze, have halos in a JPEG. Views
+of Doom have more colours. They are sent twenty times a second, and a PNG of one takes twenty times as long."""
+MAX_SIDE = 1_200
+"""Pixels of a side; larger pictures are sent smaller."""
+QUALITY = 82
 
 
 class Gone(Exception):
@@ -50,7 +60,7 @@ class BrowserChannel:
         """Wait for a message.
 
         Raises:
-            Gone: There is none any more.
+            Gone: The browser is gone.
         """
         message = await self._inbox.get()
         if message is None:
@@ -58,10 +68,10 @@ class BrowserChannel:
         return message
 
     def poll(self) -> Message | None:
-        """Return a message that has come; None if there is none.
+        """Return a message that has come, or None.
 
         Raises:
-            Gone: There is none any more.
+            Gone: The browser is gone.
         """
         try:
             message = self._inbox.get_nowait()
@@ -134,3 +144,34 @@ def _write(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim >= 2:
         return write_data_address(value)
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def encode_picture(pixels: Any) -> bytes:
+    """Return an array of (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) as a PNG if it is small or flat, else as a JPEG."""
+    image = import_extra("PIL.Image", "view", "Play in the browser").fromarray(stretch_to_bytes(pixels))
+    image.thumbnail((MAX_SIDE, MAX_SIDE))
+    target = io.BytesIO()
+    if image.width * image.height <= SMALL or image.getcolors(FLAT_COLOURS) is not None:
+        image.save(target, "PNG", compress_level=1)
+    else:
+        image.convert("RGB").save(target, "JPEG", quality=QUALITY)
+    return target.getvalue()
+
+
+def stretch_to_bytes(pixels: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return pixels as bytes. Other numbers are stretched from the lowest to the highest."""
+    array = np.asarray(pixels)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    real = np.nan_to_num(array.astype(float))
+    low, high = float(real.min(initial=0.0)), float(real.max(initial=1.0))
+    return np.ascontiguousarray((real - low) / ((high - low) or 1.0) * 255, dtype=np.uint8)
+
+
+def write_data_address(pixels: Any) -> str:
+    """Return a picture as an address that holds it."""
+    content = encode_picture(pixels)
+    kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

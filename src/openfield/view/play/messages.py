@@ -63,7 +63,7 @@ def read_message(text: str | bytes) -> Message:
     """Return the message of a browser.
 
     Raises:
-        AgentProtocol: It is none.
+        AgentProtocol: It is malformed.
     """
     if len(text) > MAX_MESSAGE:
         raise AgentProtocol("The message is too long.")

@@ -21,7 +21,7 @@ from openfield.core import Belief, Reply, Turn, World
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import InvalidInput
 from openfield.journal.recorder import Recorder
-from openfield.journal.replay import recall, resume
+from openfield.journal.replay import recall, resume_rollout
 from openfield.limit_guard import NEVER
 from openfield.provenance.rules import own_rule
 from openfield.record import RawStep
@@ -56,7 +56,7 @@ class OpenTrial:
         limits = msgspec.structs.replace(cell.trial.limits, reply_seconds=None)
         remember = getattr(self.page, "remember", lambda turn, reply: None)
         try:
-            self.rollout = resume(world, past, limits, recorder, known=0)
+            self.rollout = resume_rollout(world, past, limits, recorder, known=0)
             for turn, reply in recall(self.rollout):
                 remember(turn, reply)
         except BaseException:

@@ -166,7 +166,7 @@ class PeopleStudy:
         return None
 
     async def open_practice(self, person: Person) -> bool:
-        """Open the practice trial, which is not recorded; return False if there is none."""
+        """Open the practice trial, which is not recorded; return False if the study has no practice."""
         if self.practice is None:
             return False
         return await self._open(person, TrialUnderWay(Cell("practice", self.practice), None, 0))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
+import pickle
 import pkgutil
-import queue
-import signal
 import threading
-import time
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -19,9 +16,8 @@ import msgspec
 from openfield.domain import Domain
 from openfield.errors import JournalError, WorldFault
 from openfield.journal.writer import Journal
+from openfield.processes.child import Child, describe_exit, one_thread
 from openfield.record import Entry
-from openfield.runner.executors import hidden_main
-from openfield.runner.processes import ONE_THREAD, undisturbed
 from openfield.view.play import worker_messages as wire
 from openfield.view.play.browser_channel import MAX_WAITING, BrowserChannel, Gone
 from openfield.view.play.play_worker import serve_person
@@ -32,8 +28,6 @@ STEP_SECONDS = 60.0
 """How long a world may take for one thing."""
 LEAVE_SECONDS = 10.0
 """How long a process may take to leave or to end a trial."""
-WATCH_SECONDS = 1.0
-_starting = threading.Lock()
 _ENTRIES: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])
 
 
@@ -52,23 +46,13 @@ class PlayProcess:
             loop: The event loop of the server.
         """
         self._journal, self._loop = journal, loop
-        self._answers: asyncio.Queue[wire.Answer | wire.Lost] = asyncio.Queue()
-        self._outbox: queue.SimpleQueue[wire.Order | None] = queue.SimpleQueue()
-        self._heard, self._busy, self._reason = time.monotonic(), 0.0, ""
-        self._begun = False  # whether it leads a group of processes
+        self._answers: asyncio.Queue[wire.Answer | ProcessLost] = asyncio.Queue()
+        self._reason = ""
         self._recorded: tuple[str, int | None] = "", None
-        for name in ONE_THREAD:
-            os.environ.setdefault(name, "1")
-        context = multiprocessing.get_context("forkserver")
-        with _starting, undisturbed(), hidden_main():
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=serve_person, args=(theirs,), daemon=True)
-            self._process.start()
-        theirs.close()
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._read, self._write)]
-        for thread in self._threads:
-            thread.start()
-        loop.call_soon_threadsafe(self._watch)
+        self._child = Child(serve_person, method="forkserver", environment=one_thread())
+        self._child.channel.wait_at_most(SILENT_SECONDS)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     async def open(self, order: wire.OpenOrder) -> bool:
         """Open a trial, and return whether it is open; else it was over.
@@ -80,7 +64,7 @@ class PlayProcess:
         while not self._answers.empty():  # of a trial before
             self._check(self._answers.get_nowait())
         self._recorded = order.cell.id, order.attempt
-        self._outbox.put(order)
+        self._send(order)
         while True:
             match self._check(await self._answers.get()):
                 case wire.TrialOpened():
@@ -99,7 +83,7 @@ class PlayProcess:
             ProcessLost: The process is gone, which is not recorded.
         """
         room, has_left = asyncio.Semaphore(MAX_WAITING), False
-        self._outbox.put(order)
+        self._send(order)
         passing = asyncio.ensure_future(self._pass_messages(channel, room))
         try:
             while True:
@@ -132,33 +116,23 @@ class PlayProcess:
         Raises:
             ProcessLost: The process is gone.
         """
-        self._outbox.put(wire.FinishOrder(outcome))
+        self._send(wire.FinishOrder(outcome))
         await self._wait_for(wire.Ended)
 
     async def end(self) -> None:
         """End the process and all that it started."""
         self.kill("It was ended.")
-        await asyncio.to_thread(self.join)
+        await asyncio.to_thread(self._reader.join)
+        self._child.end()
 
     def kill(self, reason: str) -> None:
         """End the process at once; any thread may."""
         self._reason = self._reason or reason
-        if self._begun and self._process.pid is not None:
-            with suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        with suppress(ValueError, OSError):
-            self._process.kill()
-
-    def join(self) -> None:
-        """Wait until the process has ended."""
-        self._outbox.put(None)
-        self._process.join()
-        for thread in self._threads:
-            thread.join()
+        self._child.kill()
 
     async def _leave(self) -> None:
         """Tell the process that the page is gone, and wait until it shows nothing more."""
-        self._outbox.put(wire.LeaveOrder())
+        self._send(wire.LeaveOrder())
         with suppress(ProcessLost):
             answer = await self._wait_for(wire.Left, wire.Ended)
             if isinstance(answer, wire.Ended):
@@ -179,51 +153,43 @@ class PlayProcess:
             while True:
                 message = await channel.receive()
                 await room.acquire()
-                self._outbox.put(wire.MessageOrder(msgspec.json.encode(message)))
+                self._send(wire.MessageOrder(msgspec.json.encode(message)))
         except Gone:
-            self._outbox.put(wire.LeaveOrder())
+            self._send(wire.LeaveOrder())
 
-    def _check(self, answer: wire.Answer | wire.Lost) -> wire.Answer:
-        if isinstance(answer, wire.Lost):
+    def _check(self, answer: wire.Answer | ProcessLost) -> wire.Answer:
+        if isinstance(answer, ProcessLost):
             self._answers.put_nowait(answer)  # it stays lost
-            raise ProcessLost(answer.reason)
+            raise answer
         return answer
 
-    def _watch(self) -> None:
-        """End a process that hangs."""
-        silent = time.monotonic() - self._heard
-        if silent > SILENT_SECONDS:
-            self.kill(f"It did not answer for {silent:.0f} s.")
-        elif self._busy > STEP_SECONDS:
-            self.kill(f"The world took longer than {STEP_SECONDS:g} s.")
-        if not self._reason:
-            self._loop.call_later(WATCH_SECONDS, self._watch)
-
-    def _write(self) -> None:
+    def _send(self, order: wire.Order) -> None:
+        """Give an order; any thread may. If the process is gone, the next answer says so."""
         with suppress(OSError):
-            while (order := self._outbox.get()) is not None:
-                self._connection.send(order)
+            self._child.channel.send(pickle.dumps(order))
 
     def _read(self) -> None:
-        with suppress(EOFError, OSError, msgspec.DecodeError):
+        """Read answers until the process is gone. One that hangs is ended."""
+        try:
             while True:
-                answer = wire.read_answer(self._connection.recv_bytes(wire.MAX_ANSWER))
-                self._heard, self._begun = time.monotonic(), True
-                match answer:
-                    case wire.Alive(busy):
-                        self._busy = busy
-                    case wire.RecordEntries():
+                match wire.ANSWERS.decode(self._child.channel.receive(wire.MAX_ANSWER)):
+                    case wire.Alive(busy) if busy > STEP_SECONDS:
+                        self.kill(f"The world took longer than {STEP_SECONDS:g} s.")
+                    case wire.Alive():
+                        pass
+                    case wire.RecordEntries() as answer:
                         self._record(answer)
-                    case _:
+                    case answer:
                         self._tell(answer)
-        self.kill("")
-        self._process.join()
-        code = self._process.exitcode or 0
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-        self._reason = self._reason or f"Its process died ({how})."
-        self._tell(wire.Lost(self._reason))
+        except TimeoutError:
+            self.kill(f"It did not answer for {SILENT_SECONDS:.0f} s.")
+        except (EOFError, OSError, ValueError):  # it is gone, or sent something that is no answer
+            self.kill("")
+        self._child.process.join()
+        how = describe_exit(self._child.process.exitcode)
+        self._tell(ProcessLost(self._reason or f"Its process died ({how})."))
 
-    def _tell(self, answer: wire.Answer | wire.Lost) -> None:
+    def _tell(self, answer: wire.Answer | ProcessLost) -> None:
         with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
             self._loop.call_soon_threadsafe(self._answers.put_nowait, answer)
 
@@ -235,18 +201,18 @@ class PlayProcess:
         try:
             receipt = self._journal.add(*entries)
         except JournalError as error:
-            self._outbox.put(wire.WrittenOrder(answer.number, str(error)))
+            self._send(wire.WrittenOrder(answer.number, str(error)))
             return
 
         def tell() -> None:
-            self._outbox.put(wire.WrittenOrder(answer.number, str(receipt.failure or "")))
+            self._send(wire.WrittenOrder(answer.number, str(receipt.failure or "")))
 
         receipt.then(tell)
 
 
 def preload(domain: Domain[Any]) -> None:
     """Let new processes begin with the modules of a domain: a process is then there in a moment, and shares them."""
-    modules = [serve_person.__module__]
+    modules = [serve_person.__module__, Child.__module__]
     package = type(domain).__module__.rpartition(".")[0]
     if package.startswith("openfield.domains."):
         found = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")

@@ -12,15 +12,14 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief
 from openfield.agents.key_page import KeyPage
 from openfield.agents.play_page import FilmsPlay
+from openfield.agents.turn_writer import BELIEF_QUESTION, asks_belief
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.errors import AgentProtocol
-from openfield.view.play.browser_channel import write_content
+from openfield.view.play.browser_channel import encode_picture, write_content
 from openfield.view.play.messages import Act, Believe, Go, Hold, Message, Preview, TurnSeen
 from openfield.view.play.open_trial import OpenTrial
-from openfield.view.play.pictures import encode_picture
 
 MAX_AHEAD = 8
 """Pictures that may be on their way where time runs. A page that is hidden or slow lets the world stand still."""
@@ -47,7 +46,7 @@ class PlayChannel(Protocol):
         ...
 
     def poll(self) -> Message | None:
-        """Return a message that has come; None if there is none."""
+        """Return a message that has come, or None."""
         ...
 
     @property
@@ -202,6 +201,8 @@ class PlayClock:
     def __init__(self, trial: OpenTrial, page: KeyPage, channel: PlayChannel, work: Work) -> None:
         self._trial, self._page, self._channel, self._work = trial, page, channel, work
         self._held: int | None = None
+        self._tapped: int | None = None
+        """The key that was pressed last and has not acted yet, even if it was let go before the next turn."""
         self._rests = 0
         self._ahead = 0
 
@@ -212,9 +213,9 @@ class PlayClock:
         paused = False
         while self._trial.turn.ask is Ask.ACT and not self._trial.over and not paused:
             while (message := self._channel.poll()) is not None:
-                paused |= await self._heed(message)
+                paused |= await self._take_live(message)
             if self._ahead >= MAX_AHEAD:
-                paused |= await self._heed(await self._channel.receive())
+                paused |= await self._take_live(await self._channel.receive())
                 due = loop.time()
                 continue
             picture, text = await self._work(self._tick)
@@ -225,11 +226,12 @@ class PlayClock:
             due = max(due + period, loop.time() - period)
             await asyncio.sleep(max(due - loop.time(), 0))
 
-    async def _heed(self, message: Message) -> bool:
+    async def _take_live(self, message: Message) -> bool:
         """Take a message while time runs, and return whether the person wants a pause."""
         match message:
             case Hold(act) if act is None or 0 <= act < len(self._page.actions):
-                self._rests = 0 if act != self._held else self._rests
+                if act is not None and act != self._held:
+                    self._rests, self._tapped = 0, act
                 self._held = act
             case TurnSeen():
                 self._ahead = max(self._ahead - 1, 0)
@@ -243,7 +245,9 @@ class PlayClock:
 
     def _tick(self) -> tuple[bytes | None, str]:
         """Let one turn pass, with the action of the key that is held."""
-        held = None if self._held is None or self._rests else self._page.actions[self._held]
+        key = self._held if self._tapped is None else self._tapped
+        held = None if key is None or self._rests else self._page.actions[key]
+        self._tapped = None
         if held is not None:
             self._rests = held.ticks - 1
             self._trial.answer(Reply(held.action))

@@ -1,6 +1,6 @@
 """The process in which the worlds of one person run. It may crash or hang: the server and other people go on.
 
-It gets orders over a pipe and answers over it. Everything that a domain does happens here, in a thread of its own, so
+Everything that a domain does happens here, in a thread of its own, so
 that the process can say how long that takes.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import signal
+import pickle
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +25,7 @@ from openfield.errors import JournalError, OpenfieldError
 from openfield.journal.reader import Run
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
+from openfield.processes.channel import Channel
 from openfield.record import REPLY_ENCODER, Entry
 from openfield.registry import find_domain
 from openfield.runner.player import explain
@@ -42,29 +41,17 @@ OPENING_SECONDS = 540.0
 T = TypeVar("T")
 
 
-def serve_person(connection: Connection) -> None:
+def serve_person(server: Channel) -> None:
     """Play the trials of a person as the server asks for them. This is all the process does."""
-    os.setsid()  # the server ends this process and all it started by their group
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides what Ctrl-C means
-    os.dup2(2, 1)  # what a domain prints must not end up in what the server prints
-    threading.Thread(target=_end_with_server, daemon=True).start()
-    asyncio.run(PlayWorker(connection).serve())
+    asyncio.run(PlayWorker(server).serve())
     os._exit(0)  # without waiting for threads of a domain
-
-
-def _end_with_server() -> None:
-    server = parent_process()
-    if server is not None:
-        server.join()
-    os.killpg(0, signal.SIGKILL)
 
 
 class PlayWorker:
     """Plays one trial after the other."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._sending = threading.Lock()
+    def __init__(self, server: Channel) -> None:
+        self._server = server
         self._worlds = ThreadPoolExecutor(1)
         self._busy_since: float | None = None
         self._trial: OpenTrial | None = None
@@ -98,8 +85,7 @@ class PlayWorker:
 
     def send(self, answer: wire.Answer) -> None:
         """Send an answer; any thread may."""
-        with self._sending:
-            self._connection.send_bytes(msgspec.msgpack.encode(answer))
+        self._server.send(msgspec.msgpack.encode(answer))
 
     async def work(self, task: Callable[[], T], more: float = 0.0) -> T:
         """Do something with the world in its thread, to its end even if the one who waits is gone.
@@ -122,7 +108,7 @@ class PlayWorker:
         order: wire.Order | None
         while True:
             try:
-                order = self._connection.recv()
+                order = pickle.loads(self._server.receive())  # noqa: S301 - of the server
             except (EOFError, OSError):
                 order = None
             if isinstance(order, wire.WrittenOrder):
@@ -230,7 +216,7 @@ class PipeChannel:
         return self._take(await self._inbox.get())
 
     def poll(self) -> Message | None:
-        """Return a message that has come; None if there is none.
+        """Return a message that has come, or None.
 
         Raises:
             Gone: The page is gone.

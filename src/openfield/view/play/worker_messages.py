@@ -89,7 +89,7 @@ class MessageTaken(msgspec.Struct, frozen=True, tag="taken"):
 
 
 class RecordEntries(msgspec.Struct, frozen=True, tag="entries"):
-    """Asks to record entries, and to be told when they are on disk."""
+    """Asks to record entries, and to confirm when they are on disk."""
 
     number: int
     entries: bytes
@@ -115,24 +115,9 @@ class Alive(msgspec.Struct, frozen=True, tag="alive"):
     """For how many seconds the world has been at what it does."""
 
 
-class Lost(msgspec.Struct, frozen=True, tag="lost"):
-    """Says that the process is gone; the server tells this to itself."""
-
-    reason: str
-
-
 Answer = TrialOpened | ShowText | ShowPicture | MessageRefused | MessageTaken | RecordEntries | Left | Ended | Alive
-_ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 _FAILURES = {each.__name__: each for each in (JournalError, ReplayMismatch, WorldFault)}
-
-
-def read_answer(data: bytes) -> Answer:
-    """Read an answer of a process.
-
-    Raises:
-        msgspec.DecodeError: It is none.
-    """
-    return _ANSWERS.decode(data)
 
 
 def describe_failure(error: Exception) -> Ended:

@@ -60,7 +60,7 @@ export class FrameStream {
   lasts(turn) {
     return (this.starts.get(turn)?.count ?? 0) * (this.milliseconds ?? 0);
   }
-  /** The picture of a turn, or so many milliseconds into the way to it. Null if there is none yet. */
+  /** The picture of a turn, or some milliseconds into the way to it. Null until it is loaded. */
   at(turn, into = Infinity) {
     const found = this.starts.get(turn);
     if (found) return this.frames[found.first + Math.min(Math.floor(into / (this.milliseconds || 1)), found.count - 1)];

@@ -1,4 +1,4 @@
-// What is shown of a turn beside its picture. Every panel is made once and then only told the next turn.
+// What is shown of a turn beside its picture. Every panel is made once and then only gets the next turn.
 import { Shown } from "./tree.js";
 
 function make(kind, name, ...children) {
@@ -29,7 +29,7 @@ class Saw extends Panel {
     super("Saw", "saw");
     this.light = make("p", "light");
     this.value = new Shown();
-    this.told = make("p", "feedback-label soft", "Told of the reply before");
+    this.told = make("p", "feedback-label soft", "Feedback on the reply before");
     this.feedback = new Shown();
     this.body.append(this.light, this.value.element, this.told, this.feedback.element);
   }

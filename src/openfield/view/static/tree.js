@@ -1,7 +1,7 @@
 // Structured data that folds. A tree is kept when its value changes: what a reader opened stays open, nothing flickers.
 const CUT = "…";
 const INLINE = 12; // short lists of plain values stand in one line
-const OPEN = 16; // a value with at most so many parts is open at first
+const OPEN = 16; // a value with at most this many parts is open at first
 
 const isBranch = (value) => value !== null && typeof value === "object" && !isInline(value);
 const isPlain = (value) => value === null || typeof value !== "object";

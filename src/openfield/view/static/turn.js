@@ -12,7 +12,7 @@ const PATIENCE = 5000; // milliseconds after which the pictures of an episode th
 const data = JSON.parse(document.getElementById("data").textContent);
 const viewer = document.getElementById("viewer");
 
-/** Turns are counted from 0, as in addresses, so how many there are is told beside in a way that cannot be misread. */
+/** Turns are counted from 0, as in addresses, so their number is written beside in a way that cannot be misread. */
 const ordinal = (number) => `${number}${["th", "st", "nd", "rd"][(number % 100 > 10 && number % 100 < 14) || number % 10 > 3 ? 0 : number % 10]}`;
 
 class Side {

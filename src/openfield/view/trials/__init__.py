@@ -1,10 +1,9 @@
 """What the pages of a trial and of its turns are made of: read from the record by number, cut to what a page can show.
 
 `trial.py` reads a cell and finds episodes and turns, `turn.py` reads turns, `values.py` cuts values that are too large,
-`search.py` looks for turns, `timeline.py` draws the episodes. Start with `trial.py`.
+`timeline.py` draws the episodes. Start with `trial.py`.
 """
 
-from openfield.view.trials.search import TurnQuery, find_turns
 from openfield.view.trials.timeline import Timeline, draw_timeline
 from openfield.view.trials.trial import PlayedTrial, TrialReader
 from openfield.view.trials.turn import ShownTurn, read_turns
@@ -14,8 +13,6 @@ __all__ = [
     "ShownTurn",
     "Timeline",
     "TrialReader",
-    "TurnQuery",
     "draw_timeline",
-    "find_turns",
     "read_turns",
 ]

@@ -70,7 +70,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=64)
 def draw_timeline(trial: PlayedTrial, height: int = HEIGHT) -> Timeline:
-    """Return the drawing of a trial as far as it was played, so many pixels high."""
+    """Return the drawing of a trial as far as it was played, with a height in pixels."""
     episodes = trial.episodes
     count = len(episodes)
     size = max(-(-count // MAX_COLUMNS), 1)

@@ -138,7 +138,7 @@ class TrialReader:
         """Return a cell by the key of its run and its id, or the only one whose id begins like this.
 
         Raises:
-            UnknownName: There is none.
+            UnknownName: The trial is unknown.
         """
         path = self._library.find(run)
         signature = sign_file(path)
@@ -161,7 +161,7 @@ class TrialReader:
         """Return another cell of the same trial.
 
         Raises:
-            UnknownName: There is none.
+            UnknownName: The trial is unknown.
         """
         known = [each.cell for each in trial.peers]
         if wanted not in known:

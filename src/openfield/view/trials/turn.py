@@ -55,7 +55,7 @@ class ShownTurn(msgspec.Struct, frozen=True, kw_only=True):
     reward: float
     """What the reply before it earned."""
     reply: ShownReply | None
-    """None if there is none yet."""
+    """None until the agent replies."""
     earned: float | None
     """What this reply earned; None if it led to no turn."""
     truth: Any

@@ -86,22 +86,22 @@ class Shortener:
         return kept if len(kept) == len(values) else {**kept, CUT: f"{len(values) - len(kept):,} more"}
 
 
-def say_answer(value: Any, letters: bool, longest: int = MAX_LINE) -> str:
-    """Return what was seen or answered in one line; nothing if it is none.
+def format_answer(value: Any, letters: bool, limit: int = MAX_LINE) -> str:
+    """Return what was seen or answered in one line, or nothing for None.
 
     Args:
         value: The value.
         letters: Whether whole numbers are letters, which are shown with their codes.
-        longest: How many characters it may have.
+        limit: How many characters it may have.
     """
     if value is None:
         return ""
     known = letters and type(value) is int and value in PRINTED
-    return f"{'␣' if value == ord(' ') else chr(value)} ({value})" if known else say_value(value, longest)
+    return f"{'␣' if value == ord(' ') else chr(value)} ({value})" if known else format_value(value, limit)
 
 
-def say_value(value: Any, longest: int = MAX_LINE) -> str:
+def format_value(value: Any, limit: int = MAX_LINE) -> str:
     """Return a value in one line of text, cut to a length."""
-    small = Shortener(longest, longest).shorten(value)
+    small = Shortener(limit, limit).shorten(value)
     text = small if isinstance(small, str) else msgspec.json.encode(small).decode()
-    return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
+    return text if len(text) <= limit else f"{text[: limit - 1]}{CUT}"

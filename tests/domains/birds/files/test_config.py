@@ -18,6 +18,8 @@ from support.birds.configurations import CONFIG, encoded, meta
     [
         ({"step": "often"}, ["novelty_detection_measurement", "step", "'often'", "whole number"]),
         ({"selection": "perhaps"}, ["<limit>", "'perhaps'", "true"]),
+        ({"amount": "0"}, ["game_level_set", "amount", "'0'", "from 1 to 999,999"]),
+        ({"cp_time": "5'/></checkpoint><checkpoint><limit type='time' value='5"}, ["<trial>", "2 <checkpoint>"]),
         ({"amount": "9-3"}, ["game_level_set", "amount", "'9-3'", "5-10"]),
         ({"share": "150"}, ["set_appearance_percentage", "'150'", "0 to 100"]),
         ({"notify": "loudly"}, ["<trial>", "notify_novelty", "'loudly'", "both"]),
@@ -45,6 +47,13 @@ def test_a_list_of_trials_is_read_in_every_encoding(tmp_path, pool, encoding):
     text = write_config(scripts).replace('encoding="utf-8"', 'encoding="utf-16"').replace('mode="', 'mode = "')
     path.write_bytes(encoded(text, encoding))
     assert read_config(path, pool) == scripts
+
+
+def test_a_measurement_without_a_step_is_refused(tmp_path, pool):
+    path = tmp_path / "config.xml"
+    path.write_text(CONFIG.replace('step="2" ', ""))
+    with pytest.raises(InvalidInput, match="<novelty_detection_measurement>: 'step' is missing"):
+        read_config(path, pool)
 
 
 def test_entities_are_refused(tmp_path, pool):

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from openfield.domains.birds.files.pool import LevelPool, is_novel, natural
 from openfield.domains.birds.files.templates import load_templates, moved
@@ -26,6 +27,7 @@ def test_there_are_forty_templates_normal_and_novel_and_what_the_samples_ask_for
         assert len(pool.names(0, type_)) == len(pool.names(int(type_[2:4]), type_)) >= 4
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_and_nothing_moves_in_any_level(pool):
     for _, _, name in all_names(pool):
         assert moved(pool.level(name)) < 0.3, name
@@ -52,6 +54,28 @@ def test_novel_levels_are_their_normal_twins_changed(pool):
 def test_levels_can_be_solved(pool, type_):
     for level in (0, int(type_[2:4])):
         assert solve(pool.level(pool.names(level, type_)[0])), (level, type_)
+
+
+def without_novelties(level):
+    return replace(level, objects=tuple(thing for thing in level.objects if thing.kind != "Novelty"))
+
+
+def test_no_level_is_won_or_lost_when_it_is_loaded(pool):
+    for level, type_, name in all_names(pool)[::5]:
+        assert Game(pool.level(name), "sailon").state == "playing", name
+        if not level and type_ in load_templates():
+            assert Game(without_novelties(pool.level(name)), "phyq").state == "playing", name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "share"), [("normal", 0.95), ("novel", 0.95), ("phyq", 0.7)])
+def test_a_full_power_shot_solves_most_levels(pool, kind, share):
+    solved = []
+    for type_ in list(load_templates())[::3]:  # bench/bench_birds_physics.py asks for all of them
+        number = int(type_[2:4]) if kind == "novel" else 0
+        level = pool.level(pool.names(number, type_)[1])
+        solved.append(solve(without_novelties(level), "phyq") if kind == "phyq" else solve(level, "sailon"))
+    assert sum(map(bool, solved)) >= share * len(solved)
 
 
 def test_a_missing_folder_or_type_is_named(tmp_path, pool):
@@ -87,3 +111,21 @@ def test_names_are_ordered_as_people_count():
 )
 def test_a_level_says_whether_it_is_novel(name, novel):
     assert is_novel(name) is novel
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ("BasicSmall", "BasicSmal", "BasicSmall"),
+        ("BirdRed", "BirdRead", "BirdRed"),
+        ('"RectFat"', '"RectFatt"', "RectFat"),
+        ('"ice"', '"icee"', "ice"),
+    ],
+)
+def test_a_misspelt_object_of_a_level_is_refused_with_the_one_that_was_meant(tmp_path, pool, old, new, meant):
+    name = pool.names(0, "010105")[0]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(pool.content(name).replace(old.encode(), new.encode()))
+    with pytest.raises(InvalidInput, match=f"Level {name}: Unknown .* Did you mean '{meant}'"):
+        LevelPool(tmp_path).level(name)

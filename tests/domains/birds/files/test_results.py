@@ -10,9 +10,12 @@ import openfield as of
 from openfield.cli.main import run_command
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.files.results import read_results
+from openfield.domains.birds.novelty import describe_folders
 from openfield.errors import InvalidInput
+from openfield.files.csv_files import write_csv
 from openfield.journal.reader import Run
 from openfield.result import Result
+from openfield.runner.importing import import_trials
 
 LEVELS = """EvaluationIndex,LevelIndex,Score,LevelStatus,birdsRemaining,pigsRemaining,birdsAtStart,pigsAtStart,trial,\
 levelName,playStatus,informed,novelty
@@ -133,6 +136,108 @@ def test_imported_and_played_trials_stand_in_one_table(logs, tmp_path, capsys):
     assert "imported from EvaluationData.csv" in str(groups)
 
 
+def test_what_is_exported_is_imported_to_the_same_numbers_in_the_same_table(tmp_path, capsys):
+    own, back, logs = tmp_path / "own.sqlite", tmp_path / "back.sqlite", tmp_path / "logs"
+    settings = {"scenario": "single", "novelty": "gravity", "report_step": 2, "before": 2, "after": 2}
+    of.run({"naive": "naive"}, DOMAIN.trials(2, **settings), own, workers=0)
+    assert run_command(["export", str(own), "--format", "logs", "-o", str(logs)]) == 0
+    assert run_command(["birds", "import", str(logs), "-o", str(back), "--agent-name", "naive"]) == 0
+    capsys.readouterr()
+    assert run_command(["report", str(own), str(back), "--json"]) == 0
+    played, imported = json.loads(capsys.readouterr().out)["groups"]
+    assert (played["agent"], imported["agent"]) == ("naive", "naive (imported)")
+    assert played["scenario"] == imported["scenario"], "one table"
+    assert (played["trials"], played["unchanged"]) == (imported["trials"], imported["unchanged"])
+    lost = "effect"  # no log says which unchanged trial is the twin of which changed one
+    for name in played["estimates"].keys() - {lost}:
+        assert played["estimates"][name] == imported["estimates"][name], name
+
+
+def test_a_configured_run_and_a_log_of_the_same_levels_share_a_table(logs, tmp_path, capsys):
+    levels = "<game_levels novelty_level='{}' type='010601' start='0' end='0'/>"
+    (tmp_path / "config.xml").write_text(
+        "<evaluation><trials><trial><game_level_set mode='training' attempt_limit_per_level='1'>"
+        f"{levels.format(0)}{levels.format(6)}</game_level_set></trial></trials></evaluation>"
+    )
+    own, run = tmp_path / "own.sqlite", tmp_path / "imported.sqlite"
+    of.run({"naive": "naive"}, DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0), own, workers=0)
+    assert run_command(["birds", "import", str(logs), "-o", str(run)]) == 0
+    scenarios = {group.scenario for group in Result([run, own]).summary().groups}
+    assert len(scenarios) == 1
+
+
+def test_ids_are_exported_as_they_are(tmp_path):
+    write_csv(tmp_path / "ids.csv", ["ids", "text"], [["-1 3 4", "-1+cmd"]])
+    assert (tmp_path / "ids.csv").read_text().splitlines() == ["ids,text", "-1 3 4,'-1+cmd"]
+
+
+def test_a_file_without_results_is_named_and_skipped(logs):
+    (logs / "nobody.csv").write_text(LEVELS)
+    (logs / "empty.csv").write_text("")
+    (logs / "unplayed.csv").write_text(LEVELS + level(0, "", NORMAL, trial=9))
+    with pytest.warns(UserWarning, match="left out") as told:
+        found = read_results([logs], None, DOMAIN.version)
+    assert sorted(Path(str(each.message).split(" ")[0]).name for each in told) == [
+        "empty.csv",
+        "nobody.csv",
+        "unplayed.csv",
+    ]
+    assert [len(each.episodes) for each in found] == [4]
+
+
+def test_phyq_logs_have_no_novelty(tmp_path):
+    path = tmp_path / "EvaluationData.csv"
+    path.write_text(LEVELS + level(0, "Pass", "2_01_06_0.xml").replace("basic", "novel"))
+    (found,) = read_results([path], None, DOMAIN.version)
+    assert (found.trial.novelty, found.episodes[0].novel) == ((), False)
+    assert describe_folders(["novelty_level_0/type1"]) == ["novelty level 0, type 1"]
+
+
+def test_tables_of_detectors_are_imported_and_a_total_over_all_scenarios_is_reported(tmp_path, capsys):
+    (tmp_path / "detectors.csv").write_text(
+        "agent,novelty_level,scenario,detector,window,parameter,%CDT,%WDT,delay\n"
+        "Datalab,1,single,pre-assumed moving average,10,1.5,44.8,3.3,7.5\n"
+        "Datalab,2,single,pre-assumed moving average,10,1.5,50.8,1.3,\n"
+    )
+    people = "player,trial,level name,passed,detected\n"
+    for trial in range(45):  # 43 of 45 trials are detected: the published share of people
+        scenario = trial % 5 + 1
+        for novel, name in enumerate(("0", "6")):
+            said = int(novel and trial > 1)
+            people += f"anna,{trial},00001_0_{scenario}_01060{scenario}_{name}_{scenario}.xml,1,{said}\n"
+    (tmp_path / "people.csv").write_text(people)
+    run = tmp_path / "all.sqlite"
+    assert run_command(["birds", "import", str(tmp_path), "-o", str(run)]) == 0
+    capsys.readouterr()
+    assert run_command(["report", str(run), "--json", "-o", str(tmp_path / "page.html")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    numbers = {each["agent"]: each["estimates"] for each in told["totals"]}
+    assert numbers["anna"]["correct"]["mean"] == pytest.approx(43 / 45, abs=1e-3)
+    detector = numbers["Datalab (pre-assumed moving average, 10, 1.5)"]
+    assert (detector["correct"]["mean"], detector["delay"]["mean"]) == (pytest.approx(0.478), 6.5)
+    assert "All scenarios together" in (tmp_path / "page.html").read_text()
+    assert run_command(["report", str(run)]) == 0
+    assert "All scenarios together" in capsys.readouterr().out
+
+
+def test_published_means_have_no_interval_and_ours_are_read_back(tmp_path):
+    rows = "".join(f"Datalab,gravity,single,band,10,{n},{40 + n},3,{n + 1}\n" for n in range(8))
+    (tmp_path / "measures.csv").write_text(
+        "agent,novelty,scenario,trials,CDT%,WDT%,delay,normal,novel,set\nme,gravity,single,5,60,20,2.5,0.8,0.4,all\n"
+        "me,gravity,single,5,,,,,,test set 1\n"
+    )
+    (tmp_path / "same.csv").write_text("agent,novelty,scenario,detector,window,sd,CDT,WDT,delay\n" + rows)
+    run = tmp_path / "all.sqlite"
+    with pytest.warns(UserWarning, match="1 of 2 rows of .*measures.csv have no result"):
+        found = read_results([tmp_path], None, DOMAIN.version)
+    import_trials(DOMAIN, [each._replace(agent=each.agent.split(" ")[0]) for each in found], run)
+    numbers = {group.agent: group.estimates for group in Result([run]).summary().groups}
+    assert (numbers["Datalab"]["correct"].n, numbers["Datalab"]["correct"].low) == (8, None)
+    assert numbers["Datalab"]["correct"].mean == pytest.approx(0.435)
+    own = {name: numbers["me"][name].mean for name in ("correct", "alarmed", "delay", "before", "after")}
+    assert own == {"correct": 0.6, "alarmed": 0.2, "delay": 1.5, "before": 0.8, "after": 0.4}
+
+
 @pytest.mark.parametrize("words", [["verify", "--replay"], ["show", "--film", "x.webp", "--cell"]])
 def test_what_was_imported_is_not_replayed(logs, tmp_path, capsys, words):
     run = tmp_path / "imported.sqlite"
@@ -150,7 +255,6 @@ def test_what_was_imported_is_not_replayed(logs, tmp_path, capsys, words):
     ("text", "said"),
     [
         ("a,b\n1,2\n", "is no table of results"),
-        ("", "is no table of results"),
         (LEVELS + level(0, "Maybe", NORMAL), "line 2: 'maybe' says neither"),
         (LEVELS + level(0, "Pass", NORMAL).replace("5000", "many"), "line 2: 'many' is not a number"),
         (REPORTS + report(0, 0, 0.2, NORMAL), "give the evaluation log as well"),

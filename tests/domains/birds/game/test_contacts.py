@@ -43,7 +43,7 @@ def test_a_pig_is_hurt_by_a_block_that_breaks_at_something_else_in_the_same_step
 def test_each_pair_of_colliders_hurts_by_itself():
     game, ice, _ = made("sailon")
     bird = game.builder.bird("BirdRed", (0.0, 3.0))
-    log = ContactLog(game.builder.engine, game.engine_world)
+    log = ContactLog(game.builder.engine, game.engine_world, game.profile)
     log.events += [Hit(ice, bird, STILL, (0.4, 0.0)), Hit(ice, bird, STILL, (0.1, 0.0))]
     Damage(game, game.touch).resolve(log.take())
     assert log.take() == []
@@ -51,8 +51,8 @@ def test_each_pair_of_colliders_hurts_by_itself():
 
 
 MASSES = [
-    ("Circle", (1.038, 2.056, 0.733)),
-    ("CircleSmall", (0.318, 0.632, 0.224)),
+    ("Circle", (0.835, 0.835, 0.835)),
+    ("CircleSmall", (0.255, 0.255, 0.255)),
     ("SquareHole", (1.28, 2.74, 0.84)),
 ]
 
@@ -74,7 +74,7 @@ def hits_of(game, steps=60, **velocities):
     """Return the contacts of some steps, after kinds of bodies were given velocities."""
     for kind, velocity in velocities.items():
         only(game, kind).physical.linearVelocity = velocity
-    log = ContactLog(game.builder.engine, game.engine_world)
+    log = ContactLog(game.builder.engine, game.engine_world, game.profile)
     log.listen(True)
     for _ in range(steps):
         game.engine_world.Step(0.02, 100, 100)
@@ -172,3 +172,31 @@ def test_a_ball_at_rest_keeps_its_flat_base_and_its_contacts_when_it_begins_to_r
     assert (ball.rolls, type(ball.physical.fixtures[0].shape).__name__) == (True, "b2CircleShape")
     assert ball.physical.mass == pytest.approx(mass)
     assert life - ball.life < 2.0, "it has touched the floor all the time: no landing, only wear"
+
+
+def test_a_ball_that_rolls_keeps_both_its_colliders_and_its_mass():
+    game = built(FLOOR, block("Circle", "stone", -6.0, -1.3))
+    ball = only(game)
+    mass, colliders = ball.physical.mass, {fixture.userData for fixture in ball.physical.fixtures}
+    ball.physical.linearVelocity, game.slow_ticks = (2.0, 0.0), 0
+    game.run(0.2)
+    assert ball.rolls
+    assert {fixture.userData for fixture in ball.physical.fixtures} == colliders
+    assert len(colliders) == 2
+    assert ball.physical.mass == pytest.approx(mass)
+
+
+def test_a_bird_bounces_off_a_body_with_the_mean_of_both_bounces_and_off_the_ground_with_its_own():
+    game = built(FLOOR, block("RectFat", "stone", -6.0, -1.3))
+    bird = game.add(game.builder.bird("BirdRed", (-7.0, -1.2)))
+    bird.physical.gravityScale = 0.0
+    bird.physical.linearVelocity = (4.0, 0.0)
+    game.slow_ticks = 0
+    while not bird.touched:
+        game.run(0.1)
+    (contact,) = (
+        each
+        for each in game.engine_world.contacts
+        if bird in (each.fixtureA.body.userData, each.fixtureB.body.userData)
+    )
+    assert contact.restitution == pytest.approx((0.43 + 0.1) / 2)

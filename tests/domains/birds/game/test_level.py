@@ -17,6 +17,7 @@ PLAIN = """<?xml version="1.0" encoding="utf-16"?>
   <GameObjects>
     <Block type="RectBig" material="wood" x="1.5" y="-3" rotation="90" />
     <TNT type="" x="2" y="-3" rotation=""/>
+    <Pig type="BasicSmall" x="5" y="-3.29"/>
     <Platform type="Platform" x="3" y="0" scaleX="2" scaleY="0.5"/>
     <Novelty type="NovelAirTurbulence" material="" x="0" y="1" scaleX="7" scaleY="10" forceMagnitude="5"/>
   </GameObjects>
@@ -30,26 +31,38 @@ def test_open_tags_wrong_declarations_and_odd_spaces_are_no_obstacle(encoding):
     level = parse_level(PLAIN.encode(encoding))
     assert (level.width, level.camera, level.sling) == (2, Camera(0, -1, 25, 30), (-12.0, -2.5))
     assert level.birds == ("BirdRed", "BirdBlue")
-    assert [thing.kind for thing in level.objects] == ["Block", "TNT", "Platform", "Novelty"]
-    assert (level.objects[0].rotation, level.objects[1].rotation, level.objects[2].scale_x) == (90, 0, 2)
-    assert level.objects[3].force == 5
+    assert [thing.kind for thing in level.objects] == ["Block", "TNT", "Pig", "Platform", "Novelty"]
+    assert (level.objects[0].rotation, level.objects[1].rotation, level.objects[3].scale_x) == (90, 0, 2)
+    assert level.objects[4].force == 5
+
+
+WHOLE = (
+    "<Level><Camera minWidth='20' maxWidth='30'/><Birds><Bird type='BirdRed'/></Birds><Slingshot x='0' y='0'/>"
+    "<GameObjects><Pig type='BasicSmall' x='1' y='0'/><Platform x='1' y='-1' scaleX='2'/></GameObjects></Level>"
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("old", "new", "reason"),
     [
-        ("nothing", "no <Level>"),
-        ("<Level width='2'></Level>", "no <Slingshot>"),
-        ("<Level width='2'><Slingshot x='much' y='0'/>", "<Slingshot> has x='much'"),
-        ("<Level width='2'><Slingshot x='nan' y='0'/>", "must be a number"),
-        ("<Level width='2'><Slingshot x='1e300' y='0'/>", "must be a number"),
-        ("<Level><Camera minWidth='30' maxWidth='20'/><Slingshot x='0' y='0'/>", "minWidth <= maxWidth"),
-        ("<!DOCTYPE l [<!ENTITY a 'b'>]><Level><Slingshot x='0' y='0'/>", "entities are not allowed"),
+        ("Level", "Stage", "no <Level>"),
+        ("<Slingshot x='0' y='0'/>", "", "no <Slingshot>"),
+        ("<Slingshot x='0'", "<Slingshot x='much'", "<Slingshot> has x='much'"),
+        ("<Slingshot x='0'", "<Slingshot x='nan'", "must be a number"),
+        ("<Slingshot x='0'", "<Slingshot x='1e300'", "must be a number"),
+        ("minWidth='20'", "minWidth='40'", "minWidth <= maxWidth"),
+        ("<Level>", "<!DOCTYPE l [<!ENTITY a 'b'>]><Level>", "entities are not allowed"),
+        ("Platform", "Platfrom", "Unknown element 'Platfrom'. Did you mean 'Platform'?"),
+        ("<Bird type='BirdRed'/>", "", "no <Bird>"),
+        ("<Pig type='BasicSmall' x='1' y='0'/>", "", "no <Pig>"),
+        ("scaleX='2'", "scaleX='0'", "<Platform> has scaleX='0'; it must be a number up to 10000, and not 0"),
+        ("</GameObjects></Level>", "<Block type='Re", "the file is cut off"),
     ],
 )
-def test_what_is_wrong_is_named(text, reason):
+def test_what_is_wrong_is_named(old, new, reason):
+    parse_level(WHOLE.encode())
     with pytest.raises(InvalidInput, match=r"some\.xml") as caught:
-        parse_level(text.encode(), "some.xml")
+        parse_level(WHOLE.replace(old, new).encode(), "some.xml")
     assert reason in str(caught.value)
 
 
@@ -78,11 +91,17 @@ THINGS = st.builds(
 )
 
 
-@given(st.lists(THINGS, max_size=5).map(tuple), st.lists(st.just("BirdRed"), max_size=3).map(tuple))
+PIG = LevelObject(kind="Pig", type="BasicSmall", x=1.0, y=0.0)
+
+
+@given(st.lists(THINGS, max_size=5).map(tuple), st.lists(st.just("BirdRed"), min_size=1, max_size=3).map(tuple))
 def test_a_level_written_and_read_is_the_same(things, birds):
     plain = tuple(thing for thing in things if "&" not in thing.type and '"' not in thing.type)
-    level = Level(objects=plain, birds=birds)
+    level = Level(objects=(*plain, PIG), birds=birds)
     assert parse_level(write_level(level).encode()) == level
+
+
+NEEDED = '<Bird type="BirdRed"/><Pig type="BasicSmall" x="1" y="0"/>'
 
 
 @pytest.mark.parametrize(
@@ -93,6 +112,6 @@ def test_a_level_written_and_read_is_the_same(things, birds):
     ],
 )
 def test_a_level_that_would_break_the_engine_is_refused(element, words):
-    text = f'<Level width="2"><Slingshot x="-12" y="-2.5"/>{element * 5000}</Level>'
+    text = f'<Level width="2"><Slingshot x="-12" y="-2.5"/>{NEEDED}{element * 4999}</Level>'
     with pytest.raises(InvalidInput, match=f"Level heap.xml: {words}"):
         parse_level(text.encode(), "heap.xml")

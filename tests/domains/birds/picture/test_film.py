@@ -9,10 +9,12 @@ import pytest
 
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Camera, Level, LevelObject
+from openfield.domains.birds.game.physics import SECOND
 from openfield.domains.birds.game.scene import see, zoomed_out
 from openfield.domains.birds.picture import film as film_module
 from openfield.domains.birds.picture.film import FPS, LevelFilm
 from openfield.domains.birds.picture.particles import LIFETIME, find_bursts, fly
+from openfield.domains.birds.play_page import PACE
 
 OBJECTS = (
     LevelObject(kind="Pig", type="BasicSmall", x=2.0, y=-3.28),
@@ -97,3 +99,17 @@ def test_pictures_are_painted_when_asked_for():
     film = LevelFilm(game)
     first = next(film.take())
     assert first.shape == (480, 640, 3)
+
+
+@pytest.mark.parametrize("degrees", [10, 70])
+def test_a_person_waits_no_more_than_three_seconds_for_what_creeps_and_rests(monkeypatch, pool, degrees):
+    monkeypatch.setattr(film_module, "pixels", lambda scene, particles=(): None)
+    game = Game(pool.level(pool.names(0, "010102")[0]))
+    film, speeds = LevelFilm(game, staged=False), []
+    game.watch(1, lambda: speeds.append((len(film._moments), max(body.speed for body in game.bodies))))
+    game.shoot(math.cos(math.radians(degrees)), math.sin(math.radians(degrees)))
+    game.settle()
+    total = len(list(film.take()))
+    moved = max(count for count, speed in speeds if speed > 0.3)
+    assert (total - moved) / FPS / PACE < 3.0
+    assert game.steps > 15 * SECOND, "the game itself waits much longer"

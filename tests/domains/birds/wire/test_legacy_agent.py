@@ -243,6 +243,10 @@ def test_the_last_shot_of_a_trial_counts_too_and_its_frames_come(tmp_path):
             go_to(agent, RESUME)
             agent.ready()
             assert agent.word(53) == 2
+            assert agent.shoot(*AWAY) == 1
+            assert agent.state() == TEST, "the final test, although the checkpoint took the only set"
+            agent.ready()
+            assert agent.word(53) == 1
             assert len(agent.shoot_and_watch(*AWAY, 0, 5, 1)) > 5
             assert agent.state() == OVER
         with LegacyAgent(port, team=1) as agent:
@@ -253,7 +257,7 @@ def test_the_last_shot_of_a_trial_counts_too_and_its_frames_come(tmp_path):
         reads(agent)
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
-    assert (cell.outcome, [episode.detail["status"] for episode in cell.episodes]) == ("done", ["Fail"] * 4)
+    assert (cell.outcome, [episode.detail["status"] for episode in cell.episodes]) == ("done", ["Fail"] * 5)
 
 
 def test_the_last_level_is_there_to_be_seen_until_the_next_trial_is_begun(tmp_path):

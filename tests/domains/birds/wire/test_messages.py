@@ -82,7 +82,7 @@ def test_replies_to_the_byte():
 
 
 def test_a_ground_truth_has_five_bytes_that_everybody_cuts_off():
-    block = protocol.ground_truth([{"percent": 1.0, "x": 3}])
+    block = protocol.encode_ground_truth([{"percent": 1.0, "x": 3}])
     (length,) = struct.unpack(">I", block[:4])
     assert length == len(block) - 4
     assert block[4:-5] == b'[{"percent":1.0,"x":3}]'

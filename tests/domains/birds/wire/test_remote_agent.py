@@ -1,12 +1,14 @@
 """Agents of this package as programs on the wire."""
 
 import sys
+from statistics import mean
 
 import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.wire import remote_agent as remote
+from openfield.report.analysis import HEADLINE
 from support.birds.configurations import CONFIG
 from support.birds.serving import NORMAL, free_port, write_short
 
@@ -19,6 +21,23 @@ def test_a_program_plays_cells_over_the_wire(tmp_path):
         "program": ("done", 2),
         "here": ("done", 2),
     }
+
+
+def test_a_lost_level_with_points_is_lost_in_our_rows_and_the_published_score_stands_beside_it(tmp_path):
+    command = f"wire:{sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {{port}}"
+    trials = DOMAIN.trials(1, family=1, scenario="multiple", before=8, after=2, unchanged=0)
+    result = of.run({"program": command}, trials, tmp_path / "run.sqlite", workers=0)
+    (cell,) = result.cells
+    lost = [episode for episode in cell.episodes if episode.detail["status"] != "Pass"]
+    assert any(episode.detail["score"] >= 5000 for episode in lost), "a pig of two was killed"
+    assert {episode.performance for episode in lost} == {0.0}
+    (group,) = result.summary().groups
+    for period, episodes in (("before", cell.episodes[:8]), ("after", cell.episodes[8:])):
+        won = mean(episode.detail["status"] == "Pass" for episode in episodes)
+        assert group.estimates[period].mean == group.estimates[f"won_{period}"].mean == pytest.approx(won)
+        points = mean(episode.detail["score"] for episode in episodes)
+        assert group.estimates[f"score_{period}"].mean == pytest.approx(points)
+    assert "won_after" in HEADLINE
 
 
 def test_agents_go_from_level_to_level_where_they_may_choose_although_attempts_have_no_limit(tmp_path):

@@ -65,6 +65,10 @@ def test_a_trial_with_a_checkpoint_a_resume_and_a_report(tmp_path, trials):
         shoot_a_pig(client)
         assert note() is HarnessState.REQUEST_BELIEF
         assert client.report(0.75)
+        assert note() is HarnessState.NEW_TEST_SET, "the final test, although the checkpoint took the only set"
+        client.ready()
+        assert client.load(1)
+        shoot_a_pig(client)
         assert note() is HarnessState.TERMINATED
     with Run(path) as run:
         (cell,) = run.cells()
@@ -73,9 +77,10 @@ def test_a_trial_with_a_checkpoint_a_resume_and_a_report(tmp_path, trials):
         ("training", False),
         ("test", True),
         ("training", False),
+        ("test", True),
     ]
     assert cell.episodes[0].belief.detail["objects"] == [-4, 7]
-    assert cell.episodes[2].belief.novel == 0.75, "asked for with the last shot of all"
+    assert cell.episodes[2].belief.novel == 0.75, "asked for with the last shot of training"
 
 
 def test_a_team_that_comes_back_goes_on_where_it_was(tmp_path, trials):

@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -73,6 +74,47 @@ def test_who_listens_on_is_asked_at_the_next_pause_and_at_last_without_one():
     _, said, shown = sit_down("\nQUIT\n", "line", tasks="micro5.18", separators=True)
     assert len(said) < 300
     assert shown.count(">") == 2
+
+
+def ask_once(task, answers, steps=1_500, **settings):
+    """Answer what each prompt shows with a function of the text; return what was heard before each prompt."""
+    prompts, streams = [], []
+
+    class Typist(LineView):
+        def ask(self, shown, note=""):
+            text = "".join(shown.teacher)
+            prompts.append(text[len(streams[-1]) if streams else 0 :])
+            streams.append(text)
+            return answers(prompts[-1])
+
+    human = Human(Typist(target=io.StringIO()), "line")
+    options = {"tasks": task, "max_steps": steps, "cyclic": True, **settings}
+    rollout = Rollout(DOMAIN.world(DOMAIN.trials(1, skips=True, unchanged=0, **options)[0]))
+    while not rollout.over and len("".join(streams[-1:])) < 450:
+        rollout.reply(human(rollout.turn))
+    return prompts
+
+
+@pytest.mark.parametrize("task", ["micro5.5", "micro7.1", "micro8", "micro9.1", "micro13.1", "mini1"])
+@pytest.mark.parametrize("answer", ["x.", "true."])
+def test_a_person_is_asked_once_a_question_and_not_in_feedback(task, answer):
+    first, *asked = ask_once(task, lambda heard: "" if len(heard) == 1 else answer)
+    assert len(first) == 1, "the teacher has begun"
+    ends = {"mini1": r"verify: [A-Z]*\.$"}.get(task, r"^[^.]*\.$")
+    for heard in asked:
+        question = heard.strip() if task == "mini1" else heard.rpartition(";")[2]
+        assert re.search(ends, question), heard
+    assert len(asked) >= 3
+
+
+def test_a_resumed_game_shows_its_question(tmp_path):
+    words = [sys.executable, "-m", "openfield", "play", "commai", "--terminal", "--set", "tasks=micro7.1"]
+    shown = []
+    for _ in range(2):
+        done = subprocess.run(words, input="\nQUIT\n", cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        shown.append(done.stdout)
+    question = re.findall(r"_say:_(.)\._*\n", shown[0])
+    assert re.findall(r"_say:_(.)\._*\n", shown[1])[:1] == question[-1:]
 
 
 def test_bits_are_put_together_and_taken_apart():
@@ -162,3 +204,11 @@ def test_a_person_may_be_a_pipe(tmp_path):
     assert done.returncode == 0, done.stderr
     with Run(tmp_path / "runs" / "commai-played.sqlite") as run:
         assert run.cells()[0].outcome == "done"
+
+
+def test_no_progress_bar_is_drawn_where_a_person_types(tmp_path):
+    words = ["run", "commai", "--set", "tasks=micro1", "-l", "learners.human_learner.ImmediateHumanLearner"]
+    shown = talk([*words, "--trials", "1"], tmp_path, [(b">", b"a\n"), (b">", b"b\n"), (b">", b"QUIT\n")])
+    assert shown.count("> ") >= 3
+    assert "━" not in shown
+    assert "turns/s" not in shown

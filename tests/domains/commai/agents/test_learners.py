@@ -135,10 +135,10 @@ def test_the_example_runs():
     assert len(text[text.index("class Backwards") : text.index("if __name__")].strip().splitlines()) < 30
 
 
-@pytest.mark.parametrize("task", ["micro2", "micro4"])
-def test_a_noticing_learner_is_surprised_by_a_new_alphabet_and_by_nothing_before(tmp_path, task):
+@pytest.mark.parametrize(("task", "instances"), [("micro2", 40), ("micro4", 80)])
+def test_a_noticing_learner_is_surprised_by_a_new_alphabet_and_by_nothing_before(tmp_path, task, instances):
     """On seeds that nothing was chosen by: of 400 others, 200 with the novelty, all were right and 192 at once."""
-    options = {"tasks": task, "cyclic": True, "max_steps": 4000, "onset_instances": 40}
+    options = {"tasks": task, "cyclic": True, "max_steps": 4000, "onset_instances": instances}
     trials = openfield.trials("commai", 12, seed=8675309, novelty="alphabet:hard", **options, unchanged=0)
     result = openfield.run(["mapper"], trials, tmp_path / "run.sqlite")
     delays = []

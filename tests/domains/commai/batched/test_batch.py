@@ -57,13 +57,14 @@ def compare(
     learners: Sequence[Callable[[Environment, int], Answer]],
     steps: int,
     compiled: bool,
+    seed: int | Sequence[int] = 7,
     **options: Any,
 ) -> list[Environment]:
     """Play a batch and single environments side by side, and compare every step."""
     if compiled:
         pytest.importorskip("numba")
     settings = CommaiSettings(**options)
-    batch = commai.batch(curricula, len(curricula), settings, seed=7, compiled=compiled)
+    batch = commai.batch(curricula, len(curricula), settings, seed=seed, compiled=compiled)
     singles = [make_environment(msgspec.structs.replace(settings, tasks=tuple(tasks))) for tasks in curricula]
     for number, single in enumerate(singles):
         single.rng = batch.stream(number)
@@ -90,13 +91,39 @@ def compare(
     return singles
 
 
-@pytest.mark.parametrize(("compiled", "steps"), [(True, 1200), (False, 250)])
+@pytest.mark.parametrize(("compiled", "steps"), [pytest.param(True, 1200, marks=pytest.mark.slow), (False, 250)])
 def test_all_micro_tasks_are_those_of_the_single_engine(compiled: bool, steps: int) -> None:
     curricula = [(name,) for name in MICRO for _ in LEARNERS]
     singles = compare(curricula, LEARNERS * len(MICRO), steps, compiled, cyclic=True)
     assert len(MICRO) == 40
     if compiled:
         assert all(single.finished for single in singles[LEARNERS.index(know) :: len(LEARNERS)])
+
+
+def compare_alone(name: str, seeds: int) -> None:
+    """Play a task with nothing else in its batch, half of the time well."""
+    learners = (know, guess) * (seeds // 2)
+    compare([(name,)] * seeds, learners, 150, compiled=True, seed=list(range(seeds)), cyclic=True)
+
+
+@pytest.mark.parametrize("name", MICRO)
+def test_a_task_alone_is_that_of_the_single_engine(name: str) -> None:
+    compare_alone(name, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MICRO)
+def test_a_task_alone_is_that_of_the_single_engine_for_400_seeds(name: str) -> None:
+    compare_alone(name, 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MICRO)
+def test_a_task_beside_any_other_is_that_of_the_single_engine(name: str) -> None:
+    """Give each task ten seeds beside each of the others: about 400 in all."""
+    for partner in [*MICRO][[*MICRO].index(name) + 1 :]:
+        pair = [(name,), (partner,)] * 10
+        compare(pair, (know,) * 20, 60, compiled=True, seed=list(range(20)), cyclic=True)
 
 
 OPTIONS: list[dict[str, Any]] = [

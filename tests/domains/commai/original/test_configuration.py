@@ -137,7 +137,7 @@ def test_pairs_of_tasks_are_resolved():
         ([["first", "digits", "first"]], "must be a list of 2 task ids"),
         (["first", "digits"], "'first' must be a list of 2 task ids"),
         ("first", "must be a list of pairs"),
-        ([["first", "digits"], ["digits", "first"]], "form a circle: micro"),
+        ([["first", "digits"], ["digits", "first"]], "form a circle: first"),
     ],
 )
 def test_bad_pairs_are_named_with_their_key(pairs, complaint):

@@ -10,8 +10,7 @@ from openfield.domains.commai import CommaiSettings, Oracle, SequentialScheduler
 from openfield.domains.commai.agents.original_learners import BaseLearner
 from openfield.domains.commai.original.configuration import class_of
 from openfield.domains.commai.original.core.channels import ByteInputChannel, InputChannel, OutputChannel
-from openfield.domains.commai.original.core.events import EventManager, TaskFailed, Trigger
-from openfield.domains.commai.original.core.observer import Observable
+from openfield.domains.commai.original.core.events import EventManager, Observable, TaskFailed, Trigger
 from openfield.domains.commai.original.core.scheduler import (
     ConsecutiveTaskScheduler,
     DependenciesTaskScheduler,
@@ -37,9 +36,8 @@ from openfield.domains.commai.original.core.task import (
 from openfield.domains.commai.original.grid_world import GridWorld, Point, Span
 from openfield.domains.commai.original.hosting import HostedEnvironment, HostedTask
 from openfield.domains.commai.original.tasks.base import BaseTask
-from openfield.domains.commai.original.tasks.challenge_micro import MicroBase
+from openfield.domains.commai.original.tasks.challenge_micro import MicroBase, TaskGenerator
 from openfield.domains.commai.original.tasks.challenge_mini import build_automaton
-from openfield.domains.commai.original.tasks.task_generator import TaskGenerator
 from support.commai_streams import SERIALIZER, make, play
 
 
@@ -580,6 +578,8 @@ def test_what_is_said_while_the_teacher_talks_becomes_a_space_and_a_dot_is_judge
 
 
 class Constant(MicroBase):
+    reg_answer_end = r"\."
+
     def get_task_generator(self):
         return TaskGenerator(lambda generator: ("abc", ["x."]), ".", "no", ";")
 
@@ -696,7 +696,7 @@ def test_channels_and_serializers():
     assert SERIALIZER.to_text(bits) != "Say it."
     assert wrapped.to_text(bits) == "Say it."
     assert not wrapped.can_deserialize(bits[:-8])
-    assert (wrapped.tokenize("a b."), len(wrapped.word_mapping)) == (["a", " ", "b", "."], 4)
+    assert (wrapped.tokenize("a b."), len(wrapped.word_mapping)) == ([("a", " "), ("b", ".")], 4)
     channel = ByteInputChannel(wrapped)
     for character in SERIALIZER.to_text(bits):
         channel.consume(character)

@@ -59,7 +59,7 @@ RULES = {
     "navigation.Giving": (1280, (None, True), SILENT, SILENT),
     "navigation.PickUpAroundAndGive": (5584, (None, True), SILENT, SILENT),
     "navigation.CountingInventory": (800, (None, True), SPEAKS, SILENT),
-    "navigation.CountingInventoryGiving": (8000, (None, True), RETOLD, RETOLD),
+    "navigation.CountingInventoryGiving": (8000, (None, True), RETOLD, SILENT),
     "navigation.Look": (1000, (None, False), SILENT, SILENT),
     "navigation.LookAround": (5000, (None, False), SILENT, SILENT),
     "navigation.FindObjectAround": (10_000, (None, False), SILENT, SILENT),
@@ -353,3 +353,28 @@ def test_the_apple_and_the_block_lie_near_and_are_cleared():
         assert world.get_entity(state.block) == ("block", False, False)
         environment._retire(task)
         assert world.state.entities == {}
+
+
+def test_silence_that_is_broken_is_blamed_once_in_round_1_too():
+    for compat in ("", "round1"):
+        environment = make(class_of("repetition.BeSilent")(), compat=compat)
+        heard, said = None, ""
+        for step in range(60):
+            said += environment.next(heard)[0]
+            heard = "x" if 30 <= step < 36 else " "
+        blamed = [text for text in messages.failed if text in said]
+        assert len(blamed) == 1
+        assert said.count(blamed[0]) == 1
+
+
+def test_a_bare_dot_is_no_number():
+    task = class_of("navigation.CountingInventoryGiving")(GridWorld())
+    environment = make(task)
+    heard = None
+    for _ in range(120):
+        environment.next(heard)
+        heard = "." if environment.is_silent() else " "
+    assert task.state.stage == 0
+    for character in "zero. ":
+        environment.next(character)
+    assert task.state.stage == 1

@@ -3,13 +3,14 @@
 import json
 import pickle
 import random
+import re
 import sys
 import types
 
 import pytest
 
 from openfield.cli import run_command
-from openfield.domains.commai import DOMAIN, LearnerSession, load_configuration, make_environment
+from openfield.domains.commai import DOMAIN, LearnerSession, load_configuration, load_learner, make_environment
 from openfield.domains.commai.agents.original_learners import (
     BaseLearner,
     HumanLearner,
@@ -17,14 +18,28 @@ from openfield.domains.commai.agents.original_learners import (
     SampleSilentLearner,
 )
 from openfield.domains.commai.curriculum import open_scheduler
+from openfield.domains.commai.original.configuration import convert_scheduler
 from openfield.domains.commai.original.core.events import TaskFailed
+from openfield.domains.commai.original.core.scheduler import DependenciesTaskScheduler
+from openfield.domains.commai.original.core.serializer import ScramblingSerializerWrapper, StandardSerializer
+from openfield.domains.commai.original.core.task import Task, on_timeout
+from openfield.domains.commai.original.grid_world import GridWorld
 from openfield.domains.commai.original.hosting import ForeignScheduler, HostedEnvironment
 from openfield.domains.commai.original.imports import user_folder
+from openfield.domains.commai.original.tasks.challenge_micro import (
+    CLASSES,
+    FeedbackMappingTaskMixin,
+    MicroBase,
+    MicroMappingTask,
+    TaskGenerator,
+)
+from openfield.domains.commai.original.tasks.navigation import TurningTask
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.registry import find_agent
 from openfield.trial import Trial
+from support.commai_streams import make, play
 
 TASKS = """
 import random
@@ -413,3 +428,127 @@ def test_rewards_are_told_at_every_step_or_at_the_ends_of_instances(calls):
     else:
         assert [reward for reward in told if reward is not None] == [1] * (sum(ends) - 1)
         assert None in told or all(ends)
+
+
+ELSEWHERE = """
+from learners.base import BaseLearner
+from core.serializer import StandardSerializer
+import beside
+
+
+class Prompter(BaseLearner):
+    def next(self, symbol):
+        from core.serializer import IdentitySerializer
+        return beside.SAID if IdentitySerializer().to_text("x") else symbol
+"""
+
+
+def test_a_learner_outside_the_working_folder_finds_the_original(tmp_path, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there / "learners"):
+        folder.mkdir(parents=True)
+    (there / "prompters_of_a_user.py").write_text(ELSEWHERE)
+    (there / "beside.py").write_text("from learners.own import SAID")
+    (there / "learners" / "own.py").write_text("SAID = 'y'")
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", [str(there), *sys.path])
+    assert load_learner("prompters_of_a_user.Prompter").next("a") == "y"
+    assert find_agent("prompters_of_a_user:Prompter", DOMAIN) is not None
+
+
+def test_task_files_of_a_checkout_load_though_they_are_not_shipped(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ImportError, match="known, but not shipped"):
+        user_folder().import_module("tasks.micro.nano")
+    (tmp_path / "tasks" / "micro").mkdir(parents=True)
+    (tmp_path / "tasks" / "micro" / "nano.py").write_text(
+        "from core.task import Task\n\nclass Task0(Task):\n    pass\n"
+    )
+    assert user_folder().import_module("tasks.micro.nano").Task0.__name__ == "Task0"
+
+
+def test_dependencies_are_those_of_objects():
+    kinds = [types.new_class(name, (Task,)) for name in ("FlipX", "RepeatNX")]
+    first, middle, last = kinds[0](10), kinds[1](10), kinds[0](10)
+    made = DependenciesTaskScheduler([first, middle, last], [(first, middle), (middle, last)], 1)
+    converted = convert_scheduler(made, (), "here")
+    assert made.get_next_task() is first
+    made.reward(1)
+    assert {id(made.get_next_task()) for _ in range(30)} == {id(first), id(middle)}
+    rng = random.Random(1)
+    assert {converted.next_task(rng).hosted for _ in range(9)} == {first}
+    converted.record(1)
+    assert {converted.next_task(rng).hosted for _ in range(30)} == {first, middle}
+
+
+def test_what_tasks_of_third_parties_read_is_there():
+    task = CLASSES["Micro1Task"]()
+    play(make(task), "____")
+    assert len(task.alphabet) == 10
+    assert task.answer in task.alphabet
+    assert task.under_time_limit_for_successfull_solution()
+    assert [trigger.type.__name__ for trigger in task.get_triggers()] == ["MessageReceived", "Timeout", "Start"]
+    pairs = ScramblingSerializerWrapper(StandardSerializer()).tokenise("a bc, d")
+    assert pairs == [("a", " "), ("bc", ","), ("", " "), ("d", "")]
+
+
+class Parrot(MicroBase):
+    """A micro task as users write them: one character is the answer."""
+
+    def get_task_generator(self):
+        return TaskGenerator(lambda generator: ("q", ["x"]))
+
+
+def test_every_character_ends_an_answer_by_default():
+    rng = random.Random(1)
+    said = "".join(chr(rng.randrange(33, 127)) for _ in range(3_000))
+    paid = play(make(Parrot()), said)[1]
+    assert paid.count("-") + paid.count("+") == 2_999
+
+
+class Table(FeedbackMappingTaskMixin):
+    task_gen_kwargs = {"input_sep": ".", "feedback_sep": ";"}
+
+    def _get_mapping(self):
+        return {"a": "1", "b": "22"}
+
+
+def test_a_mapping_of_a_user_is_asked():
+    table, told = Table(), {"a": "1", "b": "22"}
+    environment = make(table)
+    spoken, paid, heard = "", 0, None
+    for _ in range(100):
+        symbol, reward = environment.next(heard)
+        spoken, paid = spoken + symbol, paid + reward
+        rest = told[table.question[0]][len(table.agent_answer) :]
+        heard = rest[:1] if environment.is_silent() else " "
+    assert re.match(r"(a\. ?1;|b\. ?22;)+", spoken.replace(" ", ""))
+    assert paid >= 10
+    assert isinstance(CLASSES["Micro5Sub3Task"](), MicroMappingTask)
+
+
+@pytest.mark.parametrize(("name", "answer"), [("Micro5Sub5Task", "7"), ("Micro2Task", "k")])
+def test_an_overridden_mapping_takes_effect(name, answer):
+    class Mine(CLASSES[name]):
+        def _get_mapping(self):
+            return {"5": answer}
+
+    task = Mine()
+    play(make(task), "____")
+    assert task.question[0] == "5"
+    assert task.answer.rstrip(".") == answer
+    drawn = CLASSES[name]()
+    play(make(drawn), "_")
+    assert len(drawn._get_mapping()) >= 10
+
+
+def test_an_overridden_time_out_of_navigation_takes_effect():
+    class Mine(TurningTask):
+        limit = 20
+
+        @on_timeout()
+        def fail_learner(self, event):
+            self.set_result(0, "late.")
+
+    assert "late." in play(make(Mine(GridWorld())), "_" * 40)[0]
+    assert play(make(Mine(GridWorld())), "_" * 40)[0].count(".") == 3, "no other text about the time"

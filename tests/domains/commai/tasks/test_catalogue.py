@@ -125,8 +125,22 @@ def first_instance(name, count, **settings):
 
 
 def test_a_deck_deals_every_key_as_often_as_there_are_keys():
-    drawn = [entry.question for entry in first_instance("micro4", 144)]
+    drawn = [entry.question for entry in first_instance("micro3", 144)]
     assert {drawn.count(key) for key in drawn} == {12}
+
+
+def test_micro4_draws_four_symbols_of_letters_and_marks_together():
+    shares = []
+    for seed in range(500):
+        environment = make_environment(CommaiSettings(tasks=("micro4",)), seed=seed)
+        deal = environment.scheduler.tasks[0].deal(environment)
+        rounds = [deal.draw() for _ in range(16)]
+        keys = {entry.question for entry in rounds}
+        assert len(keys) == 4
+        assert all(entry.answer == entry.question for entry in rounds)
+        shares += [key in MARKS for key in keys]
+    assert abs(sum(shares) / len(shares) - 8 / 34) < 0.03
+    assert len({entry.question for entry in first_instance("micro4", 200, alphabet_size=9)}) == 9
 
 
 def test_feedback_of_a_mapping_reveals_the_answer():

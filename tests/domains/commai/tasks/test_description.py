@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openfield.domains.commai.original.tasks.challenge_mini import build_automaton
 from openfield.domains.commai.tasks.catalogue import make_task
 from openfield.domains.commai.tasks.mini import Description, draw_member, draw_nonmember
 
@@ -125,3 +126,13 @@ def test_strings_are_as_long_as_those_of_the_original(name, least, mean, most):
     assert least <= min(lengths)
     assert max(lengths) <= most
     assert abs(sum(lengths) / 3000 - mean) < 0.6
+
+
+def test_n_grams_of_one_text_are_separated_by_blanks():
+    either = build_automaton("AB CD", "or")
+    assert [either.is_string_correct(text) for text in ("AB", "CD", "ABCD", "ABD", "AB CD")] == [True] * 3 + [False] * 2
+    both = build_automaton("AB and CD and anything", "and")
+    assert [both.is_string_correct(text) for text in ("ABXCD", "AB")] == [True, False]
+    without = build_automaton("anything not AB", "and")
+    assert [without.is_string_correct(text) for text in ("XYZ", "XABZ")] == [True, False]
+    assert build_automaton(["AB", "CD"], "or").is_string_correct("CDAB")

@@ -1,4 +1,4 @@
-"""The wire: its codec, and real ZeroMQ learners in other processes, good and bad."""
+"""The wire: its codec, learners of every version of ZeroMQ's protocol, and real ones in other processes."""
 
 import asyncio
 import resource
@@ -18,38 +18,39 @@ import openfield as of
 from openfield.core import Reply, Turn
 from openfield.domains.commai import DOMAIN
 from openfield.domains.commai.options import CommaiServeOptions
+from openfield.domains.commai.wire import line, ports
 from openfield.domains.commai.wire import server as wire
+from openfield.domains.commai.wire.ports import SharedPort, SinglePort
 from openfield.domains.commai.wire.server import Codec, PairWire, hello_token, is_hello
-from openfield.domains.commai.wire.zmtp import GREETING, encode_command, encode_frame
-from openfield.errors import AgentProtocol
+from openfield.errors import AgentProtocol, InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.runner.experiment import limit
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from openfield.serving.wire import Serving
+from support.commai.zmtp import GREETING, SIGNATURE, RawPeer, connect, frame, ready
 from support.places import SUPPORT
 
 PEER = SUPPORT / "commai" / "peer.py"
-BYTES = of.Spec(domain="commai", task="", actions=of.Discrete(256))
-BITS = of.Spec(domain="commai", task="", actions=of.Discrete(2))
-READY = encode_command(b"READY", b"\x0bSocket-Type\0\0\0\4PAIR\x08Identity\0\0\0\0")
+BYTES = of.Spec(domain="commai", task="", actions=of.spaces.Discrete(256))
+BITS = of.Spec(domain="commai", task="", actions=of.spaces.Discrete(2))
 
 
 @pytest.mark.parametrize(("reward", "text"), [(0.0, b"0"), (1.0, b"1"), (-1.0, b"-1")])
 def test_a_turn_is_two_messages(reward, text):
-    assert Codec(BYTES).encode(Turn(observation=97, reward=reward)) == encode_frame(text) + b"\x00\x01a"
-    assert Codec(BITS).encode(Turn(observation=1, reward=reward)) == encode_frame(text) + b"\x00\x011"
+    assert Codec(BYTES).encode(Turn(observation=97, reward=reward)) == (text, b"a")
+    assert Codec(BITS).encode(Turn(observation=1, reward=reward)) == (text, b"1")
 
 
 def test_bytes_beyond_ascii_take_two_octets():
-    assert Codec(BYTES).encode(Turn(observation=233)) == b"\x00\x010" + b"\x00\x02\xc3\xa9"
+    assert Codec(BYTES).encode(Turn(observation=233)) == (b"0", b"\xc3\xa9")
     assert Codec(BYTES).read(["é".encode()]) == Reply(233)
 
 
 @given(st.integers(0, 255))
 def test_what_is_shown_can_be_answered_with_itself(code):
     codec = Codec(BYTES)
-    assert codec.plain[codec.encode(Turn(observation=code))[3:]] == Reply(code)
+    assert codec.read(codec.encode(Turn(observation=code))[1:]) == Reply(code)
 
 
 @pytest.mark.parametrize("message", [[b"ab"], [b""], [b"\xff"], ["ā".encode()], [b"a", b"b"]])
@@ -66,7 +67,6 @@ def test_a_hello_may_carry_a_token():
 
 
 def run_peer(tmp_path, fault="", **settings):
-    pytest.importorskip("zmq", reason="pyzmq is not installed")
     command = f"wire:{sys.executable} {PEER} {{port}} {fault}"
     trials = of.trials("commai", 1, tasks="micro4,micro5.3", max_steps=400, **settings, unchanged=0)
     result = of.run({"peer": command, "echo": "echo"}, trials, tmp_path / "run.sqlite")
@@ -114,14 +114,12 @@ def test_a_second_hello_on_the_same_line_shows_the_turn_again(tmp_path):
 
 @pytest.mark.slow
 def test_a_learner_that_hangs_is_given_up(tmp_path):
-    pytest.importorskip("zmq", reason="pyzmq is not installed")
     trials = limit(of.trials("commai", 1, tasks="micro5.3", max_steps=400, unchanged=0), {"reply_seconds": 0.3})
     result = of.run([f"wire:{sys.executable} {PEER} {{port}} hangs"], trials, tmp_path / "run.sqlite")
     assert result.cells[0].outcome == "agent_timeout"
 
 
 def test_a_new_hello_goes_on_with_the_trial_and_the_next_one_starts_the_next(tmp_path):
-    pytest.importorskip("zmq", reason="pyzmq is not installed")
     path, port = tmp_path / "served.sqlite", []
     opened = threading.Event()
 
@@ -171,71 +169,106 @@ def play_raw(tmp_path, script, max_steps=60, **limits):
     return result.cells[0]
 
 
-def call(port, *frames):
-    """A connection of ZeroMQ's protocol, as soon as somebody listens, that has said this."""
-    while True:
-        try:
-            peer = socket.create_connection(("127.0.0.1", port))
-        except ConnectionRefusedError:
-            continue
-        peer.sendall(GREETING + READY + b"".join(frames))
-        return peer
+def hello(port, *said):
+    """A peer of version 3 that has said hello, and then this."""
+    return RawPeer(port, said=b"".join(map(frame, (b"hello", *said))))
 
 
-def see_turn(peer):
-    """Waits until the first turn was shown: a reward of 0, and a symbol."""
-    seen = b""
-    while b"\x00\x010\x00\x01" not in seen:
-        seen += peer.recv(4096)
-    return peer
+def hear_all(peer):
+    while peer.hear() is not None:
+        pass
+    peer.close()
 
 
-def hang_up_when_dropped(peer):
-    with peer, suppress(ConnectionError):
-        while peer.recv(4096):
-            pass
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("shared", [False, True])
+def test_learners_of_every_version_of_zeromq_play(tmp_path, version, shared):
+    path, turns = tmp_path / "run.sqlite", []
+    with serving(path, *([] if shared else ["1"])) as port:
+        peer = RawPeer(port, version)
+        peer.say(b"hello")
+        while (turn := peer.hear_turn()) is not None:
+            turns.append(turn)
+            peer.say(turn[1])
+        peer.close()
+    assert outcomes(path) == [("remote", "done")]
+    assert len(turns) == 41
+    assert turns[0][0] == b"0"
+    assert {reward for reward, _ in turns[1:]} == {b"1"}
 
 
 def test_what_comes_with_the_hello_is_heard(tmp_path):
-    said = encode_frame(b"x") * 61
-    cell = play_raw(tmp_path, lambda port: hang_up_when_dropped(call(port, encode_frame(b"hello"), said)))
+    cell = play_raw(tmp_path, lambda port: hear_all(hello(port, *[b"x"] * 61)))
     assert (cell.outcome, cell.steps) == ("done", 62)
     with Run(tmp_path / "run.sqlite") as run:
         replies = [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply]
     assert replies[:-1] == [ord("x")] * 60
 
 
-def test_a_message_of_two_frames_is_no_symbol_however_it_arrives(tmp_path, monkeypatch):
-    arrived, known = threading.Event(), wire.PairListener._receive
-
-    def receive(listener, *args):
-        data = known(listener, *args)
-        arrived.set()
-        return data
-
+def test_a_message_of_two_frames_is_no_symbol(tmp_path):
     def script(port):
-        peer = see_turn(call(port, encode_frame(b"hello")))
-        peer.sendall(encode_frame(b"a", more=True))
-        arrived.wait()
-        peer.sendall(encode_frame(b"b"))
-        hang_up_when_dropped(peer)
+        peer = hello(port)
+        peer.hear_turn()
+        peer.socket.sendall(frame(b"a", more=True) + frame(b"b"))
+        hear_all(peer)
 
-    monkeypatch.setattr(wire.PairListener, "_receive", receive)
     cell = play_raw(tmp_path, script)
     assert cell.outcome == "agent_protocol"
     assert "b'a | b'" in cell.note
 
 
 def test_a_belated_answer_to_another_conversation_is_let_pass(tmp_path):
-    said = encode_frame(b"y") + encode_frame(b"hello") + encode_frame(b"x") * 61
-    assert play_raw(tmp_path, lambda port: hang_up_when_dropped(call(port, said))).outcome == "done"
+    said = b"".join(map(frame, [b"y", b"hello", *[b"x"] * 61]))
+    assert play_raw(tmp_path, lambda port: hear_all(RawPeer(port, said=said))).outcome == "done"
+
+
+@pytest.mark.parametrize(
+    ("begins", "says"),
+    [
+        (SIGNATURE + b"\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32), "ZeroMQ refuses the peer (zmtp mechanism"),
+        (GREETING + ready(b"REQ"), "the peer is no PAIR socket"),
+    ],
+)
+def test_a_peer_that_cannot_be_understood_is_named_at_once(tmp_path, begins, says):
+    def script(port):
+        with connect(port) as peer, suppress(ConnectionError):
+            peer.sendall(begins)
+            while peer.recv(4096):
+                pass
+
+    cell = play_raw(tmp_path, script, reply_seconds=600)
+    assert cell.outcome == "agent_protocol"
+    assert says in cell.note
+    assert "a learner connects with a ZeroMQ PAIR socket without security" in cell.note
+    assert "\n" not in cell.note
+
+
+@pytest.mark.parametrize("begins", [b"GET / HTTP/1.1\r\n\r\n", GREETING + ready(b"REQ")])
+def test_a_server_names_strangers_and_serves_on(tmp_path, begins, caplog):
+    path = tmp_path / "run.sqlite"
+    with serving(path) as port:
+        with connect(port) as stranger, suppress(ConnectionError):
+            stranger.sendall(begins)
+            while stranger.recv(4096):
+                pass
+        assert play_out(Echo(port)) == 41
+    assert outcomes(path) == [("remote", "done")]
+    [told] = [record.getMessage() for record in caplog.records]
+    assert told.startswith("A program")
+    assert "\n" not in told
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zmq", None)
+    with pytest.raises(of.errors.MissingExtra, match=r"The protocol of remote learners needs .*zmq"):
+        DOMAIN.wire()
 
 
 def test_a_learner_that_leaves_and_stays_away_is_gone(tmp_path):
     def script(port):
-        peer = call(port, encode_frame(b"hello"))
-        peer.shutdown(socket.SHUT_WR)  # leaves with its hello: there is no moment at which it could be late instead
-        hang_up_when_dropped(peer)
+        peer = hello(port)
+        peer.socket.shutdown(socket.SHUT_WR)  # leaves with its hello: there is no moment at which it could be late
+        hear_all(peer)
 
     cell = play_raw(tmp_path, script, reply_seconds=0.3)
     assert cell.outcome == "agent_gone"
@@ -244,27 +277,28 @@ def test_a_learner_that_leaves_and_stays_away_is_gone(tmp_path):
 
 @pytest.mark.slow
 def test_a_learner_that_never_reads_is_given_up(tmp_path, monkeypatch):
-    def listen(listener, *place):
-        known(listener, *place)
-        listener._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    def listen(*place):
+        listener = known(*place)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        return listener
 
     def script(port):
-        peer = call(port, encode_frame(b"hello"))
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        with peer, suppress(ConnectionError):
+        peer = hello(port)
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        with peer.socket, suppress(ConnectionError):
             while True:
-                peer.sendall(encode_frame(b"x") * 100)
+                peer.socket.sendall(frame(b"x") * 100)
 
-    known = wire.PairListener.__init__
-    monkeypatch.setattr(wire.PairListener, "__init__", listen)
-    monkeypatch.setattr(wire, "UNREAD_SECONDS", 0.2)
+    known = ports.listen
+    monkeypatch.setattr(ports, "listen", listen)
+    monkeypatch.setattr(line, "UNREAD_SECONDS", 0.2)
     cell = play_raw(tmp_path, script, max_steps=1_000_000)
     assert (cell.outcome, cell.note) == ("agent_timeout", "the learner has read nothing for 0.2 s")
 
 
-@pytest.fixture
-def listener():
-    opened = wire.PairListener("127.0.0.1", 0)
+@pytest.fixture(params=[SinglePort, SharedPort])
+def listener(request):
+    opened = request.param("127.0.0.1", 0)
     yield opened
     opened.close()
 
@@ -272,19 +306,33 @@ def listener():
 def test_who_breaks_off_at_once_does_not_end_the_server(listener):
     with socket.create_connection(("127.0.0.1", listener.port)) as rude:
         rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leaves with a reset
-    with call(listener.port, encode_frame(b"hello")):
+    with hello(listener.port).socket:
         assert listener.wait_for_handshake().first == [b"hello"]
 
 
-def test_of_those_who_wait_in_silence_the_first_is_hung_up_on(listener, monkeypatch):
-    monkeypatch.setattr(wire, "MAX_PEERS", 2)
+def test_of_those_who_wait_in_silence_the_first_is_hung_up_on(monkeypatch):
+    monkeypatch.setattr(ports, "MAX_PEERS", 2)
+    listener = SharedPort("127.0.0.1", 0)
     silent = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(4)]
-    with call(listener.port, encode_frame(b"hello")):
+    with hello(listener.port).socket:
         assert listener.wait_for_handshake().first == [b"hello"]
     for peer in silent[:2]:
-        assert b"".join(iter(lambda peer=peer: peer.recv(4096), b"")) == GREETING
+        assert peer.recv(4096) == b""
     for peer in silent:
         peer.close()
+    listener.close()
+
+
+def test_of_those_who_never_say_hello_the_first_is_hung_up_on(monkeypatch):
+    monkeypatch.setattr(ports, "MAX_PEERS", 2)
+    listener = SharedPort("127.0.0.1", 0)
+    silent = [RawPeer(listener.port) for _ in range(4)]
+    with hello(listener.port).socket:
+        assert listener.wait_for_handshake().first == [b"hello"]
+    assert [peer.hear() for peer in silent[:2]] == [None, None]
+    for peer in silent:
+        peer.close()
+    listener.close()
 
 
 def test_a_server_with_a_thousand_files_open_hears_its_callers():
@@ -293,46 +341,46 @@ def test_a_server_with_a_thousand_files_open_hears_its_callers():
     with ExitStack() as opened:
         for _ in range(1_100):
             opened.enter_context(Path(__file__).open())
-        listener = wire.PairListener("127.0.0.1", 0)
+        listener = SharedPort("127.0.0.1", 0)
         opened.callback(listener.close)
-        with call(listener.port, encode_frame(b"hello")):
+        with hello(listener.port).socket:
             assert listener.wait_for_handshake().first == [b"hello"]
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_cannot_listen_twice(tmp_path):
-    from openfield.domains.commai.wire.server import PairListener
-    from openfield.errors import InvalidInput
-
-    listener = PairListener("127.0.0.1", 0)
+def test_cannot_listen_twice(listener):
     with pytest.raises(InvalidInput, match=r"Cannot listen on .* Another port: --port 0"):
-        PairListener("127.0.0.1", listener.port)
-    listener.close()
+        type(listener)("127.0.0.1", listener.port)
+
+
+def test_a_closed_port_can_be_opened_again_at_once(listener):
+    with hello(listener.port).socket:
+        assert listener.wait_for_handshake().first == [b"hello"]
+        listener.close()
+        again = type(listener)("127.0.0.1", listener.port)
+    again.close()
 
 
 class Echo:
     """A learner that answers each symbol with itself, a step at a time."""
 
     def __init__(self, port, token=b""):
-        self._peer = call(port, encode_frame(b"hello" + token))
-        self._connection, self._heard = wire.Connection(), []
+        self._peer = RawPeer(port)
+        self._peer.say(b"hello" + token)
         self.steps = 0
 
     def step(self):
         """Answers a turn once it is shown; returns whether there was one."""
-        with suppress(ConnectionError):
-            while len(self._heard) < 2 and (data := self.hear()):
-                self._heard += self._connection.feed(data)
-            if len(self._heard) >= 2:
-                (_, [symbol]), self._heard = self._heard[:2], self._heard[2:]
-                self._peer.sendall(encode_frame(symbol))
+        with suppress(OSError):
+            if (turn := self._peer.hear_turn()) is not None:
+                self._peer.say(turn[1])
                 self.steps += 1
                 return True
         self.close()
         return False
 
     def hear(self):
-        return b"" if self._peer.fileno() < 0 else self._peer.recv(4096)
+        return self._peer.hear()
 
     def close(self):
         self._peer.close()
@@ -437,7 +485,6 @@ def test_a_learner_that_has_trials_left_gets_them_though_another_has_none(tmp_pa
 
 def test_a_learner_that_says_nothing_for_an_hour_is_forgotten(tmp_path, monkeypatch):
     monkeypatch.setattr(wire, "FORGET_SECONDS", 0.3)
-    monkeypatch.setattr(wire, "POLL_SECONDS", 0.1)
     path = tmp_path / "run.sqlite"
     trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=40, unchanged=0), {"reply_seconds": None})
     monkeypatch.setattr(of, "trials", lambda *_, **__: trials)
@@ -454,7 +501,10 @@ def test_a_learner_that_says_nothing_for_an_hour_is_forgotten(tmp_path, monkeypa
     assert outcomes(path) == [("remote", "done")]
 
 
-def test_a_message_larger_than_any_learners_is_refused():
-    frames = b"".join(encode_frame(b"x" * 60_000, more=True) for _ in range(2))
-    with pytest.raises(AgentProtocol, match="a message of more than 65536 bytes"):
-        list(wire.Connection().feed(GREETING + READY + frames))
+def test_a_message_larger_than_any_learners_is_refused(listener):
+    with hello(listener.port).socket as peer:
+        assert listener.wait_for_handshake().first == [b"hello"]
+        with suppress(ConnectionError):
+            peer.sendall(frame(b"x" * 70_000))
+            while peer.recv(4096):
+                pass

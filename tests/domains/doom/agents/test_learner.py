@@ -76,7 +76,7 @@ def test_it_recovers_where_the_reference_does_not(domain: DoomDomain, novelty: s
 
     def scores(kind: type[Any]) -> list[float]:
         world = open_world(domain, novelty, **settings)
-        agent = kind(domain.spec(world._trial), 0)
+        agent = kind(domain.spec(world.trial), 0)
         return [world.truth.performance or 0.0 for turn in play(world, agent) if turn.last]
 
     learner, fixed = scores(LearningAgent), scores(ReferenceAgent)
@@ -102,9 +102,9 @@ def test_where_no_known_move_leads_it_tries_any() -> None:
 @pytest.mark.engine
 def test_it_goes_on_from_what_it_saved() -> None:
     world = open_world(ARENA, limit=80)
-    agent = LearningAgent(ARENA.spec(world._trial), 0)
+    agent = LearningAgent(ARENA.spec(world.trial), 0)
     list(play(world, agent))
-    other = LearningAgent(ARENA.spec(world._trial), 1)
+    other = LearningAgent(ARENA.spec(world.trial), 1)
     other.load(agent.save())
     assert other.save() == agent.save()
 

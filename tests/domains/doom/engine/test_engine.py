@@ -66,7 +66,7 @@ def test_a_folder_that_others_can_use_is_refused(tmp_path: Path, monkeypatch: py
         monkeypatch.setattr(workdir.os, "getuid", lambda: own + 1)
         place.rename(tmp_path / f"openfield-doom-{os.getuid()}")
     with pytest.raises(InvalidInput, match="only this user"):
-        workdir.user_folder()
+        workdir.shared_folder()
 
 
 @pytest.mark.engine
@@ -367,7 +367,7 @@ WAITING = """
     from support.doom.worlds import open_world
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.engine import engine as engines
-    from openfield.runner.processes import WORKER_NAME
+    from openfield.processes.forks import WORKER_NAME
 
     if sys.argv[1] == "worker":
         multiprocessing.current_process().name = WORKER_NAME

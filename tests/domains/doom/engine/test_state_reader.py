@@ -102,11 +102,3 @@ def test_somebody_new_among_as_many_is_met(source: FakeSource) -> None:
     reader.returning.append(0)
     later = read(reader, source, [MARINE, *ENEMIES[1:], (60, "FieldEnemy0"), TRAP])
     assert [(entity.id, entity.tag) for entity in later.enemies] == [(1, 0), (2, 1), (5, 0)]
-
-
-def test_items_that_drift_are_read_at_every_tick(source: FakeSource) -> None:
-    reader = StateReader(drifting=True)
-    first = read(reader, source, [MARINE, *ENEMIES, TRAP])
-    seen = reader.read(source)
-    assert seen.state() == first
-    assert reader.read(source).items is not seen.items

@@ -12,6 +12,7 @@ import pytest
 
 from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.engine import watchdog, workdir
+from openfield.domains.doom.engine.launch import EngineView
 
 
 def test_no_two_engines_of_a_process_have_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,8 +42,8 @@ def test_engines_at_rest_are_given_to_one_world_each(monkeypatch: pytest.MonkeyP
         __hash__ = None  # type: ignore[assignment]
 
     class Stub:
-        def __init__(self, wad: Any, size: str = "") -> None:
-            self.wad, self.size = wad, size
+        def __init__(self, wad: Any, view: EngineView | None = None) -> None:
+            self.wad, self.view = wad, view or EngineView()
 
         def close(self) -> None:
             pass

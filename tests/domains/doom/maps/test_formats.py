@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.domains.doom.maps.acs import INSTRUCTIONS, assemble
-from openfield.domains.doom.maps.scenario import MapText, map_lumps, read_wad, write_wad
+from openfield.domains.doom.maps.scenario import MapText, Rectangle, map_lumps, read_wad, write_wad
 from openfield.errors import InvalidInput
 
 names = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", min_size=1, max_size=8)
@@ -44,8 +44,8 @@ def test_map_is_a_group_of_lumps() -> None:
 
 def test_map_text() -> None:
     text = MapText()
-    text.room(-10, -10, 10, 10)
-    text.solid(-1, -1, 1, 1)
+    text.room(Rectangle(-10, -10, 10, 10).corners)
+    text.solid(Rectangle(-1, -1, 1, 1).corners)
     text.thing(1, (0.5, 2), 90, tag=7)
     lines = text.encode().decode().splitlines()
     assert lines[0] == 'namespace="zdoom";'
@@ -56,9 +56,11 @@ def test_map_text() -> None:
 
 def test_rooms_run_clockwise_and_solids_the_other_way() -> None:
     text = MapText()
-    text.room(0, 0, 4, 4)
-    room = [line for line in text.encode().decode().splitlines() if line.startswith("vertex")]
-    assert [line[7:-1] for line in room][:2] == ["x=0.0000;y=0.0000;", "x=0.0000;y=4.0000;"]
+    text.room(Rectangle(0, 0, 4, 4).corners)
+    text.solid(Rectangle(1, 1, 2, 2).corners)
+    corners = [line[7:-1] for line in text.encode().decode().splitlines() if line.startswith("vertex")]
+    assert corners[:2] == ["x=0.0000;y=0.0000;", "x=0.0000;y=4.0000;"]
+    assert corners[4:6] == ["x=1.0000;y=1.0000;", "x=2.0000;y=1.0000;"]
 
 
 class TestAssembler:

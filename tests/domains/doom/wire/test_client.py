@@ -13,7 +13,7 @@ import pytest
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.doom.domain import DUEL
 from openfield.domains.doom.wire.client import AmqpClient, play_file
-from openfield.domains.doom.wire.messages import decode_request, encode
+from openfield.domains.doom.wire.messages import decode_request, encode_message
 from openfield.domains.doom.wire.session import _belief
 
 DATA = {"obj_type": "testing_data", "secret": "5ec7e7", "feature_vector": {}, "novelty_indicator": None}
@@ -84,7 +84,7 @@ def play(agent: Any) -> Scripted:
 )
 def test_what_is_a_detection_in_process_is_one_over_the_wire(belief: Belief) -> None:
     (told,) = play(lambda turn: Reply("nothing", belief)).of_kind("testing_episode_novelty")
-    heard = _belief(decode_request(encode(told)))  # type: ignore[arg-type]
+    heard = _belief(decode_request(encode_message(told)))  # type: ignore[arg-type]
     assert heard is not None
     assert heard.novel == (0.8 if isinstance(belief.novel, tuple) else belief.novel)
     assert heard.level == (belief.level or 0)

@@ -14,7 +14,7 @@ from openfield.core import Reply
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.trials import episode_seeds
-from openfield.domains.doom.wire.experiments import make_experiment
+from openfield.domains.doom.wire.experiments import make_experiment_trials
 from openfield.domains.doom.wire.ini import ServerConfig
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import InvalidInput
@@ -69,7 +69,7 @@ def script_of(trial: Trial) -> list[tuple[str, ...]]:
 @settings(max_examples=60, deadline=None)
 @given(configs, st.integers(0, 10**9))
 def test_any_experiment_is_as_published(config: ServerConfig, seed: int) -> None:
-    trials = make_experiment(config, seed)
+    trials = make_experiment_trials(config, seed)
     training = [trial for trial in trials if trial.phases[0].name == "training"]
     tests = trials[len(training) :]
     assert [len(script_of(trial)) for trial in training] == [config.training_episodes] * bool(config.training_episodes)
@@ -81,7 +81,7 @@ def test_any_experiment_is_as_published(config: ServerConfig, seed: int) -> None
         assert trial.after == (training[0].id if training else None)
         check_composition(config, script_of(trial), name)
     check_seeds(config, training, tests)
-    assert make_experiment(config, seed) == trials
+    assert make_experiment_trials(config, seed) == trials
 
 
 def check_composition(config: ServerConfig, script: list[tuple[str, ...]], name: tuple[str, ...]) -> None:
@@ -116,7 +116,9 @@ def check_seeds(config: ServerConfig, training: list[Trial], tests: list[Trial])
 
 
 def test_a_published_duel_keeps_the_published_formula() -> None:
-    duel, arena = (make_experiment(ServerConfig(trials=1, novelty=(number,)), 0) for number in (51, 203))
+    duel, arena = (
+        make_experiment_trials(ServerConfig(trials=1, novelty=(51,), phase=phase), 0) for phase in ("1", "3")
+    )
     assert {trial.settings.get("death_counts") for trial in duel} == {False}
     assert {ARENA.settings_of(trial).death_counts for trial in arena} == {True}  # there the formula is 0
 
@@ -130,7 +132,7 @@ def test_a_share_of_training_is_novel_by_any_of_the_configured_novelties(count: 
         novelty=(200, 204, 101),
         difficulty=("easy", "hard"),
     )
-    trials = make_experiment(config, seed)
+    trials = make_experiment_trials(config, seed)
     if not count:
         assert all(phase.name == "test" for trial in trials for phase in trial.phases)
         return
@@ -143,7 +145,7 @@ def test_a_share_of_training_is_novel_by_any_of_the_configured_novelties(count: 
 
 def test_without_a_novelty_none_can_be_drawn_for_training() -> None:
     with pytest.raises(InvalidInput, match=r"training_novelty_p1 is 0\.2, but the file names no novelty"):
-        make_experiment(ServerConfig(training_novelty_p1=0.2, novelty=(200,)), 0)
+        make_experiment_trials(ServerConfig(training_novelty_p1=0.2, novelty=(200,)), 0)
 
 
 @pytest.mark.engine
@@ -151,7 +153,7 @@ def test_novel_training_has_no_labels() -> None:
     config = ServerConfig(
         trials=1, training_episodes=4, training_novelty_p1=0.5, novelty=(204,), testing_episodes=1, shortdemo=True
     )
-    trial = make_experiment(config, 0)[0]
+    trial = make_experiment_trials(config, 0)[0]
     world, labelled = DoomWorld(ARENA, trial), []
     turn = world.reset()
     while True:
@@ -165,7 +167,7 @@ def test_novel_training_has_no_labels() -> None:
 
 
 def test_one_seed_for_every_episode_if_it_is_asked_for() -> None:
-    for trial in make_experiment(ServerConfig(trials=2, training_episodes=3, testing_episodes=4), 1, 77):
+    for trial in make_experiment_trials(ServerConfig(trials=2, training_episodes=3, testing_episodes=4), 1, 77):
         assert set(episode_seeds(trial, trial.settings["episode_seed"])) == {77}
 
 
@@ -183,7 +185,7 @@ def test_the_indicator_stays_from_the_onset_on_in_both_tasks() -> None:
     for domain, novelty, phase in ((DUEL, 51, "1"), (ARENA, 203, "3")):
         config = ServerConfig(trials=1, novelty=(novelty,), difficulty=("easy",), hint_level=(-1,), phase=phase)
         config = ServerConfig(**{**_fields(config), "testing_novelty_p2": 0.4, "testing_episodes": 10})
-        hidden, shown = make_experiment(config, 5)[1:]
+        hidden, shown = make_experiment_trials(config, 5)[1:]
         assert () in script_of(shown)[4:], "some are normal again"
         assert indicators(domain, hidden) == [None] * 10
         assert indicators(domain, shown) == [False] * 3 + [True] * 7

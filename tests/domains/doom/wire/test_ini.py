@@ -9,7 +9,7 @@ import pytest
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
 from openfield.domains.doom.wire.amqp import AmqpWire, redirect
-from openfield.domains.doom.wire.experiments import domain_of, list_groups, make_experiment, unhurried
+from openfield.domains.doom.wire.experiments import domain_of, list_groups, make_experiment_trials, without_reply_limits
 from openfield.domains.doom.wire.ini import ServerConfig, read_client, read_server, write_client
 from openfield.errors import InvalidInput, UnknownName
 
@@ -188,7 +188,7 @@ def test_every_published_key_is_known(tmp_path: Path) -> None:
     assert (config.normal_timeout_seconds, config.training_timeout_multiplier) == (60, 5)
     assert (config.training_novelty_p1, config.testing_novelty_p2, config.shortdemo) == (0.2, 0.5, True)
     assert config.use_image
-    assert make_experiment(config, 0)[-1].settings["use_image"]
+    assert make_experiment_trials(config, 0)[-1].settings["use_image"]
 
 
 def test_a_client_of_another_domain_is_refused(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_empty_values_are_as_if_not_there(tmp_path: Path) -> None:
 
 def test_server_makes_as_many_trials_as_published(tmp_path: Path) -> None:
     config = read_server(written(tmp_path, SERVER))
-    trials = make_experiment(config, seed=1)
+    trials = make_experiment_trials(config, seed=1)
     assert len(trials) - 1 == len(list(list_groups(config))) == 27 + 123
     assert len({trial.id for trial in trials}) == len(trials)
     training, *tests = trials
@@ -221,26 +221,25 @@ def test_hints_come_only_with_announced_novelties(tmp_path: Path) -> None:
 
 def test_the_first_phase_is_the_duel() -> None:
     assert domain_of(ServerConfig(phase="1")).name == "doom"
-    assert domain_of(ServerConfig(novelty=(50, 51))).name == "doom"
+    assert domain_of(ServerConfig(novelty=(50, 51))).name == "doom-arena"
     assert domain_of(ServerConfig()).name == "doom-arena"
 
 
 def test_unknown_novelties_and_difficulties_are_named() -> None:
     with pytest.raises(UnknownName, match="999"):
-        make_experiment(ServerConfig(novelty=(999,), trials=1), 0)
+        make_experiment_trials(ServerConfig(novelty=(999,), trials=1), 0)
     with pytest.raises(InvalidInput, match="brutal"):
-        make_experiment(ServerConfig(difficulty=("brutal",), trials=1), 0)  # type: ignore[arg-type]
+        make_experiment_trials(ServerConfig(difficulty=("brutal",), trials=1), 0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("numbers", ["999", "51,201"])
-def test_a_server_names_the_file_with_an_unknown_novelty(tmp_path: Path, numbers: str) -> None:
-    path = written(tmp_path, f"[sail-on]\nnovelty = {numbers}\n")
-    with pytest.raises(InvalidInput, match=rf"file\.config: Unknown novelty '{numbers[:2]}"):
+def test_a_server_names_the_file_with_an_unknown_novelty(tmp_path: Path) -> None:
+    path = written(tmp_path, "[sail-on]\nnovelty = 51,999\n")
+    with pytest.raises(InvalidInput, match=r"file\.config: Unknown novelty '999"):
         AmqpWire(config=str(path))
 
 
 def test_unhurried_trials_still_come_after_their_training() -> None:
-    slow = unhurried(make_experiment(ServerConfig(trials=1, hint_level=(-1,)), 3))
+    slow = without_reply_limits(make_experiment_trials(ServerConfig(trials=1, hint_level=(-1,)), 3))
     assert {trial.after for trial in slow[1:]} == {slow[0].id}
     assert all(trial.limits.reply_seconds is None for trial in slow)
 
@@ -248,8 +247,8 @@ def test_unhurried_trials_still_come_after_their_training() -> None:
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_seeds_the_engine_does_not_take_are_refused(seed: int) -> None:
     with pytest.raises(InvalidInput, match="episode_seed"):
-        make_experiment(ServerConfig(trials=1), 0, seed)
-    assert make_experiment(ServerConfig(trials=1), 0, 2**32 - 1)
+        make_experiment_trials(ServerConfig(trials=1), 0, seed)
+    assert make_experiment_trials(ServerConfig(trials=1), 0, 2**32 - 1)
 
 
 @pytest.mark.parametrize(("share", "novel"), [(0.0, 0), (0.3, 1), (1.0, 2)])

@@ -17,7 +17,7 @@ from openfield.domains.doom.wire.messages import (
     RequestExperiment,
     decode_message,
     decode_request,
-    encode,
+    encode_message,
     error_message,
     message,
 )
@@ -42,7 +42,7 @@ EXPERIMENT = {
 
 @pytest.mark.parametrize("kind", FIELDS)
 def test_every_message_has_exactly_its_fields(kind: str) -> None:
-    made = decode_message(encode(message(kind, **dict.fromkeys(FIELDS[kind]))))
+    made = decode_message(encode_message(message(kind, **dict.fromkeys(FIELDS[kind]))))
     assert set(made) == {"obj_type", *FIELDS[kind]}
     if FIELDS[kind]:
         with pytest.raises(TypeError, match=kind):
@@ -64,7 +64,7 @@ def test_opinions_come_through(probability: float, threshold: float, level: int)
         "novelty": level,
         "novelty_characterization": {},
     }
-    read = decode_request(encode(sent))
+    read = decode_request(encode_message(sent))
     assert read == messages.TestingNovelty(
         novelty_probability=probability, novelty_threshold=threshold, novelty=level, novelty_characterization={}
     )
@@ -81,19 +81,19 @@ PREDICTION = {
 
 
 def test_unknown_fields_are_not_looked_at() -> None:
-    assert isinstance(decode_request(encode({**PREDICTION, "more": 1})), DataPrediction)
+    assert isinstance(decode_request(encode_message({**PREDICTION, "more": 1})), DataPrediction)
 
 
 @pytest.mark.parametrize("whole", [EXPERIMENT, PREDICTION], ids=["registration", "prediction"])
 def test_every_field_must_be_there(whole: dict[str, Any]) -> None:
     for name in whole:
         with pytest.raises(AgentProtocol, match="not a message"):
-            decode_request(encode({key: value for key, value in whole.items() if key != name}))
+            decode_request(encode_message({key: value for key, value in whole.items() if key != name}))
 
 
 @pytest.mark.parametrize("name", ["secret", "utc_remote_epoch_received", "utc_remote_epoch_sent", "end_early"])
 def test_many_fields_may_be_null(name: str) -> None:
-    assert isinstance(decode_request(encode({**PREDICTION, name: None})), DataPrediction)
+    assert isinstance(decode_request(encode_message({**PREDICTION, name: None})), DataPrediction)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_anything_else_is_refused(body: bytes) -> None:
 
 
 def test_a_flood_is_refused_before_it_is_read() -> None:
-    body = encode(EXPERIMENT | {"description": "x" * messages.MAX_BODY})
+    body = encode_message(EXPERIMENT | {"description": "x" * messages.MAX_BODY})
     with pytest.raises(AgentProtocol, match="a message of more than 16 MB"):
         decode_request(body)
 
@@ -138,7 +138,7 @@ def test_the_error_envelope() -> None:
 
 def test_arrays_travel_as_lists() -> None:
     ack = message("testing_data_ack", secret="s", performance=0.5, feedback={})
-    (sent,) = json.loads(encode({**ack, "feedback": np.array([0.5, -384.0], np.float32)}))
+    (sent,) = json.loads(encode_message({**ack, "feedback": np.array([0.5, -384.0], np.float32)}))
     assert sent["feedback"] == [0.5, -384.0]
     with pytest.raises(TypeError):
-        encode({**ack, "feedback": object()})
+        encode_message({**ack, "feedback": object()})

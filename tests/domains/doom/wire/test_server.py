@@ -11,7 +11,7 @@ import pytest
 
 from openfield.domains.doom.wire.amqp import AmqpWire
 from openfield.domains.doom.wire.client import AmqpClient
-from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, encode
+from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, encode_message
 from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.wire.server import AmqpServer
@@ -106,10 +106,14 @@ def test_a_registration_that_comes_again_is_no_second_experiment(
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             for _ in range(2):
-                await rpc._try(REGISTRATION_QUEUE, "one", encode(REGISTRATION | {"client_rpc_queue": rpc.queue}), 60)
+                await rpc._try(
+                    REGISTRATION_QUEUE, "one", encode_message(REGISTRATION | {"client_rpc_queue": rpc.queue}), 60
+                )
             assert len({await sent.get() for _ in range(3)}) == 1
             assert len(wire._server._queues) == 1
-            await rpc._try(REGISTRATION_QUEUE, "two", encode(REGISTRATION | {"client_rpc_queue": rpc.queue}), 60)
+            await rpc._try(
+                REGISTRATION_QUEUE, "two", encode_message(REGISTRATION | {"client_rpc_queue": rpc.queue}), 60
+            )
             assert len(wire._server._queues) == 2
 
     monkeypatch.setattr(AmqpServer, "_send_surely", send_and_break)

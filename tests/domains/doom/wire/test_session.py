@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.doom.pictures import unpack_image
-from openfield.domains.doom.wire.messages import FIELDS, decode_request, encode
+from openfield.domains.doom.wire.messages import FIELDS, decode_request, encode_message
 from openfield.domains.doom.wire.server import PrivateQueue
 from openfield.domains.doom.wire.session import FULL, ONE_TRIAL, REMAINING, TRAINING, AgentSession
 from openfield.errors import AgentProtocol
@@ -81,6 +81,9 @@ class FakeSource:
 
     def note_machine(self, facts: dict[str, Any]) -> None:
         self.machine = facts
+
+    def number(self, remote: Any) -> int:
+        return self.remotes.index(remote)
 
     async def start(self, training: bool) -> Any:
         self._left -= not training
@@ -183,7 +186,7 @@ def request(kind: str, end_early: bool = False) -> dict[str, Any]:
 def ask(session: AgentSession, content: dict[str, Any]) -> dict[str, Any]:
     """The answer, or an error."""
     try:
-        return asyncio.run(session.handle(decode_request(encode(content))))
+        return asyncio.run(session.handle(decode_request(encode_message(content))))
     except AgentProtocol as error:
         return {"obj_type": "error", "message": str(error)}
 
@@ -329,7 +332,7 @@ class FakeIncoming:
     channel, delivery_tag, reply_to = FakeChannel(), 1, "queue"
 
     def __init__(self, correlation: str) -> None:
-        self.body, self.correlation_id = encode(request("request_state")), correlation
+        self.body, self.correlation_id = encode_message(request("request_state")), correlation
         self.header, self.properties = self, self
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from openfield.agents.human import LineHuman
-from openfield.agents.text_picture import draw, draw_beside
+from openfield.agents.turn_writer import draw_as_text, draw_beside
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.agents.ond_writer import OndWriter
 from openfield.errors import Cancelled
@@ -60,6 +60,6 @@ def test_a_person_may_leave_in_the_middle_of_a_batch() -> None:
 
 
 def test_pictures_of_every_shape_are_drawn() -> None:
-    assert draw(np.array([[0.0, 1.0], [0.5, 0.0]])) == "  @@\n=="
-    assert len(draw(np.ones((100, 80, 3))).split("\n")) == 25
-    assert draw(np.array([1.0, 2.5])) == "1 2.5"
+    assert draw_as_text(np.array([[0.0, 1.0], [0.5, 0.0]])) == "  @@\n=="
+    assert len(draw_as_text(np.ones((100, 80, 3))).split("\n")) == 25
+    assert draw_as_text(np.array([1.0, 2.5])) == "1 2.5"

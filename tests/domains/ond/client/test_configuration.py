@@ -11,7 +11,7 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.domains.ond.client import configuration
-from openfield.domains.ond.client.configuration import is_configuration, read_configuration, read_description
+from openfield.domains.ond.client.configuration import is_configuration, read_agent_configuration, read_description
 from openfield.domains.ond.client.original_client import register_stubs
 from openfield.domains.ond.client.workflow import write_version
 from openfield.errors import InvalidInput, UnknownName
@@ -138,7 +138,7 @@ def test_a_configuration_of_the_original_names_agents(
     assert run_command(["run", "ond", "--server", "here", "-a", "c.json", "-o", "other.sqlite"]) == 2
     assert "no installed plugin has the class 'Gone'" in capsys.readouterr().err
     with pytest.raises(UnknownName, match=r"Unknown agent 'on'. Did you mean 'one'"):
-        read_configuration("c.json:on")
+        read_agent_configuration("c.json:on")
 
 
 def test_plugins_of_the_original_client_are_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_plugins_of_the_original_client_are_found(place: Path, monkeypatch: pyte
     points = [EntryPoint("agents", "mine", "smqtk_plugins")]
     monkeypatch.setattr(configuration, "entry_points", lambda group: points)
     Path("c.json").write_text('{"algorithms": {"Mine": {"alpha": 2}}}')
-    assert read_configuration("c.json") == {"Mine": "mine:Mine(alpha=2)"}
+    assert read_agent_configuration("c.json") == {"Mine": "mine:Mine(alpha=2)"}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_plugins_of_the_original_client_are_found(place: Path, monkeypatch: pyte
 def test_configurations_that_cannot_be_used_are_refused_in_one_line(place: Path, content: str, message: str) -> None:
     Path("c.json").write_text(content)
     with pytest.raises(InvalidInput, match=message) as caught:
-        read_configuration("c.json")
+        read_agent_configuration("c.json")
     assert "\n" not in str(caught.value)
 
 

@@ -37,7 +37,7 @@ def test_both_workflows_score_the_same_over_a_socket_and_in_process(tmp_path: Pa
     settings = OndSettings(training=200, round_size=20, before=4, after=6)
     changed = msgspec.structs.replace(settings, new_classes=True)
     names = write_tests(tmp_path / "data", settings, changed, [5, 6])
-    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), RestClient(url) as client:
+    with server(tmp_path, "--data", str(tmp_path / "data"), "--scorings", "9") as (url, _), RestClient(url) as client:
         for hints in ((), ("red_light",)):
             player = TurnPlayer("adapting", lambda: AdaptingAgent(None, 7), str(tmp_path / "data"))
             visit = SessionOptions(hints=hints, save=str(tmp_path / "scores"))

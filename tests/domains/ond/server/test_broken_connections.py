@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 import pytest
-from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from openfield.domains.ond.server.http import HttpConnection, serve_http
 from support.connections import break_off, count_live
@@ -20,7 +20,7 @@ SENT = (b"", GET[:9], GET, POST[:-2], POST, POST + GET[:9], b"junk\r\n\r\n", GET
 async def ask(port: int) -> bytes:
     """Makes a request and waits for its answer, and so for the server to have seen what came before."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(GET.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+    writer.write(GET.replace(b"Host: x", b"Connection: close"))
     answer = await reader.read()
     writer.close()
     await writer.wait_closed()

@@ -140,7 +140,7 @@ def test_an_existing_client_gets_through_all_thirteen_requests(served: tuple[Vet
     assert client.seen <= {200, 204, 400, 500}
 
 
-def test_long_addresses_are_read_and_what_is_too_long_or_no_http_is_refused(
+def test_what_is_no_http_gets_an_error_object_and_long_addresses_are_read(
     served: tuple[Veteran, DataDirectory],
 ) -> None:
     client, directory = served
@@ -154,21 +154,13 @@ def test_long_addresses_are_read_and_what_is_too_long_or_no_http_is_refused(
     connection.request("GET", f"/session/feedback?{query.replace('|', '%7C')}")
     assert connection.getresponse().read().decode() == f"{known.ids[0]},1\n"
     connection.close()
-    host = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    for junk in (
-        b"GARBAGE\r\n\r\n",
-        b"GET /\xff" + host,
-        b"GET /" + b"x" * 70_000 + host,
-        b"GET /?" + b"x" * (1 << 20),
-    ):
+    for junk in (b"GARBAGE\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n", b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", client.port), timeout=60) as raw:
             raw.sendall(junk)
             answer = http.client.HTTPResponse(raw)
             answer.begin()
-            told = answer.read()
-            assert answer.status == 400
-            if len(junk) > 100:  # which a client can send that speaks HTTP
-                assert (json.loads(told)["reason"], json.loads(told)["stack_trace"]) == ("BadRequest", "")
+            told = json.loads(answer.read())
+            assert (answer.status, told["reason"], told["stack_trace"]) == (400, "BadRequest", "")
     assert client.ask("GET", "/test/metadata", session_id=session, test_id=TEST)[0] == 200
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server import parameters
-from openfield.domains.ond.server.parameters import RequestBody, adapt_address, read_parameters
+from openfield.domains.ond.server.parameters import RequestBody, adapt_address, read_request_parameters
 from openfield.serving.listen import MemoryBudget
 
 FORM = b'--%b\r\nContent-Disposition: form-data; name="a"\r\n\r\nhello\r\n--%b--\r\n'
@@ -29,7 +29,7 @@ def read(body: bytes, content_type: str, size: int = 1 << 20) -> dict[str, Any]:
     headers = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
     scope = {"type": "http", "method": "POST", "headers": headers, "query_string": b"", "app": None}
     limited = RequestBody(scope, receive, MemoryBudget(1 << 30))
-    return asyncio.run(read_parameters(Request(scope, limited.receive)))
+    return asyncio.run(read_request_parameters(Request(scope, limited.receive)))
 
 
 @pytest.mark.parametrize(

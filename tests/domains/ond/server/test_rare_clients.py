@@ -12,7 +12,7 @@ from openfield.domains.ond.server.http import HttpConnection
 from support.ond.connections import GET, POST, Asked, say, settled, talk
 from support.ond.protocol import Wires, read_answer
 
-UPGRADE = b"Host: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk"
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk"
 """What clients of a newer HTTP send with their first request, whatever it is."""
 
 
@@ -81,15 +81,13 @@ def test_a_client_that_asks_on_without_reading_is_not_read() -> None:
     assert len(talk(script)) == 2
 
 
-@pytest.mark.parametrize(
-    "broken", [b"junk\r\n\r\n", b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"]
-)
+@pytest.mark.parametrize("broken", [b"junk\r\n\r\n", b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx"])
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_what_is_no_http_is_refused_after_the_requests_before_it(broken: bytes, before: int) -> None:
     written, closed, asked = say(POST * before + broken)
     *answers, refusal = written.split(b"HTTP/1.1 ")[1:]
     assert [answer.endswith(b"/ahello") for answer in answers] == [True] * before
-    assert read_answer(b"HTTP/1.1 " + refusal).status_code == 400
+    assert read_answer(b"HTTP/1.1 " + refusal).json()["reason"] == "BadRequest"
     assert (closed, len(asked)) == (True, before)
 
 

@@ -39,7 +39,7 @@ def test_a_test_without_novelty_is_told_against_no_baseline(client: Client, data
 
 def test_rounds_are_scored_over_http(devmode: Client) -> None:
     client = devmode
-    session, test = client.open(), client.directory.load("OND", "image_classification", TEST)[0]
+    session, test = client.open(any_order=True), client.directory.load("OND", "image_classification", TEST)[0]
     asked = {"session_id": session, "test_id": TEST, "round_id": 1, "roundwise": "1"}
     client.post(session, 1, **answers(test, test.ids[10:20]))
     refused(client.ask("GET", "/session/evaluations", params=asked), 400, "TestInProcess")

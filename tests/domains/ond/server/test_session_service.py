@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from openfield.serving.sessions import Session
 from support.ond.protocol import OTHER, TEST, Client, answers, write_test
 
 tests = st.sampled_from([TEST, OTHER])
@@ -30,6 +32,7 @@ class Life(RuleBasedStateMachine):
         self.used: dict[tuple[str, int], int] = {}
         self.last: dict[str, int] = {}
         self.done: list[str] = []
+        self.shown = {TEST: -1, OTHER: -1}
         self.ended = False
 
     def expect(self, answer, reason: str) -> None:
@@ -47,9 +50,20 @@ class Life(RuleBasedStateMachine):
         if not self.refusal(test) and number == 3:
             assert answer.status_code == 204
             return
-        self.expect(answer, self.refusal(test))
-        if not self.refusal(test) and number == 0:
-            self.posted[test] = set()  # it started again
+        ahead = number > self.current(test) and not self.is_next(test, number)
+        self.expect(answer, self.refusal(test) or ("RoundOutOfOrder" if ahead else ""))
+        if self.refusal(test) or ahead:
+            return
+        if number == 0 and self.posted[test]:  # it started again
+            self.posted[test], self.shown[test] = set(), -1
+        self.shown[test] = max(self.shown[test], number)
+
+    def current(self, test: str) -> int:
+        return max([self.shown[test], *self.posted[test]])
+
+    def is_next(self, test: str, number: int) -> bool:
+        current = self.current(test)
+        return number == current + 1 and (number == 0 or current in self.posted[test])
 
     @rule(test=tests, number=st.integers(0, 2))
     def post(self, test: str, number: int) -> None:
@@ -57,6 +71,8 @@ class Life(RuleBasedStateMachine):
         ids = known.ids[number * 10 : number * 10 + 10]
         answer = self.client.post(self.session, number, test, **answers(known, ids))
         wanted = self.refusal(test) or ("DetectionRepost" if number in self.posted[test] else "")
+        if not wanted and number != self.current(test) and not self.is_next(test, number):
+            wanted = "RoundOutOfOrder"
         self.expect(answer, wanted)
         if not wanted:
             self.posted[test].add(number)
@@ -91,6 +107,7 @@ class Life(RuleBasedStateMachine):
     def restart_the_server(self, kill: bool) -> None:
         self.client.close(at_once=kill)
         self.client = Client(self.root / "data", self.root / "run.sqlite")
+        self.shown = {TEST: -1, OTHER: -1}  # which is not recorded
 
     @rule()
     def end(self) -> None:
@@ -114,3 +131,22 @@ TestLife = Life.TestCase
 TestLife.settings = settings(
     max_examples=12, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
+
+
+def test_opening_a_session_costs_the_same_however_many_there_are(client: Client) -> None:
+    calls: list[int] = []
+    for count in (10, 10_000):
+        for number in range(len(client.dispatcher.groups), count):
+            client.dispatcher.groups[f"s{number}"] = Session(f"s{number}", "mock", number, {}, {"created": ""})
+        client.open()  # what is done once is done
+        counted = 0
+
+        def count_call(_frame: object, event: str, _arg: object) -> None:
+            nonlocal counted
+            counted += event in ("call", "c_call")
+
+        sys.setprofile(count_call)
+        client.open()
+        sys.setprofile(None)
+        calls.append(counted)
+    assert calls[1] < 1.3 * calls[0]  # waiting for the disk takes a few turns more or less

@@ -43,7 +43,7 @@ def ids(area: str, number: int) -> list[str]:
 
 def test_a_round_is_posted_and_feedback_bought(client: Client, area: str) -> None:
     name = NAMES[area]
-    session = client.open(name, domain=area)
+    session = client.open(name, domain=area, any_order=True)
     body = client.dataset(session, 1, name).content
     if area == "nlt":
         assert body[:2] in (b"\xff\xfe", b"\xfe\xff")
@@ -140,7 +140,7 @@ def test_novel_classes_beyond_the_columns_are_never_hit_and_hinder_nothing(
     assert found["m_ndp"]["accuracy_0.5"] == 1
     for kind, text in posted.items():
         (tmp_path / f"{kind}.csv").write_text(text)
-    words = ["ond", "score", "--data", str(data), "--area", area, "--test", name, "--json"]
+    words = ["score", "ond", "--data", str(data), "--area", area, "--test", name, "--format", "json"]
     words += [word for kind in posted for word in (f"--{kind}", str(tmp_path / f"{kind}.csv"))]
     assert run_command(words) == 0
     told = msgspec.json.decode(capsys.readouterr().out)

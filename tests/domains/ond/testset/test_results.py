@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.evaluation import _short
-from openfield.domains.ond.testset.results import read_numbers
+from openfield.domains.ond.testset.results import read_numbers, write_rows
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 MANY = 2_000
@@ -139,12 +141,16 @@ def test_numbers_are_read_to_the_last_bit(decimals: int, columns: int, data: st.
     values = st.floats(0, 1, allow_nan=False).map(lambda value: f"{value:.{decimals}f}")
     table = data.draw(st.lists(st.lists(values, min_size=columns, max_size=columns), min_size=1, max_size=6))
     rests, expected = [",".join(row) for row in table], [[float(value) for value in row] for row in table]
-    assert read_numbers(rests, "classification").tolist() == expected
-    assert (read_numbers(rests * MANY, "classification") == np.array(expected * MANY)).all()
+    assert read_numbers([], rests, "classification")[0].tolist() == expected
+    ids = [f"s{number}" for number in range(len(rests) * MANY)]
+    numbers, packed = read_numbers(ids, rests * MANY, "classification")
+    assert (numbers == np.array(expected * MANY)).all()
+    if packed is not None:  # the record keeps what was posted to the last digit
+        assert write_rows(packed) == "".join(f"{key},{row}\n" for key, row in zip(ids, rests * MANY, strict=True))
 
 
 def test_numbers_may_be_written_in_many_ways() -> None:
-    found = read_numbers(["0,1,0.25", "1e-3,.5,0.1", "1,0,0"], "classification")
+    found, _ = read_numbers([], ["0,1,0.25", "1e-3,.5,0.1", "1,0,0"], "classification")
     assert found.tolist() == [[0, 1, 0.25], [0.001, 0.5, 0.1], [1, 0, 0]]
 
 
@@ -169,9 +175,35 @@ def test_numbers_may_be_written_in_many_ways() -> None:
 def test_tables_that_are_not_all_numbers_from_0_to_1_are_refused(rests: list[str]) -> None:
     for times in (1, MANY):
         with pytest.raises(Refusal):
-            read_numbers(rests * times, "classification")
+            read_numbers([], rests * times, "classification")
 
 
 def test_rounds_are_described_with_nine_digits_and_nothing_for_what_was_not_said() -> None:
     assert _short(np.array([0.175, 1 / 3, 1.0])) == [0.175, 0.333333333, 1.0]
     assert _short(np.array([np.nan, 0.1])) == [None, 0.1]
+
+
+def test_a_large_post_is_recorded_packed_and_read_again_alike(data: Path, tmp_path: Path) -> None:
+    write_test(data, "OND.wide", known_classes=500)
+    client = Client(data, tmp_path / "wide.sqlite")
+    session = client.open("OND.wide")
+    ids, rng, rows = (
+        client.directory.load("OND", "image_classification", "OND.wide")[0].ids,
+        np.random.default_rng(0),
+        "",
+    )
+    for number in range(3):
+        batch = ids[number * 10 : number * 10 + 10]
+        detection = "".join(f"{key},0.5\n" for key in batch)
+        table = "".join(f"{key},{','.join(f'{value:.8f}' for value in rng.random(501))}\n" for key in batch)
+        assert client.post(session, number, "OND.wide", detection=detection, classification=table).text == "OK"
+        rows += table
+    client.complete(session, "OND.wide")
+    asked = {"session_id": session, "test_id": "OND.wide"}
+    scores = client.ask("GET", "/session/evaluations", params=asked).json()
+    with zipfile.ZipFile(io.BytesIO(client.ask("GET", "/session/zip", params=asked).content)) as file:
+        assert file.read(f"OND/image_classification/{session}.OND.wide_classification.csv").decode() == rows
+    client.close()
+    again = Client(data, tmp_path / "wide.sqlite")
+    assert again.ask("GET", "/session/evaluations", params=asked).json() == scores
+    again.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, object_schema, read_json, read_value
+from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, decode_line, fit_value, object_schema
 from openfield.core import Ask, Spec, Turn
 from openfield.domains.birds.actions import TAP_SECONDS, Load, read_action
 from openfield.domains.birds.agents.observed_level import ObservedLevel, observe_level
@@ -19,6 +19,7 @@ HELP = """\
 Type the angle of a shot in degrees above the ground: 42. Behind it you may type
 the pull of the sling, 0 to 1, and the seconds until the bird uses its power:
 42 0.8, or 42 1 1.5. A whole pull at 45 degrees carries a bird about 21 units far.
+Red birds have no power.
 
   Enter     goes on between levels
   load 3    loads level 3, between levels
@@ -44,7 +45,7 @@ class BirdsWriter(TurnWriter):
     help = HELP
     action = (
         "an object with angle: degrees above the horizontal to the right; pull: from 0 to 1; tap: the seconds after "
-        f"which the bird uses its power, 0 for never, at most {TAP_SECONDS:g}"
+        f"which the bird uses its power, 0 for never, at most {TAP_SECONDS:g}; red birds have no power"
     )
 
     def __init__(self, spec: Spec) -> None:
@@ -90,7 +91,7 @@ class BirdsWriter(TurnWriter):
 
     def read(self, value: Any) -> list[float]:
         """Return the three numbers of a shot."""
-        told = read_value(SHOT, value) if isinstance(value, dict) else {"angle": value}
+        told = fit_value(SHOT, value) if isinstance(value, dict) else {"angle": value}
         try:
             shot = read_shot([str(told["angle"]), str(told.get("pull", 1.0)), str(told.get("tap", 0.0))])
         except KeyError:
@@ -110,7 +111,7 @@ class BirdsWriter(TurnWriter):
         words = line.split()
         if len(words) == 2 and words[0] == "load" and words[1].isdecimal():
             return msgspec.to_builtins(Load(int(words[1])))
-        given = read_shot(words) or read_json(line)
+        given = read_shot(words) or decode_line(line)
         try:
             read_action(given)
         except AgentProtocol:

@@ -100,7 +100,7 @@ def _measurement(root: XmlElement) -> EvaluationScript:
         return EvaluationScript(training=NO_LEVELS)
     return EvaluationScript(
         training=NO_LEVELS,
-        report_step=found.whole("step", 0),
+        report_step=found.whole("step"),
         report_in_training=found.truth("measure_in_training", "false"),
         report_in_testing=found.truth("measure_in_testing", "false"),
     )
@@ -183,11 +183,11 @@ def _meta_set(found: XmlElement, usual: SetLimits) -> MetaSet:
 def _amount(found: XmlElement) -> tuple[int, int]:
     text = found.text("amount")
     match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", text)
-    if not match or (match[2] and int(match[2]) <= int(match[1])):
-        allowed = "a whole number up to 999,999, or a range such as 5-10"
-        raise found.error("amount", text, allowed)
-    least = int(match[1])
-    return least, int(match[2]) if match[2] else least + 1
+    least = int(match[1]) if match else 0
+    end = int(match[2]) if match and match[2] else least + 1
+    if not match or end <= max(least, 1):
+        raise found.error("amount", text, "a whole number from 1 to 999,999, or a range such as 5-10")
+    return least, end
 
 
 def _script(trial: XmlElement, asked: EvaluationScript, pool: LevelPool) -> EvaluationScript:

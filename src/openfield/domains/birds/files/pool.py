@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
 from openfield.domains.birds.game.early_novelties import NO_NOVELTY, REGISTRY_NAME, find_registry, registry_key
 from openfield.domains.birds.game.level import Level, parse_level
-from openfield.errors import InvalidInput
+from openfield.domains.birds.game.physics import MATERIALS, load_profile
+from openfield.domains.birds.novelty import NOVELTIES, PINK_PIGS
+from openfield.domains.birds.settings import Scenario
+from openfield.errors import InvalidInput, UnknownName
 
 FOLDER = "Levels"
+NAMED = ("Block", "Pig")
+"""Elements whose types are checked; those of novelties differ from release to release."""
 
 
 class LevelPool:
@@ -64,12 +72,38 @@ class LevelPool:
 
     def level(self, name: str) -> Level:
         """Return a level."""
-        return replace(parse_level(self.content(name), name), early=self.registry.get(registry_key(name), NO_NOVELTY))
+        level = parse_level(self.content(name), name)
+        level = replace(level, early=self.registry.get(registry_key(name), NO_NOVELTY))
+        _check_names(level)
+        return level
 
     @property
     def rules(self) -> bytes:
         """The content of its own registry of novelties, which is part of its levels; empty if it has none."""
         return self.content(REGISTRY_NAME) if (self.folder / REGISTRY_NAME).is_file() else b""
+
+
+def _check_names(level: Level) -> None:
+    """Refuse birds, pigs, blocks and materials with unknown names.
+
+    The names of novel objects begin with "novel": they get a warning when the level is built, and a stand-in.
+    """
+    known, objects = _known_names(), level.objects
+    found = [("bird", bird) for bird in level.birds]
+    found += [("pig" if placed.kind == "Pig" else "block", placed.type) for placed in objects if placed.kind in NAMED]
+    found += [("material", placed.material) for placed in objects if placed.kind == "Block" and placed.material]
+    for kind, name in found:
+        if name not in known[kind] and name not in level.early.objects and not name.startswith("novel"):
+            raise InvalidInput(f"Level {level.name}: {UnknownName(kind, name, known[kind], label='Known')}")
+
+
+@cache
+def _known_names() -> dict[str, tuple[str, ...]]:
+    """Return the names of birds, pigs, blocks and materials in level files."""
+    profile = load_profile("sailon")
+    blocks = (*profile.blocks, *(f"Pink{name}" for name in profile.blocks))
+    pigs = (*PINK_PIGS, *PINK_PIGS.values())
+    return {"bird": tuple(profile.birds), "pig": pigs, "block": blocks, "material": MATERIALS}
 
 
 def _endings(folder: Path, prefix: str) -> list[str]:
@@ -87,6 +121,38 @@ def folder_of(name: str) -> str:
     folder = re.search(r"novelty_level_\d+/type\w+", name)
     parts = Path(name).stem.split("_")
     return folder[0] if folder else f"novelty_level_{parts[-2] if len(parts) >= 6 else parts[-1]}"
+
+
+def is_phyq(name: str) -> bool:
+    """Return whether a level has the name of a Phy-Q level, in which nothing is novel: four numbers."""
+    return bool(re.search(r"(^|[\\/])\d+_\d+_\d+_\d+(\.xml)?$", name))
+
+
+def novelty_of(name: str) -> str:
+    """Return the novelty of a novel level: one of ours if it is a published level, else its folder, if it has one."""
+    folder = folder_of(name) if name else ""
+    level = re.search(r"novelty_level_(\d+)", folder)
+    if level and level_type(name) and 1 <= int(level[1]) <= len(NOVELTIES):
+        return NOVELTIES[int(level[1]) - 1].name
+    return folder if level else ""
+
+
+def level_type(name: str) -> re.Match[str] | None:
+    """Return the type of a published level, `01NNSS`, as a match of its family NN and its scenario SS; None without."""
+    folder = re.search(r"type(\w+)", name)
+    parts = Path(name.replace("\\", "/")).stem.split("_")
+    return re.fullmatch(r"01(\d\d)(\d\d)", folder[1] if folder else parts[-3] if len(parts) >= 6 else "")
+
+
+def describe_levels(names: Iterable[str]) -> dict[str, Any]:
+    """Return the settings of a trial that draws such levels: the family of templates, and the scenario."""
+    types = [found for name in names if (found := level_type(name))]
+    families, numbers = {int(found[1]) for found in types}, {int(found[2]) for found in types}
+    scenarios = get_args(Scenario)
+    settings: dict[str, Any] = {"family": families.pop()} if len(families) == 1 else {}
+    if len(numbers) == 1 and 0 < min(numbers) < len(scenarios):
+        settings["scenario"] = scenarios[numbers.pop()]
+    return settings
 
 
 def is_novel(name: str) -> bool:

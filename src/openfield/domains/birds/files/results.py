@@ -1,23 +1,27 @@
 """Results of the original game and of its published evaluations, read from CSV files.
 
-Three kinds of table are known by their columns, whatever their order and spelling: one row per level (the evaluation
+Four kinds of table are known by their columns, whatever their order and spelling: one row per level (the evaluation
 log, and published tables that have an agent, a level and whether it was passed), one row per report (the likelihood
-log), and one row per agent and scenario with a pass rate (the published summary).
+log), one row per agent and scenario with a pass rate (the published summary), and one row per agent or detector with
+measures of detection (the published tables of detectors, and the measures that `openfield export` writes).
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from openfield.core import Belief, PhaseName
-from openfield.domains.birds.files.pool import folder_of, is_novel
+from openfield.domains.birds.files.pool import describe_levels, is_novel, is_phyq, novelty_of
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.settings import Scenario
 from openfield.errors import InvalidInput
@@ -54,11 +58,34 @@ COLUMNS = {
     "title": ("description",),
 }
 """The columns that are read, with the names they have in files, without capitals, blanks and signs."""
+MEASURES = {
+    "agent": COLUMNS["agent"],
+    "novelty": ("novelty", "noveltylevel"),
+    "category": COLUMNS["category"],
+    "detector": ("detector", "method", "detectionmethod"),
+    "window": ("window", "windowsize"),
+    "parameter": ("parameter", "threshold", "deviations", "sd"),
+    "set": ("set",),
+    "correct": ("cdt", "correctdetection"),
+    "alarmed": ("wdt", "wrongdetection"),
+    "delay": ("delay", "detectiondelay", "meandelay"),
+    "passive_correct": ("passivecdt",),
+    "passive_alarmed": ("passivewdt",),
+    "passive_delay": ("passivedelay",),
+    "before": ("normal",),
+    "after": ("novel",),
+    "asymptotic": ("asymptotic",),
+    "area": ("area",),
+}
+"""The columns of a table of measures, which has a column CDT. Those from `correct` on are numbers of ours."""
+NUMBERS = tuple(MEASURES)[tuple(MEASURES).index("correct") :]
+PERCENT = ("correct", "alarmed", "passive_correct", "passive_alarmed")
+DELAYS = ("delay", "passive_delay")
 PASSED = {"pass", "passed", "won", "win", "true", "yes", "1", "1.0"}
 FAILED = {"fail", "failed", "lost", "playing", "false", "no", "0", "0.0", "timeout"}
 NORMAL = {"basic", "normal", "non-novel", "nonnovel", "false", "no", "0", "0.0"}
-NAMED = re.compile(r"01(\d\d)(\d\d)")
-"""The type of a published level: the novelty whose template it is, and the scenario."""
+RESULTS = {"status", "likelihood", "rate", "fail_rate", "correct"}
+"""Columns of which a table has one, and each of its rows a value there."""
 
 
 class ResultsRow(msgspec.Struct, frozen=True):
@@ -108,11 +135,14 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
         agent: The name of the agent; None takes it from the files.
         version: That of the domain.
     """
-    tables = [_read_table(path) for path in _list_files(sources)]
+    tables = [table for path in _list_files(sources) if (table := _read_table(path, path not in sources)) is not None]
     levels: dict[tuple[str, str], list[ResultsRow]] = {}
     reports: dict[tuple[str, str], list[ResultsRow]] = {}
     found: list[ImportedTrial] = []
     for table in tables:
+        if "correct" in table.columns:
+            found += [_read_measures(row, agent, version) for row in table.rows if row.text("set", "all") == "all"]
+            continue
         if table.columns & {"rate", "fail_rate"}:
             found += [_read_rate(row, agent, version) for row in table.rows]
             continue
@@ -126,7 +156,18 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
     for key, rows in levels.items():
         told = _split_executions(reports.get(key, []))
         found += [_make_trial(*key, played, next(told, []), version) for played in _split_executions(rows)]
-    return found
+    return list(_mark_twins(found))
+
+
+def _mark_twins(found: Sequence[ImportedTrial]) -> Iterator[ImportedTrial]:
+    """Yield trials; one in which nothing changes belongs to the only novelty that the agent meets in such levels."""
+    met: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    for each in found:
+        met.setdefault((each.agent, repr(each.trial.settings)), set()).add(each.trial.novelty)
+    for each in found:
+        others = met[each.agent, repr(each.trial.settings)] - {()}
+        twin = not each.trial.novelty and len(others) == 1
+        yield each._replace(trial=replace(each.trial, scenario=next(iter(others)))) if twin else each
 
 
 def _list_files(sources: Sequence[Path]) -> list[Path]:
@@ -141,33 +182,43 @@ def _list_files(sources: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _read_table(path: Path) -> ResultsTable:
+def _read_table(path: Path, in_folder: bool = False) -> ResultsTable | None:
+    """Read a table; in a folder one without any result is named and left out, and so are rows without one."""
     content = read_bounded(path, MAX_BYTES)
     lines = csv.reader(content.decode("utf-8-sig", "replace").splitlines())
     try:
-        names = {at: _known(name) for at, name in enumerate(next(lines, []))}
+        header = next(lines, [])
+        known = MEASURES if any(_known(name, MEASURES) == "correct" for name in header) else COLUMNS
+        names = {at: _known(name, known) for at, name in enumerate(header)}
         rows = [(lines.line_num, row) for row in lines if any(row)]
     except csv.Error as error:
         raise InvalidInput(f"{path}, line {lines.line_num}: {error}.") from None
     columns = frozenset(name for name in names.values() if name)
     table = ResultsTable(path, file_digest(content), columns, [])
-    if not columns & {"status", "likelihood", "rate", "fail_rate"}:
+    if in_folder and not rows:
+        warnings.warn(f"{path} has no results and is left out.", stacklevel=2)
+        return None
+    if not columns & RESULTS:
         raise InvalidInput(
             f"{path} is no table of results: it has no column LevelStatus (the evaluation log), "
-            "HasNoveltyLikelihood (the likelihood log) or pass_rate (a published summary)."
+            "HasNoveltyLikelihood (the likelihood log), pass_rate (a published summary) or CDT (measures of detection)."
         )
     if len(rows) > MAX_ROWS:
         raise InvalidInput(f"{path} has {len(rows):,} rows; at most {MAX_ROWS:,} are read.")
     for line, row in rows:
         values = {name: value for at, value in enumerate(row) if (name := names.get(at, ""))}
-        table.rows.append(ResultsRow(table, line, values))
+        if any(values.get(name, "").strip() for name in columns & RESULTS):
+            table.rows.append(ResultsRow(table, line, values))
+    if left_out := len(rows) - len(table.rows):
+        some = f"{left_out} of {len(rows)} rows of {path} have no result and are"
+        warnings.warn(f"{some if table.rows else f'{path} has no results and is'} left out.", stacklevel=2)
     return table
 
 
-def _known(name: str) -> str:
+def _known(name: str, columns: dict[str, tuple[str, ...]]) -> str:
     """Return what a column is, by its name; empty if it is not read."""
     plain = re.sub(r"[^a-z]", "", name.lower())
-    return next((kind for kind, names in COLUMNS.items() if plain in names), "")
+    return next((kind for kind, names in columns.items() if plain in names), "")
 
 
 def _split_executions(rows: list[ResultsRow]) -> Iterator[list[ResultsRow]]:
@@ -195,7 +246,7 @@ def _make_trial(
         version=version,
         seed=int(trial) if trial.isdecimal() and len(trial) < 18 else derive(0, "imported", trial),
         phases=phases,
-        settings=_settings(rows),
+        settings=describe_levels(row.text("level") for row in rows),
         red_light=rows[0].text("informed").lower() == "informed",
         limits=Limits(reply_seconds=None),
         files=tables,
@@ -215,6 +266,7 @@ def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None) -> I
         "index": int(row.number("index")),
         "score": int(row.number("score")),
         "status": "Playing" if status == "playing" else "Pass" if status in PASSED else "Fail",
+        "won": status in PASSED,
         "birds": [int(row.number("birds")), int(row.number("birds_at_start"))],
         "pigs": [int(row.number("pigs")), int(row.number("pigs_at_start"))],
         "interactions": int(row.number("birds_at_start") - row.number("birds")),
@@ -223,8 +275,10 @@ def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None) -> I
 
 
 def _is_novel(row: ResultsRow) -> bool:
-    told = row.text("novelty").lower()
-    name = row.text("level")
+    """Return whether a level is novel. Phy-Q has no novelty; its logs take a digit of the level's name for one."""
+    told, name = row.text("novelty").lower(), row.text("level")
+    if is_phyq(name):
+        return False
     return told not in NORMAL if told else "#" in name or is_novel(name)
 
 
@@ -263,31 +317,9 @@ def _place(row: ResultsRow) -> tuple[str, str]:
 
 
 def _novelty(row: ResultsRow) -> tuple[str, ...]:
-    """Return the novelties of a level: one of ours if its name is that of a published level, else its folder."""
+    """Return the novelties of a level."""
     name, _, changes = row.text("level").partition("#")
-    if changes:  # a level of ours that a novelty changed
-        return tuple(changes.split("+"))
-    level = re.search(r"novelty_level_(\d+)", folder_of(name)) if name else None
-    if level and _type(name) and 1 <= int(level[1]) <= len(NOVELTIES):
-        return (NOVELTIES[int(level[1]) - 1].name,)
-    return (folder_of(name),) if level else ("novel",)
-
-
-def _type(name: str) -> re.Match[str] | None:
-    folder = re.search(r"type(\w+)", name)
-    parts = Path(name.replace("\\", "/")).stem.split("_")
-    return NAMED.fullmatch(folder[1] if folder else parts[-3] if len(parts) >= 6 else "")
-
-
-def _settings(rows: list[ResultsRow]) -> dict[str, Any]:
-    """Return the settings of a trial of ours with such levels: the family of templates, and the scenario."""
-    types = [found for row in rows if (found := _type(row.text("level")))]
-    families, scenarios = {int(found[1]) for found in types}, {int(found[2]) for found in types}
-    names = get_args(Scenario)
-    settings: dict[str, Any] = {"family": families.pop()} if len(families) == 1 else {}
-    if len(scenarios) == 1 and 0 < min(scenarios) < len(names):
-        settings["scenario"] = names[scenarios.pop()]
-    return settings
+    return tuple(changes.split("+")) if changes else (novelty_of(name) or "novel",)
 
 
 def _read_rate(row: ResultsRow, agent: str | None, version: int) -> ImportedTrial:
@@ -295,19 +327,49 @@ def _read_rate(row: ResultsRow, agent: str | None, version: int) -> ImportedTria
     rate = row.number("rate") if "rate" in row.table.columns else 1 - row.number("fail_rate")
     if not 0 <= rate <= 1:
         raise row.error(f"{rate:g} is not a rate from 0 to 1")
-    names, title = get_args(Scenario), row.text("title", row.text("category"))
-    known = next((name for name in names[1:] if title.lower().startswith(name)), title.lower())
-    name = row.table.path.name
-    trial = Trial(
+    trial = _make_published(row, row.text("title", row.text("category")), (Phase("test", episodes=1),), version)
+    detail = {"published": "pass rate", "category": row.text("category")}
+    usual = "human" if "human" in row.table.path.stem.lower() else row.table.agent
+    return ImportedTrial(agent or row.text("agent", usual), trial, [ImportedEpisode("test", False, rate, None, detail)])
+
+
+def _read_measures(row: ResultsRow, agent: str | None, version: int) -> ImportedTrial:
+    """Return published measures as a trial with one episode that only carries them, by the names of our numbers.
+
+    Shares may be in percent. Published delays count from 1, ours from 0. A detector is part of the agent's name.
+    """
+    told = {name: row.number(name) for name in NUMBERS if row.text(name)}
+    numbers = {name: value for name, value in told.items() if math.isfinite(value)}
+    in_percent = any(row.number(name) > 1 for row in row.table.rows for name in PERCENT)
+    for name, value in numbers.items():
+        numbers[name] = value / 100 if name in PERCENT and in_percent else value - 1 if name in DELAYS else value
+        if numbers[name] < 0 or (name not in DELAYS and numbers[name] > 1):
+            raise row.error(f"{value:g} is not a {'delay from 1 on' if name in DELAYS else 'share'}")
+    novelty = (NOVELTIES[int(level) - 1].name if (level := _level(row)) else row.text("novelty", "novel"),)
+    trial = _make_published(row, row.text("category"), (Phase("test", episodes=1, novelty=novelty),), version)
+    words = [row.text(name) for name in ("detector", "window", "parameter")]
+    detector = f" ({', '.join(filter(None, words))})" if words[0] else ""
+    name = f"{agent or row.text('agent', row.table.agent)}{detector}"
+    return ImportedTrial(name, trial, [ImportedEpisode("test", True, None, None, {"published": numbers})])
+
+
+def _level(row: ResultsRow) -> str:
+    """Return the number of a novelty level of the published hierarchy; empty if the row names a novelty otherwise."""
+    found = re.fullmatch(r"(?:novelty_?level_?)?([1-8])", row.text("novelty").lower())
+    return found[1] if found else ""
+
+
+def _make_published(row: ResultsRow, title: str, phases: tuple[Phase, ...], version: int) -> Trial:
+    """Return the trial of a published number; the line makes it another one than the trials of other rows."""
+    names, name = get_args(Scenario), row.table.path.name
+    known = next((each for each in names[1:] if title.lower().startswith(each)), title.lower())
+    return Trial(
         domain="birds",
         version=version,
-        seed=0,
-        phases=(Phase("test", episodes=1),),
-        settings={"scenario": known} if known else {},
+        seed=row.line,
+        phases=phases,
+        settings={"scenario": known} if known not in ("", "all") else {},
         limits=Limits(reply_seconds=None),
         files={name: row.table.digest},
         imported=name,
     )
-    detail = {"published": "pass rate", "category": row.text("category")}
-    usual = "human" if "human" in row.table.path.stem.lower() else row.table.agent
-    return ImportedTrial(agent or row.text("agent", usual), trial, [ImportedEpisode("test", False, rate, None, detail)])

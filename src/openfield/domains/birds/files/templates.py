@@ -123,7 +123,7 @@ def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, .
 
 
 def count_for(level: str, type_: str, levels: int) -> int:
-    """Return with how many variations a pool has so many levels of a kind; 0 if no template makes that kind."""
+    """Return how many variations a pool needs for a number of levels of a kind; 0 if no template makes that kind."""
     if type_ == MIXED_TYPE and level in ("0", "1"):
         return math.ceil(levels / len(SCENARIOS))
     normal = level == "0" and type_ in (EARLY_TYPE, *load_templates())

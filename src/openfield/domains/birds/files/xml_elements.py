@@ -106,8 +106,11 @@ class XmlElement:
         return [XmlElement(found, self.path) for found in self._element.findall(where)]
 
     def one(self, where: str) -> XmlElement | None:
-        """Return the first element at a path below this one, or None."""
-        return next(iter(self.all(where)), None)
+        """Return the element at a path below this one, or None; a second one is refused."""
+        found = self.all(where)
+        if len(found) > 1:
+            raise InvalidInput(f"{self.place}: there are {len(found)} <{where}>. Leave one of them.")
+        return next(iter(found), None)
 
     def has(self, name: str) -> bool:
         """Return whether the element has an attribute."""

@@ -218,14 +218,16 @@ class BodyBuilder:
         return tuple((x + radius * math.cos(step * n), y + radius * math.sin(step * n)) for n in range(CIRCLE_CORNERS))
 
     def make_round(self, body: Body) -> None:
-        """Replace the outline of a ball by a circle of the same mass, which rolls instead of hopping."""
+        """Replace each collider of a ball by a circle, without a change of its mass: it rolls instead of hopping."""
         physical = body.physical
         mass, old = physical.mass, physical.fixtures
-        collider, friction, bounce = old[0].userData, old[0].friction, old[0].restitution
+        friction, bounce = old[0].friction, old[0].restitution
+        colliders = dict.fromkeys(fixture.userData for fixture in old)
         for fixture in old:
             physical.DestroyFixture(fixture)
-        circle = self.engine.b2CircleShape(radius=body.rolling_radius)
-        self._fixture(physical, circle, BLOCK, collider, 1.0, friction, bounce)
+        for collider in colliders:
+            circle = self.engine.b2CircleShape(radius=body.rolling_radius)
+            self._fixture(physical, circle, BLOCK, collider, 1.0, friction, bounce)
         self._weigh(physical, mass)
         body.rolling_radius, body.rolls = 0.0, True
 
@@ -243,7 +245,7 @@ class BodyBuilder:
         outline = form.outline or box(*form.size) if form.size else form.outline
         density, surface = material.density, (material.friction, material.bounce)
         if form.radius:
-            self._circle(physical, form.radius, BLOCK, density, *surface)
+            self._circle(physical, form.radius, BLOCK, profile.ball_density or density, *surface)
             density = SECOND_DENSITY * form.second_area / area(outline)
         self._polygons(physical, form.pieces or (outline,), BLOCK, density, *surface)
         if form.second:

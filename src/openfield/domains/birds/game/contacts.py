@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from openfield.domains.birds.game.bodies import Body, BodySet
-from openfield.domains.birds.game.physics import MATERIALS
+from openfield.domains.birds.game.physics import MATERIALS, Profile
 
 MIN_POINTS = 10
 PLATFORM_MASS = 1.0
@@ -21,6 +21,14 @@ Touching = dict[tuple[int, int], int]
 """How many pieces of two colliders touch each other, by the numbers of the colliders."""
 
 
+class Landing(NamedTuple):
+    """The surface that a bird lands on."""
+
+    normal: Vector
+    friction: float
+    bounce: float
+
+
 class Hit(NamedTuple):
     """A contact that began: both bodies and their velocities before the collision; a body of None is the frame."""
 
@@ -28,6 +36,8 @@ class Hit(NamedTuple):
     second: Body | None
     first_velocity: Vector
     second_velocity: Vector
+    landing: Landing | None = None
+    """Given if a bird lands on something that never moves, and the profile has a rule for that."""
 
 
 class ContactLog:
@@ -37,12 +47,12 @@ class ContactLog:
     (0.4 ms a step in a tower of 33 blocks). What touches already when it starts to listen does not begin.
     """
 
-    def __init__(self, engine: Any, world: Any) -> None:
+    def __init__(self, engine: Any, world: Any, profile: Profile) -> None:
         self.events: list[Hit] = []
         self._world = world
         self._touching: Touching = {}
         self._kept: set[tuple[int, int]] = set()
-        self._listener = _make_listener(engine, self.events, self._touching, self._kept)
+        self._listener = _make_listener(engine, profile, self.events, self._touching, self._kept)
         self._listening = False
 
     def listen(self, wanted: bool) -> None:
@@ -62,8 +72,8 @@ class ContactLog:
 
     def keep(self, body: Body) -> None:
         """Let the contacts of a body go on although its collider is about to be replaced; `release` ends this."""
-        collider = body.physical.fixtures[0].userData
-        self._kept |= {pair for pair in self._touching if collider in pair}
+        colliders = {fixture.userData for fixture in body.physical.fixtures}
+        self._kept |= {pair for pair in self._touching if not colliders.isdisjoint(pair)}
 
     def release(self) -> None:
         """Forget what was kept; call it after the step in which the new colliders come to touch."""
@@ -91,6 +101,9 @@ class Damage:
             for body, other in ((hit.first, hit.second), (hit.second, hit.first))
             if body is not None
         ]
+        for hit in hits:
+            if hit.landing is not None:
+                _land(hit, hit.landing)
         for body, other, damage in taken:
             if not body.gone:
                 self._take(body, other, damage)
@@ -137,6 +150,9 @@ class Damage:
         profile = self._bodies.profile
         (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
         speed = math.hypot(ux - wx, uy - wy)
+        rolled_over = other is not None and other.rolls
+        if body.kind == "pig" and speed < profile.pig_safe_speed and not rolled_over:
+            return 0.0
         by_bird = other is not None and other.kind == "bird" and body.kind in ("block", "magnet")
         multiplier = profile.bird(other.type).damage[MATERIALS.index(body.material)] if other and by_bird else 1.0
         if not profile.damage_by_mass:
@@ -173,20 +189,50 @@ def _pair(contact: Any) -> tuple[int, int]:
     return (first, second) if first < second else (second, first)
 
 
-def _hit(contact: Any) -> Hit:
+def _land(hit: Hit, landing: Landing) -> None:
+    """Take from a bird what friction takes from a body that does not turn, and as much of its spin."""
+    first_lands = hit.first is not None and hit.first.kind == "bird"
+    bird, before = (hit.first, hit.first_velocity) if first_lands else (hit.second, hit.second_velocity)
+    if bird is None or bird.gone:
+        return
+    physical, (nx, ny) = bird.physical, landing.normal
+    down, along = abs(before[0] * nx + before[1] * ny), before[1] * nx - before[0] * ny
+    left = max(0.0, abs(along) - landing.friction * (1 + landing.bounce) * down)
+    after = physical.linearVelocity
+    kept = after.y * nx - after.x * ny
+    if abs(kept) > left:
+        share = left / abs(kept)
+        lost = kept * (1 - share)
+        physical.linearVelocity = (after.x + lost * ny, after.y - lost * nx)
+        physical.angularVelocity *= share
+
+
+def _hit(contact: Any, profile: Profile) -> Hit:
+    """Return a contact that begins; where birds take part, its bounce and what the landing needs."""
     first, second = contact.fixtureA.body, contact.fixtureB.body
     u, w = first.linearVelocity, second.linearVelocity
-    return Hit(first.userData, second.userData, (u.x, u.y), (w.x, w.y))
+    bodies = first.userData, second.userData
+    landing = None
+    if any(body is not None and body.kind == "bird" for body in bodies):
+        fixed = any(body is None or not body.moves for body in bodies)
+        if not fixed and profile.mixed_bounce:
+            contact.restitution = (contact.fixtureA.restitution + contact.fixtureB.restitution) / 2
+        elif fixed and profile.landing_grip:
+            manifold = contact.worldManifold  # its normal does not outlive it
+            landing = Landing((manifold.normal.x, manifold.normal.y), contact.friction, contact.restitution)
+    return Hit(*bodies, (u.x, u.y), (w.x, w.y), landing)
 
 
-def _make_listener(engine: Any, events: list[Hit], touching: Touching, kept: set[tuple[int, int]]) -> Any:
+def _make_listener(
+    engine: Any, profile: Profile, events: list[Hit], touching: Touching, kept: set[tuple[int, int]]
+) -> Any:
     class Listener(engine.b2ContactListener):  # type: ignore[misc]
         def BeginContact(self, contact: Any) -> None:  # noqa: N802 - the engine's name
             pair = _pair(contact)
             count = touching.get(pair, 0)
             touching[pair] = count + 1
             if not count and pair not in kept:
-                events.append(_hit(contact))
+                events.append(_hit(contact, profile))
 
         def EndContact(self, contact: Any) -> None:  # noqa: N802 - the engine's name
             pair = _pair(contact)

@@ -18,7 +18,6 @@ from openfield.domains.birds.game.physics import SECOND, STEP
 ITERATIONS = 100
 TICK = 5
 """Steps between two checks of what changes slowly, and between two dots of a trajectory (0.1 s)."""
-LAUNCH_SPEED = 10.0
 SLING_REST = (-0.15, 0.80)
 """Rest position of the bird relative to the slingshot."""
 TAP_DISTANCE = 2.0
@@ -74,7 +73,7 @@ class Game(BodySet):
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
         self.forces = make_forces(self)
-        self._contacts = ContactLog(self.builder.engine, self.engine_world)
+        self._contacts = ContactLog(self.builder.engine, self.engine_world, self.profile)
         self._damage = Damage(self, self.touch)
         self._out: list[tuple[Body, int]] = []
         """Birds that have touched something or flown too long, each with the step of its next check."""
@@ -99,6 +98,11 @@ class Game(BodySet):
         return self.state == "playing" and self.flying is None and bool(self.queue)
 
     @property
+    def has_power(self) -> bool:
+        """True if the bird that is next has a power; a red one has none."""
+        return bool(self.queue) and self.builder.base(self.queue[0][0]) in POWERS
+
+    @property
     def moving(self) -> bool:
         """True if anything still happens by itself."""
         if self.state != "playing":
@@ -109,8 +113,8 @@ class Game(BodySet):
     def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
         """Pull the sling for a second, let go, and return whether there was a bird to shoot.
 
-        The vector points from the release point to the rest position, and is cut to length 1. The bird starts with ten
-        times that vector as its velocity, and uses its power `tap` seconds after the release; 0 means never.
+        The vector points from the release point to the rest position, and is cut to length 1. The bird starts with
+        that vector times the launch speed, and uses its power `tap` seconds after the release; 0 means never.
         """
         if not self.bird_ready:
             return False
@@ -122,7 +126,8 @@ class Game(BodySet):
         dx, dy = dx * scale, dy * scale
         bird = self.builder.bird(self.queue[0][0], (self.rest[0] - dx, self.rest[1] - dy))
         bird.id, bird.launch = self.queue[0][1], self.steps
-        bird.physical.linearVelocity = (LAUNCH_SPEED * dx, LAUNCH_SPEED * dy)
+        speed = self.profile.launch_speed
+        bird.physical.linearVelocity = (speed * dx, speed * dy)
         self.bodies.append(bird)
         self.flying, self._launched, self.slow_ticks = bird, self.steps, 0
         self._tap_at = self.steps + round(min(tap, MAX_TAP_SECONDS) * SECOND) if tap > 0 else -1

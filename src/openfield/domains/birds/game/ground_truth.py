@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.game.scene import HEIGHT, SLING_ID, WIDTH, Pixel, Scene, SceneItem, bounds, load_palette
+from openfield.domains.birds.game.scene import SLING_ID, Pixel, Scene, SceneItem, bounds, load_palette
 
 GROUND_ID, TRAJECTORY_ID = -100, "2147483647"
 FEATURE_ROWS = 40
@@ -65,11 +65,12 @@ def ground_truth(scene: Scene, dev: bool = False, noise: Noise | None = None) ->
 def compact(scene: Scene) -> NDArray[np.float32]:
     """Return a scene as a fixed table: one row per object with class and bounding box, empty rows at the end."""
     table = np.zeros((FEATURE_ROWS, FEATURES), dtype=np.float32)
+    width, height = scene.view.screen
     objects = [("sling", scene.sling), *((item.look, item.ring) for item in scene.items)]
     for row, (look, ring) in enumerate(objects[:FEATURE_ROWS]):
         left, top, right, bottom = bounds(ring)
         kind = (CLASSES.index(look if look in CLASSES else "novel") + 1) / len(CLASSES)
-        table[row] = (kind, left / WIDTH, top / HEIGHT, right / WIDTH, bottom / HEIGHT)
+        table[row] = (kind, left / width, top / height, right / width, bottom / height)
     return np.clip(table, 0.0, 1.0)
 
 

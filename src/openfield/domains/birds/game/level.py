@@ -14,10 +14,11 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from openfield.domains.birds.game.early_novelties import NO_NOVELTY, EarlyNovelty
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, UnknownName
 
 ProfileName = Literal["sailon", "phyq"]
 KINDS = ("Block", "Pig", "TNT", "Platform", "Novelty", "ExternalAgent")
+ELEMENTS = ("Level", "Camera", "Score", "ScenarioID", "Birds", "Bird", "Slingshot", "GameObjects", *KINDS)
 MAX_LEVEL_OBJECTS, MAX_BIRDS = 400, 100
 """Published levels have up to 36 objects; the engine fails with some thousand at one place."""
 MAX_COORDINATE = 1e4
@@ -76,14 +77,11 @@ def parse_level(content: bytes, name: str = "") -> Level:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InvalidInput(f"Level {name}: document types and entities are not allowed in levels.")
     tags = [(tag, _Attributes(name, tag, attributes)) for tag, attributes in _TAG.findall(text)]
-    if not any(tag == "Level" for tag, _ in tags):
-        raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
+    _check_elements([tag for tag, _ in tags], text, name)
     for most, kinds, what in ((MAX_LEVEL_OBJECTS, KINDS, "objects"), (MAX_BIRDS, ("Bird",), "birds")):
         if (count := sum(tag in kinds for tag, _ in tags)) > most:
             raise InvalidInput(f"Level {name}: there are {count:,} {what}; at most {most:,} are allowed.")
     parts = dict(reversed(tags))
-    if "Slingshot" not in parts:
-        raise InvalidInput(f"Level {name}: there is no <Slingshot> element.")
     camera, sling = parts.get("Camera", _Attributes(name, "Camera")), parts["Slingshot"]
     return Level(
         name=name,
@@ -93,6 +91,18 @@ def parse_level(content: bytes, name: str = "") -> Level:
         birds=tuple(found.text("type") for tag, found in tags if tag == "Bird"),
         objects=tuple(_level_object(tag, found) for tag, found in tags if tag in KINDS),
     )
+
+
+def _check_elements(tags: list[str], text: str, name: str) -> None:
+    """Refuse a file that is cut off, has elements that no level has, or lacks those that every level has."""
+    if "Level" not in tags:
+        raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
+    if not re.search(r"</\s*Level\s*>", text):
+        raise InvalidInput(f"Level {name}: there is no </Level> at the end; the file is cut off. Copy it again.")
+    if unknown := next((tag for tag in tags if tag not in ELEMENTS), ""):
+        raise InvalidInput(f"Level {name}: {UnknownName('element', unknown, ELEMENTS, label='Known')}")
+    if missing := next((tag for tag in ("Slingshot", "Bird", "Pig") if tag not in tags), ""):
+        raise InvalidInput(f"Level {name}: there is no <{missing}> element; without one the level cannot be played.")
 
 
 def write_level(level: Level) -> str:
@@ -136,16 +146,15 @@ class _Attributes:
     def text(self, name: str) -> str:
         return self._values.get(name, "")
 
-    def number(self, name: str, default: float = 0.0) -> float:
+    def number(self, name: str, default: float = 0.0, nonzero: bool = False) -> float:
         text = self.text(name).strip()
         try:
             number = float(text) if text else default
         except ValueError:
             number = math.nan
-        if not abs(number) <= MAX_COORDINATE:
-            raise InvalidInput(
-                f"Level {self._level}: <{self._tag}> has {name}={text!r}; it must be a number up to {MAX_COORDINATE:g}."
-            )
+        if not abs(number) <= MAX_COORDINATE or (nonzero and not number):
+            right = f"a number up to {MAX_COORDINATE:g}{', and not 0' if nonzero else ''}"
+            raise InvalidInput(f"Level {self._level}: <{self._tag}> has {name}={text!r}; it must be {right}.")
         return number
 
 
@@ -171,8 +180,8 @@ def _level_object(tag: str, found: _Attributes) -> LevelObject:
         x=found.number("x"),
         y=found.number("y"),
         rotation=found.number("rotation"),
-        scale_x=found.number("scaleX", 1.0),
-        scale_y=found.number("scaleY", 1.0),
+        scale_x=found.number("scaleX", 1.0, nonzero=True),
+        scale_y=found.number("scaleY", 1.0, nonzero=True),
         force=found.number("forceMagnitude"),
     )
 

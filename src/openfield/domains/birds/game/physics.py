@@ -95,6 +95,8 @@ class Tnt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The physics of one family of games."""
 
+    launch_speed: float
+    """World units a second of a bird that was pulled as far as the sling allows."""
     block_gravity: float
     block_linear_drag: float
     block_angular_drag: float
@@ -128,6 +130,14 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """World units a second at which a ball begins to roll, as a circle; 0 if balls keep their outline."""
     rolling_wear: float
     """Life that a rolling ball loses for each world unit it rolls."""
+    ball_density: float
+    """Density of the first collider of balls, whatever the material is; 0 if it is that of the material."""
+    mixed_bounce: bool
+    """True if a bird bounces off a body that moves with the mean of both bounces; else with the greater one."""
+    landing_grip: bool
+    """True if friction at the landing of a bird slows it down without turning it."""
+    pig_safe_speed: float
+    """World units a second. A slower contact does not hurt a pig, except that with a rolling ball."""
     bird_outline: float
     """Radius of the reported outline of a bird, as a share of its radius."""
     materials: dict[str, Material]

@@ -14,20 +14,21 @@ LUMA = (0.2126, 0.7152, 0.0722)
 """Shares of red, green and blue in a shade of grey."""
 
 
-def turn_spot(x: float, y: float) -> tuple[float, float]:
+def turn_spot(x: float, y: float, screen: tuple[int, int] = (WIDTH, HEIGHT)) -> tuple[float, float]:
     """Return where a position on the screen is once the screen is turned about its middle, or turned back."""
-    return WIDTH - x, HEIGHT - y
+    return screen[0] - x, screen[1] - y
 
 
 def turn_scene(scene: Scene) -> Scene:
     """Return a scene with all its pixels turned; a picture of it is turned by `show_picture`."""
+    width, height = scene.view.screen
 
     def turned(ring: tuple[Pixel, ...]) -> tuple[Pixel, ...]:
-        return tuple((WIDTH - x, HEIGHT - y) for x, y in ring)
+        return tuple((width - x, height - y) for x, y in ring)
 
     items = tuple(msgspec.structs.replace(item, ring=turned(item.ring), hole=turned(item.hole)) for item in scene.items)
     return msgspec.structs.replace(
-        scene, ground=HEIGHT - scene.ground, sling=turned(scene.sling), dots=turned(scene.dots), items=items
+        scene, ground=height - scene.ground, sling=turned(scene.sling), dots=turned(scene.dots), items=items
     )
 
 

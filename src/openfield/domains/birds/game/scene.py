@@ -26,7 +26,11 @@ SLING_BOX = (-0.485, -0.985, 0.22, 1.03)
 """The rectangle of the slingshot relative to its position: left, bottom, right, top."""
 SLING_ID, FIRST_WIND = -106, -90_000
 STAGES = 4
-QUEUE_GAP = 0.75
+QUEUE_START, QUEUE_GAP = 1.15, 0.75
+"""World units: from the rectangle of the slingshot to the first waiting bird, and from one waiting bird to the next."""
+STAND = {"BirdBlack": 0.42, "BirdWhite": 0.42}
+"""Height of a large bird's centre above the ground on which it waits."""
+SMALL_STAND = 0.21
 RANKS = ("pig", "bird", "egg", "shape", "wind", "fan", "rect", "tnt", "platform")
 """The order in which objects are listed."""
 
@@ -37,11 +41,13 @@ class Viewport(msgspec.Struct, frozen=True):
     width: float
     x: float
     y: float
+    screen: tuple[int, int] = (WIDTH, HEIGHT)
+    """Pixels across and down."""
 
     @property
     def scale(self) -> float:
         """Pixels per unit."""
-        return WIDTH / self.width
+        return self.screen[0] / self.width
 
     def pixel(self, x: float, y: float) -> tuple[int, int]:
         """Return the pixel of a point; the origin is the top left corner."""
@@ -50,11 +56,11 @@ class Viewport(msgspec.Struct, frozen=True):
 
     def spot(self, x: float, y: float) -> tuple[float, float]:
         """Return the position of a point on the screen, in fractions of a pixel."""
-        return WIDTH / 2 + self.scale * (x - self.x), HEIGHT / 2 - self.scale * (y - self.y)
+        return self.screen[0] / 2 + self.scale * (x - self.x), self.screen[1] / 2 - self.scale * (y - self.y)
 
     def point(self, px: float, py: float) -> tuple[float, float]:
         """Return the point of a pixel."""
-        return (px - WIDTH / 2) / self.scale + self.x, (HEIGHT / 2 - py) / self.scale + self.y
+        return (px - self.screen[0] / 2) / self.scale + self.x, (self.screen[1] / 2 - py) / self.scale + self.y
 
 
 class Appearance(msgspec.Struct, frozen=True):
@@ -110,14 +116,14 @@ def bounds(ring: Sequence[Pixel]) -> tuple[int, int, int, int]:
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def zoomed_out(camera: Camera) -> Viewport:
+def zoomed_out(camera: Camera, screen: tuple[int, int] = (WIDTH, HEIGHT)) -> Viewport:
     """Return the widest viewport of a camera; every level starts with it."""
-    return Viewport(camera.widest, 0.0, camera.y)
+    return Viewport(camera.widest, 0.0, camera.y, screen)
 
 
-def zoomed_in(camera: Camera) -> Viewport:
+def zoomed_in(camera: Camera, screen: tuple[int, int] = (WIDTH, HEIGHT)) -> Viewport:
     """Return the narrowest viewport of a camera, at the left edge."""
-    return Viewport(camera.narrowest, camera.narrowest / 2 - camera.widest / 2, camera.y)
+    return Viewport(camera.narrowest, camera.narrowest / 2 - camera.widest / 2, camera.y, screen)
 
 
 @cache
@@ -132,7 +138,7 @@ def see(game: Game, view: Viewport) -> Scene:
     left, bottom, right, top = SLING_BOX
     corners = ((left, bottom), (left, top), (right, top), (right, bottom))
     ground = view.pixel(0, GROUND)[1]
-    items = [item for item in _items(game, view) if item.rank == "bird" or _visible(item, ground)]
+    items = [item for item in _items(game, view) if item.rank == "bird" or _visible(item, ground, view.screen)]
     return Scene(
         ground=ground,
         sling=tuple(view.pixel(x + dx, y + dy) for dx, dy in corners),
@@ -188,15 +194,20 @@ def _waiting(game: Game, view: Viewport, novelty_type: str) -> Iterator[SceneIte
     for number, (type_, name) in enumerate(game.queue):
         if number == 0 and game.flying is not None:
             continue
-        x, y = game.level.sling
-        x, y = (x - QUEUE_GAP * (number + 1), y) if number else game.rest
         shape, base = game.builder.bird_outline(type_), game.builder.base(type_)
+        x, y = _queue_place(game.level.sling, number, base) if number else game.rest
         ring = tuple(view.pixel(x + dx, y + dy) for dx, dy in shape)
         look = game.builder.look(type_) or _bird_look(base)
         sprite = f"{look}_1" if base == type_ else f"{type_}_{novelty_type}"
         yield SceneItem(
             id=name, rank="bird", look=look, sprite=sprite, ring=ring, place=(x, y), shape=shape, turn=number
         )
+
+
+def _queue_place(sling: tuple[float, float], number: int, type_: str) -> tuple[float, float]:
+    """Return where a bird waits: on the ground beside the foot of the slingshot."""
+    left, foot = sling[0] + SLING_BOX[0], sling[1] + SLING_BOX[1]
+    return left - QUEUE_START - QUEUE_GAP * (number - 1), foot + STAND.get(type_, SMALL_STAND)
 
 
 def _rank(body: Body) -> str:
@@ -239,7 +250,7 @@ def _bird_look(type_: str) -> str:
     return look if look in load_palette() else "bird_red"
 
 
-def _visible(item: SceneItem, ground: int) -> bool:
+def _visible(item: SceneItem, ground: int, screen: tuple[int, int]) -> bool:
     left, top, right, bottom = bounds(item.ring)
-    on_screen = right >= 0 and left < WIDTH and bottom >= 0 and top < HEIGHT
+    on_screen = right >= 0 and left < screen[0] and bottom >= 0 and top < screen[1]
     return on_screen and top <= ground and right > left and bottom > top

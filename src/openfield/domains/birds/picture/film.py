@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.birds.game.game import LAUNCH_SPEED, Game
+from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.physics import SECOND
 from openfield.domains.birds.game.scene import Scene, SceneItem, see, zoomed_out
 from openfield.domains.birds.picture.camera import FilmCamera
@@ -23,8 +23,11 @@ from openfield.domains.birds.picture.sprites import Point
 FPS = 30
 INTRO, PULL, AIM, REST = 0.6, 0.45, 0.25, 0.5
 """Seconds that show a level before its first shot, a sling being pulled, a sling held, and the start of a stillness."""
-STILL = 0.01
-"""Units. What moves less from one picture to the next counts as still, and is shown when it has moved so far."""
+TURNING = 0.2
+"""Units. How far a body that turns by a radian counts as moved: about the radius of a bird."""
+STILL, CREEP = 0.01, 0.1
+"""Units. What moves less than the first from one picture to the next counts as still. After half a second of that it is
+shown again when it has moved by the second, so that the film does not wait for a bird that creeps."""
 
 
 class LevelFilm:
@@ -51,7 +54,7 @@ class LevelFilm:
         game.watch(1, self._step)
 
     def take(self, every: int = 1, skipped: int = 0) -> Iterator[Any]:
-        """Yield the pictures since the last call: every so many of them, without some of the first."""
+        """Yield the pictures since the last call, at an interval and without some of the first."""
         moments, self._moments = self._moments, []
         return (paint() for paint in moments[::every][skipped:])
 
@@ -63,8 +66,8 @@ class LevelFilm:
         scene, bird = self._see(), self._game.flying
         if bird is not None and bird.launch != self._launch and self._staged:
             self._launch = bird.launch
-            velocity = bird.physical.linearVelocity
-            self._pull((velocity.x / LAUNCH_SPEED, velocity.y / LAUNCH_SPEED))
+            velocity, speed = bird.physical.linearVelocity, self._game.profile.launch_speed
+            self._pull((velocity.x / speed, velocity.y / speed))
         before, start = self._last, self._time
         self._time += 1 / SECOND
         self._bursts += find_bursts(before, scene, self._time)
@@ -105,7 +108,7 @@ class LevelFilm:
         view = self._camera.follow(scene, 1 / FPS, whole=always or not (flies or self._bursts or self._still < REST))
         steady = not (always or self._bursts) and _alike(scene, self._before)
         self._still, self._before = (self._still + 1 / FPS if steady else 0.0), scene
-        if self._still > REST and _alike(scene, self._shown):
+        if self._still > REST and _alike(scene, self._shown, CREEP):
             return
         self._shown = scene
         bursts = tuple(self._bursts)
@@ -128,11 +131,11 @@ def _between(before: SceneItem, after: SceneItem, share: float) -> SceneItem:
     return msgspec.structs.replace(after, place=place, angle=angle)
 
 
-def _alike(scene: Scene, shown: Scene) -> bool:
-    """Return whether nothing has moved since a scene."""
+def _alike(scene: Scene, shown: Scene, way: float = STILL) -> bool:
+    """Return whether nothing has moved farther than a way since a scene."""
     if len(shown.items) != len(scene.items):
         return False
     return all(
-        a.id == b.id and math.dist(a.place, b.place) + abs(a.angle - b.angle) < STILL
+        a.id == b.id and math.dist(a.place, b.place) + TURNING * abs(a.angle - b.angle) < way
         for a, b in zip(scene.items, shown.items, strict=True)
     )

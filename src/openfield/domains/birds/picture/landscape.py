@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openfield.domains.birds.game.bodies import GROUND
-from openfield.domains.birds.game.scene import HEIGHT, WIDTH, Viewport
+from openfield.domains.birds.game.scene import Viewport
 from openfield.domains.birds.picture.sprites import load_pillow, mix
 from openfield.domains.birds.picture.textures import noise
 
@@ -30,8 +30,12 @@ FAR_SHIFT = 12.0
 """Pixels by which the far picture moves for each unit of the camera."""
 HALF_WIDTH, DEPTH, GROUND_DETAIL = 48.0, 20.0, 24
 """The ground: units to each side, units down, and pixels per unit."""
+SOIL = 1.5
+"""Units of earth below the surface; below it lies the meadow in the foreground."""
 GRASS_TOP = 0.12
 """How far grass stands above the ground, in units."""
+MEADOW = ((0.0, (104, 152, 62)), (1.1, (90, 138, 56)), (2.6, (78, 124, 50)), (4.6, (66, 108, 46)))
+"""How many units below the soil each row of grass begins, and its colour."""
 HILLS = (
     ((188, 214, 226), 150, 1.1, 11),
     ((172, 206, 190), 95, 2.0, 5),
@@ -53,30 +57,32 @@ def _far_part(view: Viewport, row: float) -> Image:
     """Return the part of the far picture that a view shows, with the horizon at a row of the screen."""
     image = load_pillow("Image")
     width = min(FAR_WIDTH * (view.width / USUAL_WIDTH) ** 0.5, FAR_SIZE[0])
-    scale = width / WIDTH
+    across, down = view.screen
+    scale = width / across
     left = min(max(0.0, FAR_SIZE[0] / 2 + FAR_SHIFT * view.x - width / 2), FAR_SIZE[0] - width)
     top = HORIZON - row * scale
-    height = HEIGHT * scale
+    height = down * scale
     top = min(max(0.0, top), FAR_SIZE[1] - height)
     box = (left, top, left + width, top + height)
-    part: Image = _far().resize((WIDTH, HEIGHT), image.Resampling.BILINEAR, box)
+    part: Image = _far().resize(view.screen, image.Resampling.BILINEAR, box)
     return part
 
 
 def _lay_ground(picture: Image, view: Viewport, row: float) -> None:
     image = load_pillow("Image")
     top = max(0, int(row - GRASS_TOP * view.scale))
-    if top >= HEIGHT:
+    width, height = view.screen
+    if top >= height:
         return
     left, upper = view.point(0, top)
-    right, lower = view.point(WIDTH, HEIGHT)
+    right, lower = view.point(width, height)
     ground, mask = _ground()
     sides = (max(left, -HALF_WIDTH) + HALF_WIDTH, min(right, HALF_WIDTH) + HALF_WIDTH)
     rows = (max(0.0, GROUND + GRASS_TOP - upper), min(GROUND + GRASS_TOP - lower, DEPTH))
     box = sides[0] * GROUND_DETAIL, rows[0] * GROUND_DETAIL, sides[1] * GROUND_DETAIL, rows[1] * GROUND_DETAIL
     if box[2] - box[0] < 1 or box[3] - box[1] < 1:
         return
-    size = (WIDTH, HEIGHT - top)
+    size = (width, height - top)
     part, hides = (each.resize(size, image.Resampling.BILINEAR, box) for each in (ground, mask))
     picture.paste(part, (0, top), hides)
 
@@ -140,6 +146,7 @@ def _ground() -> tuple[Image, Image]:
         x, y, size = dice.uniform(0, width), dice.uniform(24, height), dice.uniform(2, 8)
         shade = dice.choice(((128, 98, 68), (118, 88, 62), (166, 132, 96)))
         pen.ellipse((x - size, y - 0.6 * size, x + size, y + 0.6 * size), fill=shade)
+    _lay_meadow(pen, width, height, rng)
     pen.rectangle((0, 0, width, int(surface)), fill=(128, 186, 74))
     clear.rectangle((0, 0, width, int(surface)), fill=0)
     turf = surface + 7 + 2.5 * noise((2, width), (1, 380), rng)[0]
@@ -153,3 +160,19 @@ def _ground() -> tuple[Image, Image]:
         pen.line((x, surface + 2, x + lean, surface - tall), fill=shade, width=1)
         clear.line((x, surface, x + lean, surface - tall), fill=255, width=1)
     return picture, mask
+
+
+def _lay_meadow(pen: Any, width: int, height: int, rng: np.random.Generator) -> None:
+    """Paint the meadow in front of the cut through the ground: rows of grass, the nearer the darker."""
+    dice = random.Random("meadow")
+    for row, (deep, shade) in enumerate(MEADOW):
+        edge = (SOIL + deep + 0.16 * noise((2, width), (1, 150 - 30 * row), rng)[0]) * GROUND_DETAIL
+        for x in range(width):
+            pen.line((x, edge[x], x, height), fill=shade)
+        for x in range(0, width, 3):  # tufts
+            tall, lean = dice.uniform(0.1, 0.34) * GROUND_DETAIL, dice.uniform(-3, 3)
+            pen.line((x, edge[x] + 2, x + lean, edge[x] - tall), fill=mix(shade, (196, 224, 120), dice.random() * 0.35))
+    for _ in range(260):  # flowers
+        across, down = dice.uniform(0, width), dice.uniform(SOIL + 0.5, DEPTH) * GROUND_DETAIL
+        petal = dice.choice(((250, 246, 236), (248, 214, 92), (232, 150, 170)))
+        pen.ellipse((across - 2, down - 1.5, across + 2, down + 1.5), fill=petal)

@@ -18,6 +18,7 @@ MAX_SIDE = 2048
 FORK = ((-0.39, 0.93), (0.12, 0.93))
 """The tips of the slingshot, where its band is tied."""
 BAND = (62, 34, 22)
+FAN_BLADE = (46, 96, 150)
 
 
 @lru_cache(maxsize=512)
@@ -58,19 +59,37 @@ _N: Sequence[Sequence[Point]] = (((0.05, 0), (0.05, 1), (0.95, 0), (0.95, 1)),)
 
 @lru_cache(maxsize=4)
 def fan_sprite(shape: Ring) -> Sprite:
-    """Paint a fan: a frame, blades and a hub."""
+    """Paint a fan: three blades in a round cage, on a foot."""
     look = load_palette()["fan"]
     base, edge = colour(look.fill), colour(look.edge)
     half = max(x for x, _ in shape)
     sprite = _canvas(shape)
-    sprite.polygon(shape, edge)
-    sprite.polygon(_shrink(shape, EDGE), lighter(base, 0.25))
-    sprite.ellipse(0, 0, 0.9 * half, 0.9 * half, darker(base, 0.55))
-    for number in range(4):
-        turn = number * math.pi / 2 + 0.4
-        tips = [(0.82 * half * math.cos(turn + d), 0.82 * half * math.sin(turn + d)) for d in (0.0, 0.35, 0.7)]
-        sprite.polygon([(0, 0), *tips], lighter(base, 0.5))
-    sprite.ellipse(0, 0, 0.2 * half, 0.2 * half, edge)
+    sprite.line([(0, -0.2 * half), (0, -0.92 * half)], darker(base, 0.45), 0.26 * half)
+    sprite.line([(-0.55 * half, -0.92 * half), (0.55 * half, -0.92 * half)], darker(base, 0.45), 0.18 * half)
+    up, radius = 0.14 * half, 0.86 * half
+    for size, shade in ((1.0, edge), (0.9, lighter(base, 0.85)), (0.8, lighter(base, 0.35))):
+        sprite.ellipse(0, up, size * radius, size * radius, shade)
+    for number in range(3):
+        turn = number * math.tau / 3 + 0.5
+        blade = [(0.0, 0.0)]
+        for share, lean in ((0.35, -0.45), (0.72, -0.3), (0.78, 0.15), (0.6, 0.55), (0.25, 0.5)):
+            blade.append((share * radius * math.cos(turn + lean), share * radius * math.sin(turn + lean)))
+        sprite.polygon([(x, y + up) for x, y in blade], FAN_BLADE)
+    sprite.ellipse(0, up, 0.22 * radius, 0.22 * radius, edge)
+    sprite.ellipse(-0.03 * half, up + 0.03 * half, 0.1 * radius, 0.1 * radius, lighter(base, 0.6))
+    return sprite
+
+
+@lru_cache(maxsize=1)
+def gust_sprite() -> Sprite:
+    """Paint two lines of a gust of wind, as on a weather map: straight, with a curl at the end."""
+    sprite = Sprite(-1.05, -0.6, 1.05, 0.6)
+    for left, y, right, size in ((-0.9, 0.04, 0.35, 0.24), (-0.65, -0.22, 0.6, 0.16)):
+        way = 1 if y > 0 else -1
+        turns = [math.pi * number / 12 for number in range(19)]
+        curl = [(right + size * math.sin(turn), y + way * size * (1 - math.cos(turn))) for turn in turns]
+        for width, shade in ((0.14, (140, 184, 212, 150)), (0.085, (255, 255, 255, 255))):
+            sprite.line([(left, y), (right, y), *curl], shade, width)
     return sprite
 
 

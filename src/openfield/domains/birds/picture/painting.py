@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.domains.birds.game.physics import Ring
 from openfield.domains.birds.game.scene import Scene, SceneItem, Viewport
 from openfield.domains.birds.picture.creatures import bird_sprite, egg_sprite, pig_sprite
 from openfield.domains.birds.picture.landscape import draw_landscape
@@ -21,6 +22,7 @@ from openfield.domains.birds.picture.objects import (
     block_sprite,
     dot_sprite,
     fan_sprite,
+    gust_sprite,
     sling_sprite,
     tnt_sprite,
 )
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 STORM, STORM_SHARE = (90, 90, 100), 0.43
+BALL_CORNERS = 40
+WIND_STEP = (2.2, 1.25)
+"""Units between two gusts of a wind, across and down."""
 DOT = 0.055
 """Radius of a dot of a trajectory, in units."""
 ORDER = ("platform", "fan", "shape", "rect", "tnt", "pig", "egg", "bird")
@@ -66,13 +71,26 @@ def _item(picture: Image, item: SceneItem, view: Viewport, mirrored: bool) -> No
         sprite = bird_sprite(item.look, radius, centre, item.stage > 1)
         sprite.paste(picture, at, view.scale, item.angle, flip=mirrored)
         return
+    shape = _round(item.shape) if _is_ball(item) else item.shape
     sprite = {
         "pig": lambda: pig_sprite(item.look, *reversed(_middle(item.shape)), item.stage),
         "tnt": lambda: tnt_sprite(item.shape, item.stage),
         "fan": lambda: fan_sprite(item.shape),
         "egg": lambda: egg_sprite(*reversed(_middle(item.shape))),
-    }.get("pig" if like_a_pig else item.rank, lambda: block_sprite(item.look, item.shape, item.hollow, item.stage))()
+    }.get("pig" if like_a_pig else item.rank, lambda: block_sprite(item.look, shape, item.hollow, item.stage))()
     sprite.paste(picture, at, view.scale, item.angle)
+
+
+def _is_ball(item: SceneItem) -> bool:
+    """Return whether an object is a ball; its contour has a flat base on which it stands until it rolls."""
+    return "circle" in item.sprite.lower() or item.sprite.startswith("Magnet")
+
+
+def _round(shape: Iterable[Point]) -> Ring:
+    """Return an ellipse that fills the same box as an outline."""
+    (x, y), (across, down) = _middle(shape)
+    turns = (math.tau * number / BALL_CORNERS for number in range(BALL_CORNERS))
+    return tuple((round(x + across * math.cos(turn), 4), round(y + down * math.sin(turn), 4)) for turn in turns)
 
 
 def _middle(shape: Iterable[Point]) -> tuple[Point, Point]:
@@ -125,18 +143,16 @@ def _dots(picture: Image, scene: Scene) -> None:
 
 
 def _wind(picture: Any, item: SceneItem, view: Viewport) -> None:
-    """Paint a field of wind: pale, with curls that show no direction, as the three winds look alike."""
+    """Paint a field of wind as rows of gusts that curl at their ends; the three winds look alike."""
     centre, (across, down) = _middle(item.shape)
-    left, top = view.spot(item.place[0] + centre[0] - across, item.place[1] + centre[1] + down)
-    right, bottom = view.spot(item.place[0] + centre[0] + across, item.place[1] + centre[1] - down)
+    x, y = item.place[0] + centre[0], item.place[1] + centre[1]
+    left, top = view.spot(x - across, y + down)
+    right, bottom = view.spot(x + across, y - down)
     pen = load_pillow("ImageDraw").Draw(picture, "RGBA")
-    pen.rectangle((left, top, right, bottom), fill=(236, 250, 250, 70), outline=(236, 250, 250, 170))
-    step, curl = 1.1 * view.scale, 0.28 * view.scale
-    for row in range(int((bottom - top) / step)):
-        for column in range(int((right - left) / step)):
-            x = left + (column + 0.5 + 0.35 * (row % 2)) * step
-            y = top + (row + 0.5) * step
-            pen.arc((x - curl, y - curl, x + curl, y + curl), 40, 320, fill=(255, 255, 255, 190), width=2)
-            pen.arc(
-                (x - curl / 2, y - curl / 2, x + curl / 2, y + curl / 2), 200, 60, fill=(255, 255, 255, 190), width=1
-            )
+    pen.rounded_rectangle((left, top, right, bottom), view.scale, fill=(240, 250, 255, 60))
+    rows, columns = (max(1, int(2 * half / step)) for half, step in ((down, WIND_STEP[1]), (across, WIND_STEP[0])))
+    for row in range(rows):
+        for column in range(columns):
+            shift = 0.12 * WIND_STEP[0] * (1 if row % 2 else -1)
+            at = x + (column + 0.5 - columns / 2) * WIND_STEP[0] + shift, y + (row + 0.5 - rows / 2) * WIND_STEP[1]
+            gust_sprite().paste(picture, view.spot(*at), view.scale, fade=0.9)

@@ -53,7 +53,7 @@ def draw_cracks(sprite: Sprite, ring: Sequence[Point], stage: int, ink: Colour) 
 
 
 def noise(shape: tuple[int, int], cells: tuple[int, int], rng: np.random.Generator) -> Texture:
-    """Return smooth noise from -1 to 1 with so many cells down and across."""
+    """Return smooth noise from -1 to 1 with a number of cells down and across."""
     grid = rng.uniform(-1, 1, (cells[0] + 2, cells[1] + 2))
     down, across = (np.linspace(0, count, size) for count, size in zip(cells, shape, strict=True))
     row, column = down.astype(int), across.astype(int)

@@ -67,7 +67,7 @@ class BirdsClient:
         return bool(self._ask(51, ">B", level)[0])
 
     def load_next(self) -> int:
-        """Load the next available level and return its number; 0 if there is none."""
+        """Load the next available level and return its number; 0 after the last."""
         return int(self._ask(53, ">I")[0])
 
     def restart(self) -> bool:
@@ -79,7 +79,7 @@ class BirdsClient:
         return bool(self._ask(41 if fast else 31, ">B", x, y, 0, tap)[0])
 
     def shoot_and_watch(self, x: int, y: int, tap: int = 0, every: int = 5, short: bool = False) -> list[Any]:
-        """Shoot, and return the ground truth of every so many steps."""
+        """Shoot, and return the ground truth at an interval of steps."""
         self._send(38, x, y, 0, tap, every, int(short))
         return self._ground_truths()
 

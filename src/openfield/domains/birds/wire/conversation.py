@@ -110,7 +110,7 @@ class Conversation:
         return replies
 
     def shoot_and_watch(self, x: int, y: int, _: int, tap: int, every: int, option: int = 0) -> Answering:
-        """Answer 38: shoot, and return the ground truth of every so many steps."""
+        """Answer 38: shoot, and return the ground truth at an interval of steps."""
         done = yield from self._command(Shot(x, y, max(0, tap), False, max(1, every), option == 1))
         return protocol.ground_truths(done.frames if done.result else [])
 
@@ -137,7 +137,7 @@ class Conversation:
 
     def ground_truth_and_picture(self, query: str) -> Answering:
         """Answer 61 and 63 with a ground truth and a screenshot."""
-        truth = protocol.ground_truth((yield query))
+        truth = protocol.encode_ground_truth((yield query))
         return truth + protocol.image((yield "screenshot"))
 
     def report(self, novel: float, normal: float, objects: tuple[int, ...], level: int, text: str) -> Answering:
@@ -252,9 +252,9 @@ _ANSWERS: dict[int, Callable[..., Answering]] = {
     52: Conversation.restart,
     53: Conversation.load_next,
     61: lambda conversation: conversation.ground_truth_and_picture("ground truth"),
-    62: _read("ground truth", protocol.ground_truth),
+    62: _read("ground truth", protocol.encode_ground_truth),
     63: lambda conversation: conversation.ground_truth_and_picture("noisy ground truth"),
-    64: _read("noisy ground truth", protocol.ground_truth),
+    64: _read("noisy ground truth", protocol.encode_ground_truth),
     65: _read("score", protocol.number),
     66: Conversation.report,
     67: Conversation.describe,

@@ -126,14 +126,14 @@ def image(pixels: Any) -> bytes:
     return struct.pack(">II", width, height) + np.ascontiguousarray(pixels, dtype=np.uint8).tobytes()
 
 
-def ground_truth(truth: Any) -> bytes:
+def encode_ground_truth(truth: Any) -> bytes:
     """Return a ground truth with its length, which includes the five bytes that every client cuts off."""
     return text(msgspec.json.encode(truth) + PAD)
 
 
 def ground_truths(frames: Iterable[Any]) -> bytes:
     """Return a count, then each ground truth."""
-    blocks = [ground_truth(frame) for frame in frames]
+    blocks = [encode_ground_truth(frame) for frame in frames]
     return number(len(blocks)) + b"".join(blocks)
 
 

@@ -19,7 +19,7 @@ from openfield.domains.birds.wire.client import BirdsClient
 SHOOTERS: dict[str, type[Shooter]] = {"random": RandomShooter, "naive": NaiveShooter, "planner": Planner}
 
 
-def play(client: BirdsClient, shooter: Shooter) -> None:
+def play_trials(client: BirdsClient, shooter: Shooter) -> None:
     """Play trial after trial until none is left."""
     while (state := client.state()) is not HarnessState.TERMINATED:
         if state is HarnessState.NEW_TRIAL or state in SET_STATES:
@@ -56,7 +56,7 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         with BirdsClient(chosen.host, chosen.port) as client:
             client.configure(chosen.team)
-            play(client, SHOOTERS[chosen.agent](spec, chosen.team))
+            play_trials(client, SHOOTERS[chosen.agent](spec, chosen.team))
     except OSError as error:
         parser.exit(1, f"No game on {chosen.host}:{chosen.port}: {error.strerror or error}\n")
 

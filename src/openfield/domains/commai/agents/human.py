@@ -13,8 +13,8 @@ import time
 from collections import deque
 from typing import Any, TextIO
 
-from openfield.agents.belief_question import BELIEF_QUESTION, asks_belief, read_probability
 from openfield.agents.human import BELIEF_RANGE, read_line
+from openfield.agents.turn_writer import BELIEF_QUESTION, asks_belief, read_probability
 from openfield.core import Agent, AgentFactory, Ask, AskMoment, Belief, Reply, Spec, Turn
 from openfield.domains.commai.agents.listener import Listener, Mode, Streams, find_foreign
 from openfield.domains.commai.environment.serializers import speaks_bits
@@ -146,7 +146,7 @@ def make_watched(source: AgentSource, shown: bool, screen: bool, delay: float) -
         learner = find_agent(source, find_domain("commai"))(spec, seed)
         return WatchedLearner(learner, ScreenView(delay) if screen else None, shown, delay)
 
-    return make
+    return for_terminal(make) if shown or screen else make
 
 
 class WatchedLearner:
@@ -188,9 +188,19 @@ def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) ->
         screen: Whether to use the whole screen.
         delay: Seconds to wait after each step.
     """
-    return lambda spec, seed: Human(
-        ScreenView(delay) if screen else LineView(delay), mode, bits=speaks_bits(spec), ask=spec.ask
-    )
+
+    def make(spec: Spec, seed: int) -> Agent:
+        view = ScreenView(delay) if screen else LineView(delay)
+        return Human(view, mode, bits=speaks_bits(spec), ask=spec.ask)
+
+    return for_terminal(make)
+
+
+def for_terminal(make: Any) -> AgentFactory:
+    """Mark a factory: its agents have the terminal, so that nothing else may be drawn there."""
+    make.has_terminal = True
+    factory: AgentFactory = make
+    return factory
 
 
 class Human:
@@ -203,7 +213,7 @@ class Human:
         ask: When the person is asked for a belief.
     """
 
-    stateless = may_leave = True
+    may_leave = True
 
     def __init__(
         self, view: LineView | ScreenView, mode: Mode = "line", bits: bool = False, ask: AskMoment = "episode"
@@ -230,6 +240,11 @@ class Human:
             self._view.show(listener.streams)
         reply = listener.reply()
         return reply if belief is None else Reply(reply.action, belief)
+
+    def remember(self, turn: Turn, reply: Reply) -> None:
+        """Take note of a turn that was played before, so that its question is shown again."""
+        self._listener.recall(turn, reply.action)
+        self._belief = reply.belief or self._belief
 
     def close(self) -> None:
         """Restore the terminal."""

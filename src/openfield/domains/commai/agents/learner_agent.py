@@ -11,11 +11,14 @@ from typing import Any
 
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
 from openfield.domains.commai.agents.learners import MappingLearner, MemorisingLearner, NoticingLearner, RandomLearner
+from openfield.domains.commai.environment.learner_session import LearnerAdapter
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.environment.task import BYTES
 from openfield.domains.commai.original.core.serializer import StandardSerializer
+from openfield.domains.commai.original.imports import user_folder
 from openfield.domains.commai.settings import INSTANCE_BEGINS
 from openfield.errors import AgentProtocol, InvalidInput
+from openfield.registry import load
 
 SILENCE = Reply(32)
 REPLIES = tuple(Reply(code) for code in range(256))
@@ -151,3 +154,19 @@ def make_memorising(spec: Spec, seed: int) -> Agent:
 def make_mapper(spec: Spec, seed: int) -> Agent:
     """Make an agent that learns mappings and notices symbols it has never heard."""
     return LearnerAgent(NoticingLearner(MappingLearner()), spec)
+
+
+def load_learner(path: str, *args: Any) -> LearnerAdapter:
+    """Make the learner at a dotted path like `my_learners.Clever` or `my_learners:Clever`.
+
+    Its module may import the packages of the original.
+
+    Raises:
+        InvalidInput: The path has no module, or the module cannot be imported.
+        UnknownName: The module has no such class.
+    """
+    module_name, _, name = path.replace(":", ".").rpartition(".")
+    if not module_name:
+        raise InvalidInput(f"Learner '{path}' has no module. Write it like 'my_module.MyLearner'.")
+    importer: Any = user_folder()
+    return LearnerAdapter(load(f"{module_name}:{name}", importer)(*args), path)

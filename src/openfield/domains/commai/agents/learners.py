@@ -69,7 +69,7 @@ class MemorisingLearner:
 CALIBRATION_SYMBOLS = 600
 """Symbols after which a new one is a surprise."""
 SURPRISES, WITHIN = 4, 30
-"""So many new symbols within so many symbols mean a change; an instance brings two at most by then, mostly none."""
+"""This many new symbols within this many symbols mean a change; an instance has at most two by then, mostly none."""
 SURE = 0.9
 
 

@@ -18,12 +18,17 @@ _REWARD_SIGNS = {1: "+", -1: "-"}
 Mode = Literal["line", "dot", "immediate"]
 """When a person is asked: at the beginning and at every pause; at a dot; at every step.
 
-A pause is a dot or two spaces. A teacher who never pauses, as in micro1 to micro5.2, asks with every symbol: who
-answers there, and earns or loses something at once, is asked again at once.
+A pause is the dot of a question, not one in the feedback to an answer, or a silence. A teacher who never pauses, as in
+micro1 to micro5.2, asks with every symbol: who answers there, and earns or loses something at once, is asked again at
+once.
 """
 _SILENCE = " "
+_PAUSE = _SILENCE * 8
+"""A silence after which a person is asked. Questions of micro8 have up to seven spaces in a row."""
 _MAX_UNASKED = 200
 """Steps after which a person in line mode is asked even if the teacher never pauses."""
+_END, _VERIFY = ";", "verify: "
+"""What ends the feedback of a micro task, and what only questions of mini tasks have."""
 _FIRST = "The teacher has begun. Press Enter to listen on, or type an answer."
 _NO_PAUSE = "The teacher does not pause here. Press Enter to listen on, or type an answer."
 
@@ -80,7 +85,12 @@ class Listener:
         self._typed: deque[str] = deque()
         self._reader = BitReader() if bits else None
         self._bits = deque(SPACE_BITS)
-        self._last_two = ""
+        self._last = ""
+        self._own_reader, self._said_dot = BitReader(), False
+        self._feedback = ""
+        """What ends the feedback that is heard: a semicolon, or the question of a mini task. Empty outside of one."""
+        self._ends_feedback = True  # whether this teacher has feedback that ends with a semicolon
+        self._asked = ""  # what was heard since the last answer
         self._earned = 0
         self._unasked = 0  # steps since the person was asked
         self._waits = False  # whether the person was asked at a pause, or said nothing: the next pause is awaited
@@ -95,8 +105,11 @@ class Listener:
         self.streams.hear(found, self._earned, turn.feedback or "")
         self._unasked += 1
         self._waits = self._waits or (not self._earned and not self._typed)
+        if self._earned and self._said_dot and self._ends_feedback:
+            self._feedback = _END
         self._earned = 0
-        self._last_two = (self._last_two + found)[-2:]
+        self._last = (self._last + found)[-len(_PAUSE) :]
+        self._follow(found)
         if turn.ask is Ask.NONE or self._typed or not self._is_time(turn.first):
             return False
         self.note = ""
@@ -104,6 +117,15 @@ class Listener:
             self.note = _FIRST if self.streams.steps == 1 else _NO_PAUSE
         self._unasked, self._waits = 0, self._pauses()
         return True
+
+    def recall(self, turn: Turn, action: Any) -> None:
+        """Take a turn that was played before, and what was said."""
+        self.hear(turn)
+        if not isinstance(action, int):
+            return
+        said = chr(action) if self._reader is None else self._own_reader.feed(str(action))
+        if said is not None:
+            self._note(said)
 
     def say(self, line: str) -> None:
         """Take what the person typed; an empty line is silence."""
@@ -121,18 +143,40 @@ class Listener:
     def _say_next(self) -> str:
         said = self._typed.popleft() if self._typed else _SILENCE
         if self._reader is not None and said != _SILENCE and not self._typed:
-            self._last_two = ""  # the last bits are on their way: the teacher's next character cannot be an answer
-        self.streams.say(said)
+            self._last = ""  # the last bits are on their way: the teacher's next character cannot be an answer
+        self._note(said)
         return said
+
+    def _note(self, said: str) -> None:
+        """Take note of a symbol that is said. A dot may have ended an answer to a mini task, which is then judged."""
+        self.streams.say(said)
+        self._said_dot = said == "." and self._last[-1:] in (_SILENCE, ".")  # otherwise it interrupts the teacher
+        if self._said_dot and _VERIFY in self._asked:
+            self._feedback = _VERIFY
+        if self._said_dot:
+            self._asked = ""
+
+    def _follow(self, found: str) -> None:
+        """Find out whether the teacher still comments on the last answer: dots in there are no questions."""
+        self._asked = (self._asked + found)[-_KEPT:]
+        if self._feedback and self._asked.endswith((self._feedback, _PAUSE)):
+            self._ends_feedback = self._ends_feedback and not self._asked.endswith(_PAUSE)
+            self._feedback = ""
+        elif found == _END:
+            self._ends_feedback = True
 
     def _is_time(self, first: bool) -> bool:
         if self._mode != "line":
-            return self._mode == "immediate" or self._last_two.endswith(".")
+            return self._mode == "immediate" or self._ends_sentence()
         return first or self._pauses() or not self._waits or self._unasked > _MAX_UNASKED
 
     def _pauses(self) -> bool:
-        """Return whether the teacher has ended a sentence, or was silent twice."""
-        return self._last_two.endswith(".") or self._last_two == _SILENCE * 2
+        """Return whether the teacher has ended a sentence, or is silent for a while."""
+        return self._ends_sentence() or self._last == _PAUSE
+
+    def _ends_sentence(self) -> bool:
+        """Return whether the teacher has ended a sentence that is not about the last answer."""
+        return self._last.endswith(".") and not self._feedback
 
 
 def find_foreign(line: str) -> str:

@@ -7,14 +7,14 @@ everything at once.
 from __future__ import annotations
 
 import shlex
-import socket
 import subprocess
 from typing import Any
 
 from openfield.core import Turn
 from openfield.domains.commai.agents.human import Human, LineView
 from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader
-from openfield.domains.commai.wire.zmtp import Connection, encode_frame
+from openfield.domains.commai.wire.line import is_hello
+from openfield.domains.commai.wire.ports import SinglePort
 from openfield.errors import AgentProtocol
 
 SILENCE = " "
@@ -32,7 +32,7 @@ class BaseLearner:
         """Ignore the reward."""
 
     def try_reward(self, reward: Any) -> None:
-        """Take a reward, unless there is none."""
+        """Take a reward, if one is given."""
         if reward is not None:
             self.reward(reward)
 
@@ -92,41 +92,31 @@ class RemoteLearner(BaseLearner):
     """
 
     def __init__(self, cmd: str | None = None, port: int = 5556, address: str | None = None) -> None:
-        with socket.create_server((address or "", port)) as server:
-            words = [*shlex.split(cmd), str(server.getsockname()[1])] if cmd else []
-            self._program = subprocess.Popen(words) if words else None  # noqa: S603 (the user named it)
-            self._peer, _ = server.accept()
-        self._connection = Connection()
-        self._messages: list[list[bytes]] = []
-        self._send()
-        if self._receive() != "hello":
-            raise AgentProtocol("A remote learner must say hello first.")
+        door = SinglePort(address or "*", port)
+        words = [*shlex.split(cmd), str(door.port)] if cmd else []
+        self._program = subprocess.Popen(words) if words else None  # noqa: S603 (the user named it)
+        handshake = door.wait_for_handshake()
+        if handshake is None or handshake.problem or not is_hello(handshake.first):
+            reason = handshake.problem if handshake is not None else ""
+            raise AgentProtocol(reason or "A remote learner must say hello first.")
+        self._line, self._earned = handshake.line, b"0"
 
     def try_reward(self, reward: Any) -> None:
-        """Send the reward; none is 0."""
-        self._send(str(int(reward or 0)))
+        """Keep the reward, which is sent with the symbol; none is 0."""
+        self._earned = str(int(reward or 0)).encode()
 
     def next(self, symbol: Any) -> str:
-        """Send the symbol and return the learner's."""
-        self._send(str(symbol))
-        return self._receive()
+        """Send the reward and the symbol, and return the learner's symbol."""
+        try:
+            self._line.send(self._earned, str(symbol).encode())
+            while (message := self._line.receive()) is None:
+                pass
+        except EOFError:
+            raise AgentProtocol("The remote learner has hung up.") from None
+        return b"".join(message).decode("utf-8", "replace")
 
     def set_view(self, view: Any) -> None:
         """Ignore the view."""
-
-    def _send(self, text: str | None = None) -> None:
-        frame = b"" if text is None else encode_frame(text.encode())
-        self._peer.sendall(self._connection.take_outgoing() + frame)
-
-    def _receive(self) -> str:
-        while not self._messages:
-            data = self._peer.recv(1 << 16)
-            if not data:
-                raise AgentProtocol("The remote learner has hung up.")
-            self._messages.extend(self._connection.feed(data))
-            if self._connection.outgoing:
-                self._send()
-        return b"".join(self._messages.pop(0)).decode("utf-8", "replace")
 
 
 RemoteTimedLearner = RemoteLearner

@@ -6,18 +6,24 @@ and rewards.
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from openfield.domains.commai.batched.streams import DrawStream
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import AgentProtocol, InvalidInput
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_SYMBOL = 255
+_INT64 = np.dtype(np.int64)
+STEP = 0x9E3779B97F4A7C15
+FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+SHIFTS = (30, 27, 31, 11)
+UNIT = 2.0**-53
+_BLOCK = 64
 
 
 class Batch(ABC):
@@ -32,6 +38,7 @@ class Batch(ABC):
         self, curricula: Sequence[Sequence[str]], settings: CommaiSettings, seed: int | Sequence[int] = 0
     ) -> None:
         self.n = len(curricula)
+        self._shape = (self.n,)
         self.curricula = curricula
         self.settings = settings
         self.tasks = tuple(dict.fromkeys(name for curriculum in curricula for name in curriculum))
@@ -60,13 +67,15 @@ class Batch(ABC):
             AgentProtocol: There is not one symbol from 0 to 255 for each environment.
         """
         heard = np.asarray(symbols)
-        if heard.shape != (self.n,) or heard.dtype.kind not in "iu":
+        if heard.shape != self._shape or heard.dtype.kind not in "iu":
             raise AgentProtocol(f"A batch of {self.n} hears as many whole numbers, not {heard.dtype} of {heard.shape}.")
-        heard = heard.astype(np.int64, copy=False)
-        if heard.view(np.uint64).max() > MAX_SYMBOL:
+        if heard.dtype is not _INT64:
+            heard = heard.astype(_INT64)
+        stepped = self._step(heard)
+        if stepped is None:
             wrong = heard[(heard < 0) | (heard > MAX_SYMBOL)][0]
             raise AgentProtocol(f"A batch hears whole numbers from 0 to {MAX_SYMBOL}, not {wrong}.")
-        return self._step(heard)
+        return stepped
 
     @property
     @abstractmethod
@@ -86,8 +95,8 @@ class Batch(ABC):
         """Set all streams to their start."""
 
     @abstractmethod
-    def _step(self, heard: Array) -> tuple[Array, Array]:
-        """Step with checked symbols."""
+    def _step(self, heard: Array) -> tuple[Array, Array] | None:
+        """Step with as many numbers as there are environments; return None, and do nothing, if one is no symbol."""
 
 
 def _spread(seed: int | Sequence[int], n: int) -> list[int]:
@@ -98,3 +107,42 @@ def _spread(seed: int | Sequence[int], n: int) -> list[int]:
     if len(seeds) != n:
         raise InvalidInput(f"There are {len(seeds)} seeds for {n} environments.")
     return seeds
+
+
+def start_stream(seed: int) -> int:
+    """Return the counter at which the stream of a seed begins."""
+    return int(_mix(np.array([seed % 2**64], np.uint64) * np.uint64(STEP) + np.uint64(1))[0])
+
+
+class DrawStream(random.Random):
+    """A generator that draws what an environment of a batch draws: set it as `rng` of a single one.
+
+    It is SplitMix64: a counter that is mixed, so that many numbers of a stream can be made at once. The numbers are the
+    same in compiled code, NumPy and plain Python.
+    Only `random` follows the stream. Micro tasks and the schedulers of a batch use nothing else.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(0)
+        self._counter = np.uint64(start_stream(seed))
+        self._ready: list[float] = []
+
+    def random(self) -> float:
+        """Return the next number, from 0 to 1."""
+        if not self._ready:
+            self._ready = self._draw_block()
+        return self._ready.pop()
+
+    def _draw_block(self) -> list[float]:
+        """Return the next numbers, the last one first."""
+        counters = self._counter + np.arange(1, _BLOCK + 1, dtype=np.uint64) * np.uint64(STEP)
+        self._counter = counters[-1]
+        numbers: list[float] = ((_mix(counters) >> np.uint64(SHIFTS[3])) * UNIT)[::-1].tolist()
+        return numbers
+
+
+def _mix(counters: Any) -> Any:
+    """Return the numbers of the stream at these counters, of 64 bits each."""
+    mixed = (counters ^ (counters >> np.uint64(SHIFTS[0]))) * np.uint64(FACTORS[0])
+    mixed = (mixed ^ (mixed >> np.uint64(SHIFTS[1]))) * np.uint64(FACTORS[1])
+    return mixed ^ (mixed >> np.uint64(SHIFTS[2]))

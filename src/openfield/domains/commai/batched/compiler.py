@@ -39,8 +39,8 @@ from openfield.domains.commai.tasks.mapping import (
     Numbers,
     Relation,
     Sampled,
+    prefix_digits,
 )
-from openfield.domains.commai.tasks.mapping import add_noise as put_before_feedback
 from openfield.domains.commai.tasks.micro import SYNONYMS, KnowAfter, KnowByElimination, KnowWhenSeen, MicroTask, Rule
 from openfield.domains.commai.tasks.phrases import MixedTask, PhraseContext, PhraseTask, ReworkedTask, RoundMaker
 from openfield.errors import InvalidInput
@@ -85,6 +85,7 @@ class _Compiler:
         self._in_turn: set[int] = set()
         self._slots = self._keys = self._deck = self._parts = 1
         self._texts: list[tuple[int, int]] = []  # symbols and slots of each text
+        self._digits = 0  # of the longest number that is drawn
         self._max_time = 0
 
     def add_task(self, task: Task) -> int:
@@ -117,7 +118,7 @@ class _Compiler:
             places.append(self._add(len(tasks), *itertools.chain.from_iterable(entries)))
             in_turn = max(in_turn, counts[-1])
         self._write_header()
-        longest = max(map(len, self._strings))
+        longest = max(*map(len, self._strings), self._digits)
         text = 2 * max(symbols + slots * 2 * longest for symbols, slots in self._texts)
         turns = in_turn * self._code[at.PARTS]
         sizes = Sizes(text, self._max_time + 2, self._slots, self._keys, turns, self._deck)
@@ -193,7 +194,7 @@ class _Compiler:
         rounds = [plan.make(*pair) for pair in _pair_slots(plan, count)]
         example = keys.options[0] if isinstance(keys, Sampled) else ""
         options = [_count_options(rule, plan.make(example, "").question if example else "")]
-        noisy = [] if noise is None else [put_before_feedback(each, stand_for(2 * count)) for each in rounds]
+        noisy = [] if noise is None else [prefix_digits(each, stand_for(2 * count)) for each in rounds]
         rows = [self._describe_round(*each) for each in zip([*rounds, *noisy], itertools.cycle(options))]
         fixed = [self._describe_round(each, _count_options(rule, each.question)) for each in plan.fixed]
         first = self._add(*itertools.chain(*rows, *fixed))
@@ -202,6 +203,8 @@ class _Compiler:
         self._keys = max(self._keys, total)
         self._deck = max(self._deck, total**2 if plan.shuffled else 1)
         lengths = (0, 0) if noise is None else noise.lengths
+        drawn = [each.lengths[1] for each in (keys, answers) if isinstance(each, Numbers | Anew)]
+        self._digits = max(self._digits, lengths[1], *drawn)
         return self._add_source(
             {
                 at.SOURCE_KIND: at.SHUFFLED if plan.shuffled else at.ALONE,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from openfield.domains.commai.batched.batch import Batch
+import msgspec
+import numpy as np
+
+from openfield.domains.commai.batched.batch import MAX_SYMBOL, Array, Batch
+from openfield.domains.commai.curriculum import make_environment
+from openfield.domains.commai.environment.environment import Environment
+from openfield.domains.commai.environment.task import BYTES, SILENCE
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import MICRO, task_ids
 from openfield.errors import InvalidInput, MissingExtra
@@ -17,6 +23,9 @@ SETTINGS = (
 )
 """The settings that a batch follows."""
 SCHEDULERS = ("consecutive", "incremental", "sequential", "random")
+_SPACE = ord(SILENCE)
+_WIDTH = 256
+"""Symbols of a text at first; a longer one makes room."""
 
 
 def batch(
@@ -48,11 +57,9 @@ def batch(
     if compiled is None:
         compiled = find_spec("numba") is not None
     if not compiled:
-        from openfield.domains.commai.batched.plain import PlainBatch
-
         return PlainBatch(curricula, chosen, seed)
     try:
-        from openfield.domains.commai.batched.compiled import CompiledBatch
+        from openfield.domains.commai.batched.kernel import CompiledBatch
     except ImportError:
         raise MissingExtra("fast", "compiled=True") from None
     return CompiledBatch(curricula, chosen, seed)
@@ -92,3 +99,109 @@ def _read_curriculum(names: Sequence[str]) -> tuple[str, ...]:
         if name not in MICRO:
             raise InvalidInput(f"{name} is not a micro task. A batch plays only these: {', '.join(MICRO)}.")
     return ids
+
+
+class PlainBatch(Batch):
+    """A batch of single environments whose texts are rows of an array.
+
+    Most steps say one more symbol of a text. NumPy does them for all environments at once.
+    """
+
+    def __init__(
+        self, curricula: Sequence[Sequence[str]], settings: CommaiSettings, seed: int | Sequence[int] = 0
+    ) -> None:
+        super().__init__(curricula, settings, seed)
+        n = self.n
+        self._environments = [self._make(number) for number in range(n)]
+        self._numbers = {name: number for number, name in enumerate(self.tasks)}
+        self._speech = np.zeros((n, _WIDTH), np.uint8)
+        self._at, self._spoken, self._penalties = (np.zeros(n, np.int64) for _ in range(3))
+        self._symbols = np.zeros(n, np.int64)
+        self._task, self._finished = np.full(n, -1), np.zeros(n, np.int64)
+        self._ended, self._solved, self._over = (np.zeros(n, bool) for _ in range(3))
+
+    def restart(self, which: Array) -> Array:
+        """Start the curricula of some environments anew, with further draws; return the last symbols of all."""
+        for number in which.tolist():
+            stream = self._environments[number].rng
+            environment = self._environments[number] = self._make(number)
+            environment.rng = stream
+            symbol, _ = environment.next(None)
+            self._symbols[number] = ord(symbol)
+            self._penalties[number] = self._finished[number] = 0
+            self._solved[number] = self._over[number] = False
+            self._note(number, environment)
+            self._note_task(number, environment)
+        self._ended[which] = False
+        return self._symbols.copy()
+
+    @property
+    def over(self) -> Array:
+        """Which curricula have ended."""
+        return self._over.copy()
+
+    def training_info(self) -> dict[str, Array]:
+        """Return what only training may use, by environment."""
+        return {
+            "task": self._task.copy(),
+            "instance": self._finished.copy(),
+            "ended": self._ended.copy(),
+            "solved": self._solved.copy(),
+        }
+
+    def _seed(self) -> None:
+        for number, environment in enumerate(self._environments):
+            environment.rng = self.stream(number)
+
+    def _step(self, heard: Array) -> tuple[Array, Array] | None:
+        if heard.view(np.uint64).max() > MAX_SYMBOL:
+            return None
+        at = self._at
+        talking = at < self._spoken
+        symbols = self._speech[np.arange(self.n), np.minimum(at, self._speech.shape[1] - 1)].astype(np.int64)
+        interrupted = talking & (heard != _SPACE)
+        rewards = -interrupted.astype(np.float64)
+        self._penalties += interrupted
+        at += talking
+        self._ended[:] = False
+        listening = np.flatnonzero(~talking)
+        spoken, paid = self._listen(listening, heard[listening].tolist())
+        symbols[listening], rewards[listening] = spoken, paid
+        self._penalties[listening] = 0
+        self._symbols = symbols
+        return symbols.copy(), rewards
+
+    def _listen(self, which: Array, heard: list[int]) -> tuple[list[int], list[int]]:
+        """Let single environments hear their symbols, after telling them what was said without them."""
+        symbols, rewards = [], []
+        states = zip(which.tolist(), heard, self._at[which].tolist(), self._penalties[which].tolist(), strict=True)
+        for number, code, at, penalties in states:
+            environment = self._environments[number]
+            environment.at = at
+            environment.penalties += penalties
+            symbol, reward = environment.next(BYTES[code])
+            symbols.append(ord(symbol))
+            rewards.append(reward)
+            self._note(number, environment)
+        return symbols, rewards
+
+    def _note(self, number: int, environment: Environment) -> None:
+        """Copy what an environment will say and where its conversation is."""
+        at, spoken = environment.at, environment.spoken
+        self._at[number], self._spoken[number] = at, spoken
+        if at < spoken:
+            if spoken > self._speech.shape[1]:
+                self._speech = np.pad(self._speech, ((0, 0), (0, spoken)))
+            self._speech[number, :spoken] = np.frombuffer(environment.text[:spoken].encode("latin-1"), np.uint8)
+        if environment.finished != self._finished[number]:
+            self._finished[number], self._ended[number] = environment.finished, True
+            self._solved[number], self._over[number] = bool(environment.result), environment.over
+            self._note_task(number, environment)
+
+    def _note_task(self, number: int, environment: Environment) -> None:
+        if environment.task is not None:
+            self._task[number] = self._numbers[environment.task.name]
+
+    def _make(self, number: int) -> Environment:
+        settings = msgspec.structs.replace(self.settings, tasks=tuple(self.curricula[number]))
+        return make_environment(settings)

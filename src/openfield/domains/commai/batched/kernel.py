@@ -10,14 +10,18 @@ them. `texts` holds symbols: what each environment says, the expected answer and
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
 from openfield.domains.commai.batched import program as at
-from openfield.domains.commai.batched.compiling import compile_part, point_to
-from openfield.domains.commai.batched.streams import FACTORS, SHIFTS, STEP, UNIT
+from openfield.domains.commai.batched.batch import FACTORS, MAX_SYMBOL, SHIFTS, STEP, UNIT, Array, Batch, start_stream
+from openfield.domains.commai.batched.compiler import compile_tasks
+from openfield.domains.commai.batched.program import TaskProgram
+from openfield.domains.commai.settings import CommaiSettings
 
 _DOT, _SPACE, _ZERO = ord("."), ord(" "), ord("0")
 _NONE = -1
@@ -25,10 +29,42 @@ _UNLIMITED = np.iinfo(np.int64).max
 _STEP, _FACTOR, _FACTOR2 = np.uint64(STEP), np.uint64(FACTORS[0]), np.uint64(FACTORS[1])
 _SHIFT, _SHIFT2, _SHIFT3, _SHIFT4 = (np.uint64(shift) for shift in SHIFTS)
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compile_part(function: Function) -> Function:
+    """Compile a function that only compiled code calls; the way to it from Python is left out."""
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Function = njit(**options)(function)
+    return compiled
+
+
+def _make_pointer(context: Any, array: Any) -> Any:
+    """Return a pointer to the data of an array, typed and as code."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    pointer: Any = types.CPointer
+    return pointer(array.dtype)(array), generate
+
+
+point_to: Any = intrinsic(_make_pointer)
+"""Points to the data of an array. A function that is handed a pointer counts no reference to the array, which takes
+most of the time otherwise."""
+
 
 @njit(cache=True)
-def step_all(numbers: Any, fractions: Any, letters: Any, envs: Any, heard: Any, symbols: Any, rewards: Any) -> None:
-    """Step every environment with the symbol it hears, and write the teacher's symbols and the rewards."""
+def step_all(numbers: Any, fractions: Any, letters: Any, envs: Any, heard: Any, symbols: Any, rewards: Any) -> bool:
+    """Step every environment with the symbol it hears, and write the teacher's symbols and the rewards.
+
+    If a number is no symbol, nothing is done, and the function returns False.
+    """
+    all_bits = 0
+    for i in range(len(heard)):
+        all_bits |= heard[i]
+    if all_bits < 0 or all_bits > MAX_SYMBOL:
+        return False
     memory, texts, factors = point_to(numbers), point_to(letters), point_to(fractions)
     for i in range(len(heard)):
         env = envs[i]
@@ -44,6 +80,7 @@ def step_all(numbers: Any, fractions: Any, letters: Any, envs: Any, heard: Any, 
         else:
             rewards[i] = _listen(memory, factors, texts, env, heard[i])
             symbols[i] = _speak(memory, texts, env)
+    return True
 
 
 @njit(cache=True)
@@ -137,7 +174,7 @@ def _set_speech(memory: Any, texts: Any, env: int, end: int) -> None:
 
 @compile_part
 def _decide(memory: Any, factors: Any, env: int, right: bool) -> int:
-    """Return the verdict after an answer, or that there is none yet."""
+    """Return the verdict after an answer, or that it is still open."""
     known = not memory[env + at.KNOWN] and _knows(memory, env, right)
     if known:
         memory[env + at.KNOWN] = 1
@@ -174,7 +211,7 @@ def _knows(memory: Any, env: int, right: bool) -> bool:
 
 @compile_part
 def _accepts(memory: Any, texts: Any, env: int, size: int) -> bool:
-    """Return True if the answer of so many symbols is right."""
+    """Return True if the answer of this length is right."""
     judged, heard, expected = memory[env + at.ROUND], memory[at.ANSWER_HEARD], memory[env + at.EXPECTED]
     for k in range(size):
         texts[heard + k] = texts[memory[env + at.HEARD] + k * memory[at.COUNT_OF_ALL]]
@@ -414,7 +451,7 @@ def _walk(memory: Any, env: int, node: int) -> int:
 
 @compile_part
 def _take_turn(memory: Any, env: int, size: int) -> int:
-    """Return one of so many parts; all come once before any comes again."""
+    """Return one of a number of parts; all come once before any comes again."""
     place = memory[env + at.TURNS] + memory[env + at.TASK_TURNS] * memory[at.PARTS]
     if memory[place] == 0:
         _shuffle(memory, env, size, size)
@@ -444,7 +481,7 @@ def _draw_texts(memory: Any, env: int, pool: int, size: int, count: int, slot: i
 
 @compile_part
 def _shuffle(memory: Any, env: int, size: int, count: int) -> None:
-    """Put so many different numbers below `size` into the spare room, in random order."""
+    """Put `count` different numbers below `size` into the spare room, in random order."""
     spare = memory[at.SPARE]
     for k in range(size):
         memory[spare + k] = k
@@ -496,3 +533,74 @@ def _write(memory: Any, texts: Any, env: int, template: int, place: int) -> int:
                 place += 1
         piece += at.PIECE_SIZE
     return place
+
+
+class CompiledBatch(Batch):
+    """A batch whose state is arrays with a row per environment."""
+
+    def __init__(
+        self, curricula: Sequence[Sequence[str]], settings: CommaiSettings, seed: int | Sequence[int] = 0
+    ) -> None:
+        super().__init__(curricula, settings, seed)
+        different = {tuple(tasks): number for number, tasks in enumerate(dict.fromkeys(map(tuple, curricula)))}
+        program = compile_tasks(list(different), settings)
+        self._lay_out(program)
+        self._factors = np.array(program.factors)
+        self._state[:, at.CURRICULUM] = [program.curricula[different[tuple(tasks)]] for tasks in curricula]
+        self._symbols = np.zeros(self.n, np.int64)
+
+    def _lay_out(self, program: TaskProgram) -> None:
+        """Give every environment its room.
+
+        What most steps use stands close together: a walk over as many pages as environments takes five times as long.
+        """
+        n, sizes, code = self.n, program.sizes, len(program.code)
+        rooms = {at.SLOTS: sizes.slots, at.DIGITS: sizes.slots, at.OPTIONS: sizes.options, at.TURNS: sizes.turns}
+        room, numbers = sum(rooms.values()), np.arange(n)
+        self._memory = np.zeros(code + n * (at.STATE_SIZE + room), np.int64)
+        self._memory[:code] = program.code
+        self._environments = code + numbers * at.STATE_SIZE
+        state = self._state = self._memory[code : code + n * at.STATE_SIZE].reshape(n, at.STATE_SIZE)
+        start = code + n * at.STATE_SIZE
+        for field, size in rooms.items():
+            state[:, field] = start + numbers * room
+            start += size
+        text = 2 * sizes.text + sizes.deck
+        state[:, at.TEXT] = numbers * text
+        state[:, at.EXPECTED] = state[:, at.TEXT] + sizes.text
+        state[:, at.DECK] = state[:, at.EXPECTED] + sizes.text
+        state[:, at.HEARD] = n * text + sizes.heard + numbers
+        self._texts = np.zeros(n * text + sizes.heard * (n + 1), np.uint8)
+        self._memory[[at.ANSWER_HEARD, at.COUNT_OF_ALL, at.TURNS_SIZE]] = n * text, n, sizes.turns
+
+    def restart(self, which: Array) -> Array:
+        """Start the curricula of some environments anew, with further draws; return the last symbols of all."""
+        start_all(self._memory, self._texts, self._environments, which, self._symbols)
+        return self._symbols.copy()
+
+    @property
+    def over(self) -> Array:
+        """Which curricula have ended."""
+        over: Array = self._state[:, at.OVER] == 1
+        return over
+
+    def training_info(self) -> dict[str, Array]:
+        """Return what only training may use, by environment."""
+        state = self._state
+        return {
+            "task": state[:, at.TASK_NUMBER].copy(),
+            "instance": state[:, at.FINISHED].copy(),
+            "ended": state[:, at.ENDED] == 1,
+            "solved": state[:, at.RESULT] == 1,
+        }
+
+    def _seed(self) -> None:
+        counters = np.array([start_stream(seed) for seed in self.seeds], np.uint64)
+        self._state[:, at.DRAWS] = counters.view(np.int64)
+
+    def _step(self, heard: Array) -> tuple[Array, Array] | None:
+        rewards, symbols = np.empty(self.n), np.empty_like(heard)
+        if not step_all(self._memory, self._factors, self._texts, self._environments, heard, symbols, rewards):
+            return None
+        self._symbols = symbols
+        return symbols, rewards

@@ -11,11 +11,10 @@ from typing import Any, Protocol
 
 from openfield.domains.commai.environment.environment import Environment, Tally
 from openfield.errors import AgentProtocol, InvalidInput
-from openfield.registry import load
 
 
 class Learner(Protocol):
-    """Answers every symbol with a symbol, and is told every reward."""
+    """Answers every symbol with a symbol, and gets every reward."""
 
     def next(self, symbol: str) -> str | int | None:
         """Take the teacher's symbol and return the learner's."""
@@ -90,7 +89,7 @@ class LearnerAdapter:
         if not callable(getattr(learner, "next", None)):
             raise InvalidInput(f"{self.name} is not a learner: it has no method next(symbol).")
         self._learner = learner
-        self._reward = getattr(learner, "reward", None)
+        self._reward = getattr(learner, "try_reward", None) or getattr(learner, "reward", None)
 
     def next(self, symbol: str) -> str | None:
         """Return the learner's answer as a character."""
@@ -107,16 +106,3 @@ class LearnerAdapter:
         """Tell the learner its reward if it has a method for it."""
         if self._reward is not None:
             self._reward(reward)
-
-
-def load_learner(path: str, *args: Any) -> LearnerAdapter:
-    """Make the learner at a dotted path like `my_learners.Clever` or `my_learners:Clever`.
-
-    Raises:
-        InvalidInput: The path has no module, or the module cannot be imported.
-        UnknownName: The module has no such class.
-    """
-    module_name, _, name = path.replace(":", ".").rpartition(".")
-    if not module_name:
-        raise InvalidInput(f"Learner '{path}' has no module. Write it like 'my_module.MyLearner'.")
-    return LearnerAdapter(load(f"{module_name}:{name}")(*args), path)

@@ -146,7 +146,7 @@ class DependenciesScheduler(Scheduler):
     Args:
         tasks: All tasks.
         tasks_dependencies: Pairs (a, b): b needs a.
-        unlock_threshold: Successes after which a task counts as solved. Tasks of the same kind count together.
+        unlock_threshold: Successes after which a task counts as solved. Each object counts for itself.
     """
 
     def __init__(
@@ -154,30 +154,30 @@ class DependenciesScheduler(Scheduler):
     ) -> None:
         super().__init__(tasks)
         self._threshold = unlock_threshold
-        self._needs: dict[str, set[str]] = {task.kind: set() for task in tasks}
+        self._needs: dict[int, set[int]] = {id(task): set() for task in tasks}
+        names = {id(task): task.name for task in tasks}
         for first, then in tasks_dependencies:
             for task in (first, then):
-                if task.kind not in self._needs:
-                    known = [task.name for task in self.tasks]
-                    raise UnknownName("task in tasks_dependencies", task.name, known, "Tasks")
-            self._needs[then.kind].add(first.kind)
+                if id(task) not in self._needs:
+                    raise UnknownName("task in tasks_dependencies", task.name, names.values(), "Tasks")
+            self._needs[id(then)].add(id(first))
         try:
             TopologicalSorter(self._needs).prepare()
         except CycleError as error:
-            circle = " > ".join(reversed(error.args[1]))
+            circle = " > ".join(names[each] for each in reversed(error.args[1]))
             raise InvalidInput(
                 f"The dependencies form a circle: {circle}. Remove one pair of tasks_dependencies."
             ) from None
-        self._solved: Counter[str] = Counter()
-        self._current = ""
+        self._solved: Counter[int] = Counter()
+        self._current = 0
 
     def next_task(self, rng: random.Random) -> Task:
         """Return a random unlocked task."""
         unlocked = {
-            kind for kind, needs in self._needs.items() if all(self._solved[n] >= self._threshold for n in needs)
+            each for each, needs in self._needs.items() if all(self._solved[n] >= self._threshold for n in needs)
         }
-        task = rng.choice([task for task in self.tasks if task.kind in unlocked])
-        self._current = task.kind
+        task = rng.choice([task for task in self.tasks if id(task) in unlocked])
+        self._current = id(task)
         return task
 
     def record(self, result: int) -> None:

@@ -12,7 +12,7 @@ import importlib
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +32,7 @@ from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.domains.commai.tasks.draws import load_phrasebook
 from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.errors import InvalidInput, UnknownName, describe_error
+from openfield.provenance.versions import Code, identify_source
 
 ARGUMENTS = {"max_time": 1, "failed_task_tolerance": 0}
 """The numbers a file may set for a single task of ours, and their minimum."""
@@ -63,7 +64,7 @@ class ConfiguredTask:
 def find_task(path: str) -> str | None:
     """Return the id of the task of ours with this dotted class name, or None.
 
-    Names that occur in two sets are told apart by their module. Short names of classes are accepted too.
+    Names that occur in two sets are distinguished by their module. Short names of classes are accepted too.
     """
     if path in CATALOGUE:
         return path
@@ -109,7 +110,7 @@ def load_class(path: str, place: str) -> Any:
     """Return the class at a dotted name.
 
     Raises:
-        InvalidInput: There is none; the message says what is missing.
+        InvalidInput: A part is missing, which the message names.
     """
     module_name, _, name = path.rpartition(".")
     if not module_name:
@@ -442,7 +443,7 @@ def _number(value: Any, minimum: int, place: str) -> Any:
     return value
 
 
-def read_json(path: Path) -> Any:
+def read_json_configuration(path: Path) -> Any:
     """Return what a JSON file has."""
     try:
         return msgspec.json.decode(path.read_bytes())
@@ -457,7 +458,7 @@ class JSONConfigLoader:
         """Return the scheduler of a file, or of a table."""
         if isinstance(tasks_config, Mapping):
             return read_objects(tasks_config, "the configuration")[0]
-        return read_objects(read_json(Path(tasks_config)), str(tasks_config))[0]
+        return read_objects(read_json_configuration(Path(tasks_config)), str(tasks_config))[0]
 
 
 class PythonConfigLoader:
@@ -466,3 +467,57 @@ class PythonConfigLoader:
     def create_tasks(self, tasks_config: str | Path) -> Any:
         """Return the scheduler that `create_tasks()` of a file makes."""
         return _run(Path(tasks_config))
+
+
+def list_user_code(settings: Mapping[str, Any]) -> list[str]:
+    """Return the code that settings name: the file of a Python configuration, and classes as `module:NAME`.
+
+    A run file that names code does not run it unasked, so nothing is imported here. The settings may
+    come from a run file and hold anything.
+    """
+    module, table = settings.get("module"), settings.get("configuration")
+    files = [module] if isinstance(module, str) and module else []
+    classes = {path for path in _list_types(table) if not _is_ours(path)} if isinstance(table, Mapping) else set()
+    return [*files, *(":".join(path.rpartition(".")[::2]) for path in sorted(classes))]
+
+
+def digest_files(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digests of the files that hold this code, and of those beside them that they import.
+
+    A Python configuration has the name that the settings give it, all others their place in the working directory.
+    Installed packages have versions of their own.
+    """
+    found: dict[str, str] = {}
+    module = settings.get("module")
+    for source in list_user_code(settings):
+        if source == module:
+            code = Code()
+            code.add_file(Path(source).resolve(), Path.cwd())
+        else:
+            code = identify_source(source) or Code()
+        for name, path in code.files.items():
+            if name.removesuffix(".py").replace("/", ".") in MODULES:
+                continue  # ours are used, also in a checkout of the original
+            found[module if module and path == Path(module).resolve() else name] = code.parts[f"file {name}"]
+    return found
+
+
+def _list_types(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the dotted names of classes in a configuration."""
+    groups = [table.get("worlds"), table.get("tasks"), {"": table.get("scheduler")}]
+    for entries in groups:
+        for entry in entries.values() if isinstance(entries, Mapping) else ():
+            path = entry.get("type") if isinstance(entry, Mapping) else None
+            if isinstance(path, str) and "." in path:
+                yield path
+
+
+def _is_ours(path: str) -> bool:
+    """Return whether a class is one of ours; that of a module of the original's may have moved since."""
+    module = path.rpartition(".")[0]
+    if path in CATALOGUE or module in MODULES:
+        return True
+    if not is_old_name(module) or find_task(path) is None:
+        return False
+    place = user_folder().folder.joinpath(*module.split("."))
+    return not (place.with_suffix(".py").is_file() or place.is_dir())

@@ -11,6 +11,7 @@ import builtins
 import importlib
 import importlib.util
 import sys
+import sysconfig
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,15 +20,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from openfield.registry import look_here
+from openfield.registry import add_working_folder
 
 _HERE, _AGENTS = "openfield.domains.commai.original", "openfield.domains.commai.agents"
+STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
+"""Asked for once, before imports come here: the answer itself may import something."""
 PACKAGES = ("core", "learners", "tasks", "worlds", "view", "fsa")
 MODULES = {
     "core.task": f"{_HERE}.core.task",
     "core.events": f"{_HERE}.core.events",
-    "core.obs.observer": f"{_HERE}.core.observer",
-    "core.aux.observer": f"{_HERE}.core.observer",  # its name in CommAI-env
+    "core.obs.observer": f"{_HERE}.core.events",
+    "core.aux.observer": f"{_HERE}.core.events",  # its name in CommAI-env
     "core.serializer": f"{_HERE}.core.serializer",
     "core.channels": f"{_HERE}.core.channels",
     "core.byte_channels": f"{_HERE}.core.channels",
@@ -47,7 +50,7 @@ MODULES = {
     "tasks.competition.navigation": f"{_HERE}.tasks.navigation",
     "tasks.micro.repeat": f"{_HERE}.tasks.repetition",
     "tasks.sample.sample_tasks": f"{_HERE}.tasks.sample",
-    "tasks.challenge.round1.task_generator": f"{_HERE}.tasks.task_generator",
+    "tasks.challenge.round1.task_generator": f"{_HERE}.tasks.challenge_micro",
     "tasks.challenge.round1.challenge_micro": f"{_HERE}.tasks.challenge_micro",
     "tasks.challenge.round1.challenge_mini": f"{_HERE}.tasks.challenge_mini",
     "view.console": f"{_AGENTS}.original_view",
@@ -83,6 +86,8 @@ class UserFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.roots = [folder]
+        """The folder, and those of modules elsewhere that the user has named."""
         self._old: dict[str, ModuleType] = {}
         self._builtins = {**vars(builtins), "__import__": self._import}
 
@@ -91,7 +96,19 @@ class UserFolder:
         if is_old_name(name):
             return self._find_old(name)
         with self._finding():
+            self._add_root(name)
             return importlib.import_module(name)
+
+    def _add_root(self, name: str) -> None:
+        """Take note of where a module lies that the user has named, unless it is installed or Python's own."""
+        first = name.partition(".")[0]
+        spec = None if first == "openfield" else PathFinder.find_spec(first)
+        if spec is None or spec.origin is None:
+            return
+        origin = Path(spec.origin).resolve()
+        root = origin.parents[1 if spec.submodule_search_locations else 0]
+        if not (is_in_installation(origin) or any(root.is_relative_to(known) for known in self.roots)):
+            self.roots.append(root)
 
     def prepare(self, module: ModuleType) -> None:
         """Give a module that has not run yet the import function."""
@@ -113,7 +130,7 @@ class UserFolder:
         return module if fromlist else self._find_old(whole.partition(".")[0])
 
     def _try_old(self, name: str) -> None:
-        """Find a module that may be a mere name of its package; the import statement complains if there is none."""
+        """Find a module that may be a mere name of its package; the import statement complains if it is missing."""
         try:
             self._find_old(name)
         except ModuleNotFoundError as error:
@@ -130,8 +147,6 @@ class UserFolder:
             module = importlib.import_module(MODULES[name])
         elif name in PACKAGES or any(known.startswith(f"{name}.") for known in (*MODULES, *NOT_SHIPPED)):
             module = self._make_package(name)
-        elif name.startswith(NOT_SHIPPED):
-            raise NotShipped(f"{name} of the original is known, but not shipped with openfield", name=name)
         else:
             module = self._load(name)
         self._old[name] = module
@@ -146,16 +161,19 @@ class UserFolder:
         return package
 
     def _load(self, name: str) -> ModuleType:
-        """Load a module below an old package from the user's folder."""
-        place = self.folder.joinpath(*name.split("."))
-        found = next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+        """Load a module below an old package from a folder of the user."""
+        places = [root.joinpath(*name.split(".")) for root in self.roots]
+        files = (path for place in places for path in (place.with_suffix(".py"), place / "__init__.py"))
+        found = next((path for path in files if path.is_file()), None)
         if found is None:
-            if place.is_dir():
+            if any(place.is_dir() for place in places):
                 return self._make_package(name)
+            if name.startswith(NOT_SHIPPED):
+                raise NotShipped(f"{name} of the original is known, but not shipped with openfield", name=name)
             raise ModuleNotFoundError(
-                f"No module named '{name}': openfield has none of this name, and there is no {place}.py", name=name
+                f"No module named '{name}': openfield has none of this name, and there is no {places[0]}.py", name=name
             )
-        inside = [str(place)] if found.name == "__init__.py" else None
+        inside = [str(found.parent)] if found.name == "__init__.py" else None
         spec = importlib.util.spec_from_file_location(name, found, submodule_search_locations=inside)
         if spec is None or spec.loader is None:
             raise ImportError(f"{found} cannot be imported", name=name)
@@ -175,7 +193,7 @@ class UserFolder:
     @contextmanager
     def _finding(self) -> Iterator[None]:
         """Let the modules beside the user's have the import function too, if they are imported now."""
-        look_here()
+        add_working_folder()
         if _FINDER not in sys.meta_path:
             sys.meta_path.insert(0, _FINDER)
         before = getattr(_active, "folder", None)
@@ -203,18 +221,23 @@ class _UserFinder:
     """Finds modules in the user's folder while code of the user imports something. It does nothing otherwise."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a source file that lies in the user's folder, and is not installed there."""
+        """Return the spec of a source file that lies in a folder of the user, and is not installed there."""
         folder: UserFolder | None = getattr(_active, "folder", None)
         if folder is None:
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is None or spec.origin is None or type(spec.loader) is not SourceFileLoader:
             return None
-        origin = Path(spec.origin)
-        if not origin.is_relative_to(folder.folder) or "site-packages" in origin.parts:
+        origin = Path(spec.origin).resolve()
+        if is_in_installation(origin) or not any(origin.is_relative_to(root) for root in folder.roots):
             return None
         spec.loader = _UserLoader(name, spec.origin, folder)
         return spec
+
+
+def is_in_installation(origin: Path) -> bool:
+    """Return whether a file belongs to an installed package, or to Python."""
+    return "site-packages" in origin.parts or origin.is_relative_to(STANDARD_LIBRARY)
 
 
 _FINDER: Any = _UserFinder()

@@ -47,7 +47,7 @@ MICRO: dict[str, Factory] = {
     "micro1": mapping.ConstantTask,
     "micro2": partial(LettersTask, answers=Relation.ONE, rule=KnowAfter(len(LETTERS), LETTERS)),
     "micro3": partial(LettersTask, answers=Relation.OTHERS, rule=KnowByElimination(len(LETTERS), LETTERS)),
-    "micro4": partial(LettersTask, answers=Relation.SAME, rule=KnowAtOnce()),
+    "micro4": partial(LettersTask, answers=Relation.SAME, rule=KnowAtOnce(), mixed=True),
     **{name: partial(DigitsTask, shape=shape) for name, shape in _SHAPES.items()},
     "micro6": mapping.WordMapTask,
     **{name: partial(PhraseTask, make=make) for name, make in _PHRASES.items()},

@@ -107,7 +107,7 @@ class FeedbackNoise:
         """Draw fresh digits, or leave the round as it is."""
         if self.chance < 1 and rng.random() >= self.chance:
             return drawn
-        return add_noise(drawn, draw_digits(rng, self.lengths))
+        return prefix_digits(drawn, draw_digits(rng, self.lengths))
 
 
 _symbols = functools.cache(functools.partial(Sampled, SYMBOLS))
@@ -142,10 +142,14 @@ class MappingTask(MicroTask):
         """Draw keys and answers."""
         plan, rng = self.plan(stage), stage.rng
         keys = plan.keys.draw(rng)
-        rounds = [*map(plan.make, keys, plan.answers.draw(rng, keys)), *plan.fixed]
-        source = (draw_shuffled if plan.shuffled else draw_uniformly)(rounds, rng)
-        noise = plan.noise
-        return source if noise is None else RoundSource(lambda: noise.add(source.draw(), rng), source.keys)
+        return deal_rounds(plan, [*map(plan.make, keys, plan.answers.draw(rng, keys)), *plan.fixed], rng)
+
+
+def deal_rounds(plan: MappingPlan, rounds: Sequence[Round], rng: Random) -> RoundSource:
+    """Return a source of these rounds, in the order and with the noise of a plan."""
+    source = (draw_shuffled if plan.shuffled else draw_uniformly)(rounds, rng)
+    noise = plan.noise
+    return source if noise is None else RoundSource(lambda: noise.add(source.draw(), rng), source.keys)
 
 
 class ConstantTask(MappingTask):
@@ -160,23 +164,25 @@ class ConstantTask(MappingTask):
 
 
 class LettersTask(MappingTask):
-    """micro2 to micro4: marks answer themselves, and the answers to letters depend on the task.
+    """micro2 to micro4: letters and marks. How the answers to what is drawn depend on it is the task's.
 
     Args:
         name: The task's id.
-        answers: How the answers to the letters depend on them.
+        answers: How the answers to the drawn symbols depend on them.
         rule: From when on the learner should know them.
+        mixed: Whether marks are drawn as letters are. Otherwise all marks are asked, and each answers itself.
     """
 
     dotted, single = False, True
 
-    def __init__(self, name: str, answers: Relation, rule: Rule) -> None:
+    def __init__(self, name: str, answers: Relation, rule: Rule, mixed: bool = False) -> None:
         super().__init__(name)
         self.rule = rule
-        self._plan = functools.cache(lambda size: MappingPlan(Sampled(LETTERS, size), answers, _pair, _MARKS, True))
+        options, fixed = (LETTERS + MARKS, []) if mixed else (LETTERS, _MARKS)
+        self._plan = functools.cache(lambda size: MappingPlan(Sampled(options, size), answers, _pair, fixed, True))
 
     def plan(self, stage: Stage) -> MappingPlan:
-        """Draw a few letters and add all marks."""
+        """Draw a few symbols."""
         return self._plan(stage.settings.alphabet_size or 4)
 
 
@@ -254,7 +260,7 @@ def follow_word(word: str, then: str) -> Round:
     return make_round(f"say next after: {word}.", f"{then}.")
 
 
-def add_noise(drawn: Round, noise: str) -> Round:
+def prefix_digits(drawn: Round, noise: str) -> Round:
     """Put digits before the feedback."""
     return Round(drawn.question, drawn.answer, noise + drawn.right, noise + drawn.wrong)
 

@@ -78,7 +78,7 @@ class KnowAfter:
 
 @dataclass(frozen=True)
 class KnowByElimination:
-    """Expects knowledge once every `guessed` key was answered right or has one of so many options left."""
+    """Expects knowledge once every `guessed` key was answered right or has this many options left."""
 
     options: int
     guessed: str
@@ -281,7 +281,7 @@ class QuestionLimits:
         self._late = False  # whether the soft limit has passed
 
     def decide(self, asked: int, won: bool, known: bool) -> bool | None:
-        """Return the verdict after `asked` questions, or None if there is none yet."""
+        """Return the verdict after `asked` questions, or None while it is open."""
         if won:
             return not self._late and asked <= self.limit
         if known:

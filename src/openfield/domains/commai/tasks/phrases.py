@@ -38,7 +38,7 @@ class PhraseContext(NamedTuple):
     word: Callable[[], str]
     """Draws a word of the vocabulary."""
     letters: Callable[[int], str]
-    """Draws so many letters that all differ."""
+    """Draws a number of letters that all differ."""
     synonyms: Callable[[], Mapping[str, str]]
     """Draws a synonym of every keyword."""
     codes: Mapping[str, str] = {}

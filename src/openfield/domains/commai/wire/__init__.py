@@ -1,4 +1,5 @@
 """The protocol of remote learners: ZeroMQ PAIR, byte for byte the original's.
 
-Start with `server.py`, which serves learners. `zmtp.py` is the part of ZeroMQ's own protocol that it needs.
+Start with `server.py`, which serves learners. `line.py` is the socket of one learner; libzmq speaks every version of
+ZeroMQ's own protocol there. `ports.py` has the ports that learners connect to.
 """

@@ -9,7 +9,7 @@ from typing import Any
 from openfield.agents.turn_writer import TurnText, TurnWriter
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.doom.engine.game_state import Entity, GameState
-from openfield.domains.doom.features import read_features, read_walls
+from openfield.domains.doom.features import decode_features, read_walls
 from openfield.domains.doom.maps.scenario import Wall
 from openfield.errors import Cancelled
 from openfield.spaces import Choice
@@ -56,8 +56,8 @@ class DoomWriter(TurnWriter):
         self._typed, self._left, self._health = "", 0, 0.0  # the last typed action, and how often it is still done
 
     def describe(self, turn: Turn) -> TurnText:
-        """Return a turn in words; walls are told at the start of an episode."""
-        features = _find_features(turn.observation)
+        """Return a turn in words; walls are described at the start of an episode."""
+        features = find_features(turn.observation)
         if features is not None:
             self._walls = read_walls(features) if turn.first else self._walls
             health, before = features["player"]["health"], self._health
@@ -67,7 +67,7 @@ class DoomWriter(TurnWriter):
 
     def describe_observation(self, observation: Any) -> TurnText:
         """Return what is around."""
-        features = _find_features(observation)
+        features = find_features(observation)
         if features is None:
             return super().describe_observation(observation)
         hints = [hint for hint in features.get("hint") or () if any(hint.values())]
@@ -86,7 +86,7 @@ class DoomWriter(TurnWriter):
 
     def describe_end(self, turn: Turn) -> str:
         """Return who won, and the score."""
-        features, feedback = _find_features(turn.observation), turn.feedback or {}
+        features, feedback = find_features(turn.observation), turn.feedback or {}
         if features is None or "performance" not in feedback:
             return super().describe_end(turn)
         won, died = not features["enemies"], features["player"]["health"] <= 0
@@ -125,14 +125,14 @@ class DoomWriter(TurnWriter):
 
 def list_values(observation: Any) -> dict[str, str]:
     """Return what a player reads off the screen of the game."""
-    player = (_find_features(observation) or {}).get("player", {})
+    player = (find_features(observation) or {}).get("player", {})
     named = {"health": "health", "ammo": "bullets"}
     return {name: f"{player[key]:.0f}" for key, name in named.items() if key in player}
 
 
 def describe_surroundings(observation: Any, walls: list[Wall]) -> str:
     """Return what is around the player, side by side, the nearest first."""
-    state = read_features(observation)
+    state = decode_features(observation)
     found: dict[str, list[tuple[float, str]]] = {side: [] for side in SIDES}
     for entity, name in _name_entities(state):
         side, distance, text = _place(state.player, entity, name)
@@ -187,7 +187,7 @@ def _wall_distance(player: Entity, angle: float, walls: list[Wall]) -> float:
     return found
 
 
-def _find_features(observation: Any) -> dict[str, Any] | None:
+def find_features(observation: Any) -> dict[str, Any] | None:
     """Return the features of an observation, which may have an image beside them; None if it has none."""
     found = observation.get("features", observation) if isinstance(observation, dict) else None
     return found if isinstance(found, dict) and "player" in found else None

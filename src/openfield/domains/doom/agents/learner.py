@@ -15,12 +15,12 @@ from openfield.agents.random import GeneratorState
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.reference import AIM, MOVES, RADIUS, ReferencePolicy, task_of
 from openfield.domains.doom.engine.game_state import Entity, GameState
-from openfield.domains.doom.features import read_features, read_walls
+from openfield.domains.doom.features import decode_features, read_walls
 
 SURPRISE = 4.0
 """Units between expected and seen movement from which on the world seems to have changed."""
 MISSES = 3
-"""After so many shots in a row without effect the line of fire is drawn narrower, until one hits."""
+"""After this many shots in a row without effect the line of fire is drawn narrower, until one hits."""
 NARROWER = 0.7
 CAUTION = 1.0
 """Steps of detour that one health is worth."""
@@ -57,7 +57,7 @@ class LearningAgent:
         if turn.first:
             self._policy = ReferencePolicy(self._task, read_walls(turn.observation), self._rng)
             self._before, self._misses = None, 0
-        state = read_features(turn.observation)
+        state = decode_features(turn.observation)
         if self._before is not None:
             self._learn(*self._before, state)
         belief = self._believe(turn.phase == "training")

@@ -5,6 +5,7 @@ Worlds take the labels of training from its policy. Its loss under a novelty mea
 
 from __future__ import annotations
 
+import heapq
 import math
 import random
 from collections.abc import Iterable
@@ -12,8 +13,8 @@ from collections.abc import Iterable
 from openfield.agents.random import SavesGenerator
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.doom.engine.game_state import Entity, GameState
-from openfield.domains.doom.features import read_features, read_walls
-from openfield.domains.doom.maps.scenario import Wall
+from openfield.domains.doom.features import decode_features, read_walls
+from openfield.domains.doom.maps.scenario import Point, Wall
 from openfield.errors import InvalidInput
 
 AIM = {"duel": 18.0, "arena": 14.0}
@@ -26,12 +27,12 @@ PILLAR = 20.0
 WAYPOINTS = [(x, y) for x in (-256.0, 256.0) for y in (-256.0, 256.0)] + [
     (x, y) for x in (-416.0, 0.0, 416.0) for y in (-416.0, 0.0, 416.0)
 ]
-"""Places in the arena from which corners can be looked around."""
+"""Places in the arena from which corners and doors can be looked around."""
 MOVES = {"forward": 0.0, "left": 90.0, "backward": 180.0, "right": 270.0}
 
 
 class ReferenceAgent(SavesGenerator):
-    """Does what a good player does in the world without novelties. Walls are told again with every episode."""
+    """Does what a good player does in the world without novelties. Walls come anew with every episode."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self._task = task_of(spec)
@@ -44,7 +45,7 @@ class ReferenceAgent(SavesGenerator):
             return Reply(None, Belief(0.0, 0))
         if turn.first:
             self._policy = ReferencePolicy(self._task, read_walls(turn.observation), self._rng)
-        return Reply(self._policy.choose(read_features(turn.observation)), Belief(0.0, 0))
+        return Reply(self._policy.choose(decode_features(turn.observation)), Belief(0.0, 0))
 
 
 def task_of(spec: Spec) -> str:
@@ -113,15 +114,25 @@ class ReferencePolicy:
         return self._walk(player, *self._via(player, pack.x, pack.y))
 
     def _via(self, player: Entity, x: float, y: float) -> tuple[float, float]:
-        """Return the next place on the way to a point: the point itself, or a waypoint near both."""
+        """Return the next place on the shortest way to a point: the point itself, or a waypoint that is seen."""
         if self._sees(player, x, y):
             return x, y
-        open_ways = [way for way in WAYPOINTS if self._sees(player, *way) and _distance(player, *way) > STRIDE]
-        if not open_ways:
-            return x, y
-        cost = {way: _distance(player, *way) + math.dist(way, (x, y)) for way in open_ways}
-        hidden = {way: not self._clear(way, (x, y)) for way in open_ways}
-        return min(open_ways, key=lambda way: (hidden[way], cost[way]))
+        target = x, y
+        seen = [way for way in WAYPOINTS if self._sees(player, *way) and _distance(player, *way) > STRIDE]
+        queue = [(_distance(player, *way), way, way) for way in seen]
+        heapq.heapify(queue)
+        passed: set[Point] = set()
+        while queue:
+            far, here, first = heapq.heappop(queue)
+            if here == target:
+                return first
+            if here in passed:
+                continue
+            passed.add(here)
+            for way in (*WAYPOINTS, target):
+                if way not in passed and self._clear(here, way):
+                    heapq.heappush(queue, (far + math.dist(here, way), way, first))
+        return target
 
     def _walk(self, player: Entity, x: float, y: float) -> str:
         """Choose the free step that leads nearest; now and then any step, so that it never gets stuck."""

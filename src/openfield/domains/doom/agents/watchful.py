@@ -13,7 +13,7 @@ import msgspec
 from openfield.core import Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.reference import ReferenceAgent
 from openfield.domains.doom.engine.game_state import ITEMS, GameState
-from openfield.domains.doom.features import read_features
+from openfield.domains.doom.features import decode_features
 
 MARGIN = 0.5
 """How far beyond the range of training a value is still normal, in widths of the range."""
@@ -39,7 +39,7 @@ class Sensors:
 
     def see(self, features: dict[str, Any]) -> None:
         """Take in a feature vector."""
-        state, before = read_features(features), self._before
+        state, before = decode_features(features), self._before
         self._note("enemies", len(state.enemies))
         self._note("projectiles", len(state.bolts))
         for kind in ITEMS:

@@ -75,7 +75,8 @@ script 1 enter 0
     load_map 0  load_map 1  or  ifnot @calm                 # the wind takes the player along
     load_map 0  store 2  load_map 1  store 3
     push 0  store_map 0  push 0  store_map 1
-    goto @move
+    load 2  store 8  load 3  store 9  push 3  store 7       # if blocked, it stays: there is no further try
+    goto @try
 :calm
     push $closeness  ifnot @wait
     push 20  store 4
@@ -127,14 +128,15 @@ script 14 closed 1
     push 'Clip'  load 0  take_inventory
     terminate
 
-# blow X Y FIRST LAST: everything tagged FIRST to LAST, and the player, is moved, in hundredths of a unit;
-# what is blocked goes along y, else along x.
-script 15 closed 4
+# blow X Y: the enemies and the player are moved, in hundredths of a unit; an enemy that is blocked goes along y,
+# else along x, the player does not.
+script 15 closed 2
     load 0  push 65536  multiply  push 100  divide  store 0
     load 1  push 65536  multiply  push 100  divide  store 1
     load 0  store_map 0  load 1  store_map 1
+    push 20  store 2
 :next
-    load 2  load 3  greater  ifgoto @done
+    load 2  push 23  greater  ifgoto @done
     load 2
     load 2  actor_x  load 0  add  load 2  actor_y  load 1  add  load 2  actor_z  push 0  set_position  ifgoto @blown
     load 2

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from openfield.domains.doom.engine import launch, state_source, watchdog, workdir
+from openfield.domains.doom.engine.launch import EngineView
 from openfield.domains.doom.engine.state_source import MemorySource, PackageSource, StateSource
 from openfield.errors import WorldFault
-from openfield.runner.processes import WORKER_NAME
+from openfield.processes.forks import WORKER_NAME
 
 MAX_COMMANDS = 50
 """Commands in one tick. 200 were fine, 2000 broke the engine's fixed buffer."""
@@ -38,15 +39,15 @@ Source = TypeVar("Source", StateSource, StateSource | None)
 class Engine:
     """An engine with a WAD loaded: begins episodes, takes actions, shows states."""
 
-    def __init__(self, wad: Path, size: str = "") -> None:
-        """Start the engine; with a size, such as 320x240, its pictures are worth looking at, otherwise the smallest."""
+    def __init__(self, wad: Path, view: EngineView | None = None) -> None:
+        """Start the engine with a WAD, and with pictures that are worth looking at if a view says so."""
         self.wad = wad
-        self.size = size
+        self.view = view or EngineView()
         self._game: Any = None
         self._memory: MemorySource | None = None
         self._agrees = False
         self._episode = ("", 0)
-        self._history: list[tuple[Action, Sequence[str]]] = []
+        self._history: list[tuple[Action, Sequence[str], int]] = []
         self._errors = launch.engine_errors()
         with _first:
             self._heartbeat = _watchdog().add_engine()
@@ -67,26 +68,37 @@ class Engine:
                 return source
         raise WorldFault(f"The player never lives to see the first tick of map {name}: enemies fire before it.")
 
-    def act(self, action: Action, commands: Sequence[str] = ()) -> StateSource | None:
-        """Send console commands and take an action for one tick; show the result, or None if the player died.
+    def act(self, action: Action, commands: Sequence[str] = (), ticks: int = 1) -> StateSource | None:
+        """Send console commands and take an action; show the result, or None if the player died.
 
         The result is valid until the next action.
+
+        Args:
+            action: The buttons that are pressed.
+            commands: What the engine is told before.
+            ticks: For how long. Only the last tick is drawn.
         """
         if len(commands) > MAX_COMMANDS:
             raise WorldFault(f"{len(commands)} commands in one tick; the engine takes {MAX_COMMANDS}.")
         try:
-            source = self._do(action, commands)
+            source = self._do(action, commands, ticks)
         except self._errors:
             self._restart()
-            source = self._retry(lambda: self._do(action, commands))
-        self._history.append((action, commands))
+            source = self._retry(lambda: self._do(action, commands, ticks))
+        self._history.append((action, commands, ticks))
         return source
 
-    def picture(self) -> Any:
-        """Return the picture of the last state as an array of its own, rows by columns by colours; None without one."""
+    def pictures(self, names: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the pictures of the last state, rows by columns by colours, as arrays of their own.
+
+        They are the image and the buffers of the view, or only those that are named.
+        """
         with self._heartbeat:
             state = self._game.get_state()
-        return None if state is None else state.screen_buffer.copy()
+        if state is None:
+            return {}
+        buffers = {"image": "screen_buffer", **{name: f"{name}_buffer" for name in self.view.buffers}}
+        return {name: getattr(state, buffers[name]).copy() for name in names or buffers}
 
     def close(self) -> None:
         """End the engine's process."""
@@ -112,8 +124,8 @@ class Engine:
         self._start()
         with suppress(*self._errors):  # the next try of the work fails too, and is counted
             self._begin()
-            for action, commands in self._history:
-                self._do(action, commands)
+            for action, commands, ticks in self._history:
+                self._do(action, commands, ticks)
 
     def _begin(self) -> StateSource | None:
         name, seed = self._episode
@@ -130,13 +142,13 @@ class Engine:
                 _mention_layout()
             return source
 
-    def _do(self, action: Action, commands: Sequence[str]) -> StateSource | None:
+    def _do(self, action: Action, commands: Sequence[str], ticks: int) -> StateSource | None:
         game, beat = self._game, self._heartbeat.beat
         beat[0] |= 1  # as the heartbeat's context does, without two more calls in every tick
         try:
             for command in commands:
                 game.send_game_command(command)
-            game.make_action(action)
+            game.make_action(action, ticks)
             if game.is_episode_finished():
                 return None
             return self._memory if self._agrees else PackageSource(game.get_state())
@@ -145,7 +157,7 @@ class Engine:
 
     def _start(self) -> None:
         settings = watchdog.settings_name(self._heartbeat.number)
-        self._game = launch.start_game(self.wad, settings, self.size)
+        self._game = launch.start_game(self.wad, settings, self.view)
         found = watchdog.find_shared(self.wad.parent / settings)
         self._memory = state_source.open_memory(found[0]) if found else None
 
@@ -153,7 +165,7 @@ class Engine:
 def _mention_layout() -> None:
     """Say that states come from the slower source; once in a run, whose workers have the same parent."""
     own = os.getppid() if multiprocessing.current_process().name == WORKER_NAME else os.getpid()
-    mark = workdir.user_folder() / str(own) / "layout"
+    mark = workdir.shared_folder() / str(own) / "layout"
     with suppress(FileExistsError):
         mark.parent.mkdir(exist_ok=True)
         mark.touch(exist_ok=False)
@@ -169,14 +181,14 @@ _idle_lock = threading.Lock()
 """Worlds are opened and closed in several threads at once."""
 
 
-def take_engine(wad: Path, size: str = "") -> Engine:
-    """Return an engine for a WAD and a size of pictures: an idle one that has it loaded, or a new one."""
+def take_engine(wad: Path, view: EngineView | None = None) -> Engine:
+    """Return an engine for a WAD and a view: an idle one that has it loaded, or a new one."""
     with _idle_lock:
         for engine in _idle:
-            if engine.wad == wad and engine.size == size:
+            if engine.wad == wad and engine.view == (view or EngineView()):
                 _idle.remove(engine)
                 return engine
-    return Engine(wad, size)
+    return Engine(wad, view)
 
 
 def release_engine(engine: Engine) -> None:

@@ -18,7 +18,7 @@ import threading
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from openfield.domains.doom.engine import watchdog, workdir
 from openfield.domains.doom.maps.scenario import FIRST_MAP, read_wad
@@ -67,7 +67,7 @@ def engine_errors() -> tuple[type[Exception], ...]:
     return tuple(getattr(vizdoom, f"{name}Exception") for name in names)
 
 
-def start_game(wad: Path, settings: str, size: str) -> Any:
+def start_game(wad: Path, settings: str, view: EngineView) -> Any:
     """Start a `DoomGame` on a WAD; start the engine again if it dies at its start.
 
     Raises:
@@ -79,7 +79,7 @@ def start_game(wad: Path, settings: str, size: str) -> Any:
         _check_memory()
         folder = Path(tempfile.mkdtemp(prefix=f"{settings}-", dir=wad.parent))
         try:
-            game = _start_once(make_game(wad, settings, size), folder)
+            game = _start_once(make_game(wad, settings, view), folder)
         except EarlyDeath as error:
             fault = error
             workdir.sweep_shared_memory()
@@ -89,8 +89,18 @@ def start_game(wad: Path, settings: str, size: str) -> Any:
     raise fault
 
 
-def make_game(wad: Path, settings: str, size: str = "", console: bool = False) -> Any:
+class EngineView(NamedTuple):
+    """What an engine draws."""
+
+    size: str = ""
+    """Width and height, such as 320x240; empty if nobody looks."""
+    buffers: tuple[str, ...] = ()
+    """What it draws beside the image: depth, labels, automap."""
+
+
+def make_game(wad: Path, settings: str, view: EngineView | None = None, console: bool = False) -> Any:
     """Make a `DoomGame` on a WAD, without window and sound; it is not started yet."""
+    size, buffers = view or EngineView()
     vizdoom = load_vizdoom()
     game = vizdoom.DoomGame()
     game.load_config(str(DATA / "engine.cfg"))
@@ -101,6 +111,8 @@ def make_game(wad: Path, settings: str, size: str = "", console: bool = False) -
     game.set_screen_resolution(getattr(vizdoom.ScreenResolution, f"RES_{(size or SMALLEST).upper()}"))
     game.set_screen_format(vizdoom.ScreenFormat.RGB24 if size else vizdoom.ScreenFormat.DOOM_256_COLORS8)
     game.set_render_hud(bool(size))
+    for name in buffers:
+        getattr(game, f"set_{name}_buffer_enabled")(True)
     game.set_available_buttons([getattr(vizdoom.Button, name) for name in BUTTONS])
     return game
 
@@ -181,7 +193,7 @@ def check_wad(wad: Path) -> None:
     Raises:
         WorldFault: The engine refuses the WAD; the message is the engine's.
     """
-    mark = workdir.user_folder() / "sound" / _content_digest(wad)
+    mark = workdir.shared_folder() / "sound" / _content_digest(wad)
     if mark.exists():
         return
     command = [sys.executable, "-c", f"from {__name__} import try_wad; try_wad()", str(wad)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openfield.domains.doom.engine import workdir
 from openfield.domains.doom.maps.scenario import build_wad
-from openfield.domains.doom.trials import TrialScript
+from openfield.domains.doom.trials import MAX_PART, TrialScript
 from openfield.errors import OpenfieldError
 from openfield.trial import Trial
 
@@ -32,7 +32,7 @@ class WadLocation(NamedTuple):
 
     wad: Path
     first: int
-    """The number of the map of its first episode."""
+    """The number of the map of the trial's first episode, below 0 if it is in an earlier WAD."""
 
 
 class SharedWad:
@@ -63,7 +63,7 @@ class SharedWad:
 
 def expect_trials(domain: DoomDomain, trials: Iterable[Trial]) -> None:
     """Plan one WAD for these trials. It is written when the first of them is played."""
-    for group in _groups(trials):
+    for group in _groups(trial for trial in trials if _length(trial) <= MAX_PART):
         before = _planned.get(group[0].id)
         shared = before if before is not None and before.trials == group else SharedWad(domain, group)
         for trial in group:
@@ -73,16 +73,27 @@ def expect_trials(domain: DoomDomain, trials: Iterable[Trial]) -> None:
         _planned.pop(key, None)
 
 
-def locate_maps(domain: DoomDomain, trial: Trial, script: TrialScript) -> WadLocation:
-    """Return where a trial's maps are: in a shared WAD if it was expected, else in one of its own."""
+def locate_map(domain: DoomDomain, trial: Trial, script: TrialScript, number: int) -> WadLocation:
+    """Return where the map of an episode is: in a shared WAD if the trial was expected, else in one of its own.
+
+    Args:
+        domain: The domain.
+        trial: The trial; a long one has several WADs, each of which is written when it is needed.
+        script: The trial's episodes.
+        number: Which of them.
+    """
     shared = _planned.get(trial.id)
     found = None if shared is None else shared.find(trial)
-    return found or WadLocation(write_maps(domain, [script]), 0)
+    if found is not None:
+        return found
+    part = script.part(number)
+    content = build_wad(domain.task.name, script.layouts(part), [script.settings[each] for each in part])
+    return WadLocation(workdir.keep_wad(content), -part.start)
 
 
 def write_maps(domain: DoomDomain, scripts: list[TrialScript]) -> Path:
     """Write a WAD with the episodes of some trials, one after the other."""
-    layouts = [layout for script in scripts for layout in script.layouts]
+    layouts = [layout for script in scripts for layout in script.layouts()]
     settings = [chosen for script in scripts for chosen in script.settings]
     return workdir.keep_wad(build_wad(domain.task.name, layouts, settings))
 
@@ -92,11 +103,15 @@ _planned: dict[str, SharedWad] = {}
 
 
 def _script(domain: DoomDomain, trial: Trial) -> TrialScript | None:
-    """Lay out the episodes of a trial; return None if that fails, or if there are none."""
+    """Lay out the episodes of a trial; return None if that fails, or if the trial has no episodes."""
     with suppress(OpenfieldError):
         script = TrialScript(domain, trial)
-        return script if script.layouts else None
+        return script if script.layouts() else None
     return None
+
+
+def _length(trial: Trial) -> int:
+    return sum(phase.episodes for phase in trial.phases)
 
 
 def _groups(trials: Iterable[Trial]) -> Iterator[list[Trial]]:
@@ -104,7 +119,7 @@ def _groups(trials: Iterable[Trial]) -> Iterator[list[Trial]]:
     groups: dict[str, list[Trial]] = {}
     maps: dict[str, int] = {}
     for trial in trials:
-        kind, size = repr(sorted(trial.settings.items())), sum(phase.episodes for phase in trial.phases)
+        kind, size = repr(sorted(trial.settings.items())), _length(trial)
         if maps.get(kind, 0) + size > MAX_MAPS and kind in groups:
             yield groups.pop(kind)
             maps[kind] = 0

@@ -27,14 +27,13 @@ _BOLT = re.compile(r"FieldBolt\d+$")
 class StateReader:
     """Reads the ticks of one episode: gives small ids by first appearance and tells enemies apart."""
 
-    def __init__(self, drifting: bool = False) -> None:
-        """Start before the first tick of an episode; items are read once unless they are drifting."""
-        self._drifting = drifting
+    def __init__(self) -> None:
+        """Start before the first tick of an episode; items are read once, because they do not move."""
         self._known: dict[int, Known] = {}
         self._count = 0
         self._enemies = 0
         self.returning: list[int] = []
-        """The tags of enemies that were told to return and have not appeared yet, in that order."""
+        """The tags of enemies that must return and have not appeared yet, in that order."""
         self._present: tuple[int, ...] = ()
         """The engine's numbers of the items, in the engine's order."""
         self._items: dict[str, list[Entity]] = {kind: [] for kind in ITEMS}
@@ -61,10 +60,9 @@ class StateReader:
         if not self._all_known(raw):
             raw = self._read_all(source)
         roster = self._roster(raw)
-        if not self._drifting:
-            if len(self._rosters) >= MAX_ROSTERS:
-                self._rosters.clear()
-            self._rosters[self._signature(raw)] = roster
+        if len(self._rosters) >= MAX_ROSTERS:
+            self._rosters.clear()
+        self._rosters[self._signature(raw)] = roster
         return raw, roster
 
     def _all_known(self, raw: RawState) -> bool:
@@ -83,11 +81,8 @@ class StateReader:
         numbers = tuple(starts)
         self._add_new(source, numbers)
         present = tuple(number for number in numbers if self._known[number][0] in ITEMS)
-        if present != self._present or self._drifting:
+        if present != self._present:
             self._read_items(present, raw, starts)
-        if self._drifting:
-            self._others = tuple(starts.values())
-            return raw
         self._shorten_format(numbers)
         return source.read(self._format)
 
@@ -148,7 +143,7 @@ class StateReader:
         return self._enemies - 1
 
     def _read_items(self, present: tuple[int, ...], raw: RawState, starts: dict[int, int]) -> None:
-        """Read the items again: one was taken, or the wind moves them."""
+        """Read the items again: one was taken."""
         self._present = present
         self._items = {kind: [] for kind in ITEMS}
         for number in sorted(present, key=lambda number: self._known[number][1]):
@@ -161,4 +156,4 @@ def _kind(name: str) -> str:
         return "enemy"
     if _BOLT.match(name):
         return "bolt"
-    return "player" if name == "FieldMarine" else KINDS.get(name, "")
+    return "player" if name == "FieldMarine" else KINDS.get(name.rstrip("0123456789"), "")

@@ -53,7 +53,7 @@ class ReadFormat(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def read_format(count: int, start: int = 0, end: int = 0) -> ReadFormat:
-    """Make the format for so many entities; from `start` to before `end`, only their numbers are read.
+    """Make the format for a number of entities; from `start` to before `end`, only their numbers are read.
 
     With none, only the player's numbers and the number of entities are read.
     """

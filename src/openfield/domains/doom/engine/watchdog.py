@@ -63,7 +63,7 @@ class Watchdog:
         self._given: weakref.WeakValueDictionary[int, EngineHeartbeat] = weakref.WeakValueDictionary()
 
     def add_engine(self) -> EngineHeartbeat:
-        """Return the heartbeat of another engine, at the next free place; raise `RuntimeError` if there is none."""
+        """Return the heartbeat of another engine, at the next free place; raise `RuntimeError` if all are taken."""
         places = ((self._last + step) % MAX_ENGINES for step in range(1, MAX_ENGINES + 1))
         free = next((place for place in places if place not in self._given), None)
         if free is None:
@@ -146,7 +146,7 @@ def hold_queues(settings: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
-def watch(folder: Path, patience: float, ends_owner: bool) -> None:
+def watch_engines(folder: Path, patience: float, ends_owner: bool) -> None:
     """End engines that hang, until the owner closes the pipe or ends. This is what the process does.
 
     If the engine died within one of the queues they share, the owner's call would wait for ever and hold Python's lock:
@@ -173,12 +173,12 @@ def watch(folder: Path, patience: float, ends_owner: bool) -> None:
 
 
 def _is_stopped(process: int) -> bool:
-    """Check whether a process was told to pause, as with Ctrl-Z: then it is not stuck."""
+    """Check whether a process was paused, as with Ctrl-Z: then it is not stuck."""
     return _state(process) in ("T", "t")
 
 
 def _state(process: int) -> str:
-    """Return the letter by which the system says what a process or thread does; empty if there is none."""
+    """Return the letter by which the system says what a process or thread does; empty if it does not exist."""
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1]
     return ""
@@ -242,4 +242,4 @@ def _shared(arguments: list[bytes], part: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    watch(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "1")
+    watch_engines(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "1")

@@ -28,7 +28,7 @@ MIN_AGE = 60.0
 """Seconds. The memory of an engine that is just starting is not mapped yet, and its WAD has not been read."""
 
 
-def user_folder() -> Path:
+def shared_folder() -> Path:
     """Return the folder that all processes of this user share.
 
     Raises:
@@ -49,11 +49,11 @@ def user_folder() -> Path:
 @functools.cache
 def _make_folder(pid: int) -> Path:
     """Make the folder of this process; remove those of processes that have ended, and end the engines they left."""
-    for folder in user_folder().iterdir():
+    for folder in shared_folder().iterdir():
         if folder.name.isdigit() and not Path("/proc", folder.name).exists():
             remove_folder(folder)
     sweep_shared_memory()
-    folder = user_folder() / str(pid)
+    folder = shared_folder() / str(pid)
     folder.mkdir(exist_ok=True)
     return folder
 
@@ -67,7 +67,7 @@ def remove_process_folder() -> None:
     """Remove the folder of this process. Its engines must have ended, because they write into it when they end."""
     if not _make_folder.cache_info().currsize:  # none was made
         return
-    shutil.rmtree(user_folder() / str(os.getpid()), ignore_errors=True)
+    shutil.rmtree(shared_folder() / str(os.getpid()), ignore_errors=True)
 
 
 def keep_wad(content: bytes) -> Path:
@@ -111,7 +111,7 @@ def sweep_shared_memory(min_age: float = MIN_AGE) -> list[str]:
 
 def _now() -> float:
     """Return the file system's time: worlds read no clock."""
-    mark = user_folder() / "now"
+    mark = shared_folder() / "now"
     mark.touch()
     return mark.stat().st_mtime
 

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-from openfield.domains.doom.maps import arena
+from openfield.domains.doom.maps.arena import ArenaMap
 from openfield.domains.doom.maps.scenario import ENEMY_HALF, Point
 
 GRID = 32
@@ -26,8 +26,24 @@ DETOUR = 6
 class Pathfinder:
     """Leads all enemies to one goal."""
 
-    def __init__(self, goal: Point, stride: float, pillars: Iterable[tuple[Point, float]], rng: random.Random) -> None:
-        """Prepare the way around the pillars, given by position and half the width; `rng` draws detours."""
+    def __init__(
+        self,
+        arena: ArenaMap,
+        goal: Point,
+        stride: float,
+        pillars: Iterable[tuple[Point, float]],
+        rng: random.Random,
+    ) -> None:
+        """Prepare the way to the goal.
+
+        Args:
+            arena: The walls.
+            goal: Where enemies go.
+            stride: Units they go in a step.
+            pillars: Position and half the width of each.
+            rng: Draws detours.
+        """
+        self._arena = arena
         self._goal = goal
         self._stride = stride
         self._pillars = list(pillars)
@@ -84,6 +100,6 @@ class Pathfinder:
         """Check whether an enemy can stand there; things are as wide along both axes, as in the engine."""
         x, y = there
         room = ENEMY_HALF + clear
-        return arena.fits_square(x, y, room) and not any(
+        return self._arena.fits_square(x, y, room) and not any(
             max(abs(x - at[0]), abs(y - at[1])) < room + half for at, half in (*self._pillars, *others)
         )

@@ -30,8 +30,8 @@ _PLACED = "skill1=true;skill2=true;skill3=true;skill4=true;skill5=true;single=tr
 CEILING = 150.0
 _SECTOR = 'sector{heightceiling=150;lightlevel=210;gravity=1.0000;texturefloor="FLOOR0_1";textureceiling="CEIL1_1";}'
 PLAYER, HEALTH, AMMO, TRAP, OBSTACLE = 1, 20011, 20012, 20013, 20014
-"""The numbers of actors in maps. Enemies begin at `FIRST_ENEMY`, with one number per variant."""
-FIRST_ENEMY = 21000
+"""The numbers of actors in maps. Enemies and packs of bullets have one number per variant, from these on."""
+FIRST_ENEMY, FIRST_AMMO = 21000, 20100
 ENEMY_TAG = 20
 ITEM_TAG = 100
 PILLAR_TAG = 1000
@@ -49,13 +49,13 @@ class MapText:
         self._sides: list[str] = []
         self._things: list[str] = []
 
-    def room(self, left: float, bottom: float, right: float, top: float) -> None:
-        """Add walls around a rectangle whose inside can be walked."""
-        self._ring([(left, bottom), (left, top), (right, top), (right, bottom)], "STARTAN2")
+    def room(self, corners: Sequence[Point]) -> None:
+        """Add walls around a shape whose inside can be walked; its corners are given clockwise."""
+        self._ring(corners, "STARTAN2")
 
-    def solid(self, left: float, bottom: float, right: float, top: float) -> None:
-        """Add a rectangle inside the room that cannot be entered."""
-        self._ring([(left, bottom), (right, bottom), (right, top), (left, top)], "STONE2")
+    def solid(self, corners: Sequence[Point]) -> None:
+        """Add a shape inside the room that cannot be entered; its corners are given clockwise."""
+        self._ring([corners[0], *corners[:0:-1]], "STONE2")
 
     def thing(self, number: int, at: Point, angle: int = 0, tag: int = 0) -> None:
         """Add the actor of this number on the floor; scripts know it by its tag."""
@@ -95,7 +95,7 @@ def _written(value: Value) -> str:
 
 
 class Wall(msgspec.Struct, frozen=True):
-    """A wall as the agent is told of it."""
+    """A wall as the agent sees it."""
 
     x1: float
     x2: float
@@ -111,16 +111,33 @@ class Rectangle(msgspec.Struct, frozen=True):
     right: float
     top: float
 
+    @property
+    def corners(self) -> list[Point]:
+        """The corners, clockwise."""
+        left, bottom, right, top = msgspec.structs.astuple(self)
+        return [(left, bottom), (left, top), (right, top), (right, bottom)]
+
     def walls(self) -> list[Wall]:
         """Return the four sides."""
         across = [Wall(self.left, self.right, y, y) for y in (self.bottom, self.top)]
         return across + [Wall(x, x, self.bottom, self.top) for x in (self.left, self.right)]
 
 
+class Outline(msgspec.Struct, frozen=True):
+    """A room of several rectangles that are joined: its corners, clockwise. Its walls run along the axes."""
+
+    corners: tuple[Point, ...]
+
+    def walls(self) -> list[Wall]:
+        """Return the walls in the order of the corners."""
+        pairs = zip(self.corners, (*self.corners[1:], self.corners[0]), strict=True)
+        return [Wall(min(a, c), max(a, c), min(b, d), max(b, d)) for (a, b), (c, d) in pairs]
+
+
 class MapLayout(msgspec.Struct, kw_only=True):
     """Where everything is at the start of an episode."""
 
-    room: Rectangle
+    room: Rectangle | Outline
     solids: tuple[Rectangle, ...] = ()
     player: tuple[Point, int]
     """Position and angle."""
@@ -134,33 +151,40 @@ class MapLayout(msgspec.Struct, kw_only=True):
         """Return all walls."""
         return [wall for part in (self.room, *self.solids) for wall in part.walls()]
 
-    def text(self, enemy: int) -> bytes:
-        """Return the text of the map, with enemies of this actor number."""
+    def text(self, enemy: int, ammo: int) -> bytes:
+        """Return the text of the map, with enemies and packs of bullets of these actor numbers."""
         text = MapText()
-        text.room(*msgspec.structs.astuple(self.room))
+        text.room(self.room.corners)
         for solid in self.solids:
-            text.solid(*msgspec.structs.astuple(solid))
+            text.solid(solid.corners)
         text.thing(PLAYER, *self.player)
         for tag, (at, angle) in enumerate(self.enemies, ENEMY_TAG):
             text.thing(enemy, at, angle, tag)
         for first, pillars in ((ITEM_TAG, False), (PILLAR_TAG, True)):
             things = [item for item in self.items if (item[0] == OBSTACLE) is pillars]
             for tag, (number, at) in enumerate(things, first):
-                text.thing(number, at, 0, tag)
+                text.thing(ammo if number == AMMO else number, at, 0, tag)
         return text.encode()
 
 
 def build_wad(task: str, layouts: Sequence[MapLayout], settings: Sequence[DoomSettings]) -> bytes:
     """Build a WAD with these episodes, each under the `map_name` of its number."""
     variants = list(dict.fromkeys(layout.actor for layout in layouts))
+    packs = list(dict.fromkeys(_pack_of(chosen) for chosen in settings))
     hall = MapLayout(room=Rectangle(-128, -128, 128, 128), player=((0, 0), 0), enemies=[])
-    lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0, 0, ENEMY_HALF))
+    lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY, FIRST_AMMO), _scripts(8, 0, 0, ENEMY_HALF))
     for number, (layout, chosen) in enumerate(zip(layouts, settings, strict=True)):
         variant = variants.index(layout.actor)
         half = dict(layout.actor).get("enemy_radius", ENEMY_HALF)
         scripts = _scripts(chosen.stride, variant, getattr(chosen, "closeness", 0), half)
-        lumps += map_lumps(map_name(number), layout.text(FIRST_ENEMY + variant), scripts)
-    return write_wad([*lumps, *_globals(task, variants, settings[0], len(layouts))])
+        text = layout.text(FIRST_ENEMY + variant, FIRST_AMMO + packs.index(_pack_of(chosen)))
+        lumps += map_lumps(map_name(number), text, scripts)
+    return write_wad([*lumps, *_globals(task, variants, packs, settings[0], len(layouts))])
+
+
+def _pack_of(settings: DoomSettings) -> int:
+    """Return the bullets in a pack; the duel has no setting for it."""
+    return getattr(settings, "ammo_pack", 15)
 
 
 def map_name(number: int) -> str:
@@ -168,17 +192,22 @@ def map_name(number: int) -> str:
     return f"E{number:05d}"
 
 
-def _globals(task: str, variants: Iterable[Any], settings: DoomSettings, count: int) -> list[Lump]:
+def _globals(
+    task: str, variants: Iterable[Any], packs: Iterable[int], settings: DoomSettings, count: int
+) -> list[Lump]:
     player = {"player_health": settings.player_health, "player_ammo": settings.player_ammo}
-    scatter = {"spread": 0 if task == "duel" else 1, "ammo_pack": getattr(settings, "ammo_pack", 15)}
-    common = _fill("common.decorate", {**player, **scatter})
+    common = _fill("common.decorate", {**player, "spread": 0 if task == "duel" else 1})
+    ammo = [
+        f"ACTOR FieldAmmo{variant} : FieldAmmo {FIRST_AMMO + variant} {{ Inventory.Amount {pack} }}"
+        for variant, pack in enumerate(packs)
+    ]
     enemies = [
         _fill(f"{task}.decorate", {**dict(values), "variant": variant, "number": FIRST_ENEMY + variant})
         for variant, values in enumerate(variants)
     ]
     names = [FIRST_MAP, *map(map_name, range(count))]
     maps = ['GameInfo { PlayerClasses = "FieldMarine" }', *(f'map {name} "field" {{ }}' for name in names)]
-    return [("DECORATE", "\n".join([common, *enemies]).encode()), ("MAPINFO", "\n".join(maps).encode())]
+    return [("DECORATE", "\n".join([common, *ammo, *enemies]).encode()), ("MAPINFO", "\n".join(maps).encode())]
 
 
 @functools.cache
@@ -207,7 +236,7 @@ def write_wad(lumps: Iterable[Lump]) -> bytes:
 
 
 def read_wad(data: bytes) -> list[Lump]:
-    """Read the lumps of a WAD, in order; refuse bytes that are none, or whose directory points outside."""
+    """Read the lumps of a WAD, in order; refuse bytes that are no WAD, or whose directory points outside."""
     try:
         magic, count, start = _HEADER.unpack_from(data)
         entries = [_ENTRY.unpack_from(data, start + number * _ENTRY.size) for number in range(count)]

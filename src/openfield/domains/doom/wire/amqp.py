@@ -25,7 +25,7 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.serving.wire import Dispatcher
 
 CONFIG = "--config"
-"""The option by which programs of protocol 0.8 are told their configuration file."""
+"""The option that gives programs of protocol 0.8 their configuration file."""
 FINISHED_SECONDS = 0.05
 
 
@@ -53,7 +53,7 @@ class AmqpWire:
         self.lease = lease or (self.config.normal_timeout_seconds if self.config else 1200.0)
         if self.config is not None:
             try:  # a wrong name is found now
-                experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)
+                experiments.make_experiment_trials(msgspec.structs.replace(self.config, trials=1), 0)
             except (InvalidInput, UnknownName) as error:
                 raise InvalidInput(f"{config}: {error}") from None
 
@@ -75,7 +75,7 @@ class AmqpWire:
         await self._server.run(ready)
 
     async def finished(self) -> None:
-        """Wait until every agent was told that its experiment is over, or is gone."""
+        """Wait until every agent knows that its experiment is over, or is gone."""
         while self._server.busy:
             await asyncio.sleep(FINISHED_SECONDS)
 
@@ -113,7 +113,7 @@ def redirect(url: str, words: list[str], folder: Path, secret: str | None) -> li
 
 
 def _find_config(words: list[str]) -> tuple[int, Path] | None:
-    """Find the word of a command that names its configuration file, and the file; None if there is none."""
+    """Find the word of a command that names its configuration file, and the file; None if no word does."""
     for number, word in enumerate(words):
         option, sign, path = word.partition("=")
         if option == CONFIG:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +33,8 @@ NORMAL = (0, 50, 200)
 """The numbers that stand for no novelty."""
 DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
 """The duel's novelties by their published numbers."""
-SHORT_LIMIT = 200
+SHORT_LIMIT, FULL_LIMIT = 200, 2000
+"""Ticks of an episode of `shortdemo`, and those that performance is scaled to."""
 MAX_MODEL_NAME = MAX_NAME - 9
 """Characters of a model's name; the mark of its secret follows."""
 MAX_FACT = 2000
@@ -57,10 +59,20 @@ def list_groups(config: ServerConfig) -> Iterator[TrialGroup]:
                     yield TrialGroup(visibility, novelty, difficulty, hint)
 
 
-def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = None) -> list[Trial]:
-    """Make the trials of an experiment: training first, then group by group."""
+def make_experiment_trials(
+    config: ServerConfig, seed: int, episode_seed: int | None = None, epoch: float | None = None
+) -> list[Trial]:
+    """Make the trials of an experiment: training first, then group by group.
+
+    Args:
+        config: What the server's file says.
+        seed: The root of all seeds.
+        episode_seed: The seed of every episode; None draws them.
+        epoch: When time stamps begin; None is the usual moment, which does not depend on the clock.
+    """
     domain = domain_of(config)
-    chosen = make_settings(domain.settings, _settings(config, episode_seed))
+    begin = {} if epoch is None else {"epoch": epoch}
+    chosen = make_settings(domain.settings, _settings(config, episode_seed) | begin)
     training = domain.training_trial(chosen, seed, _training_phases(config, domain, seed))
     made = [training] if training is not None else []
     for group in list_groups(config):
@@ -110,15 +122,14 @@ def reseeded(trials: list[Trial], seed: int | None, episode_seed: int | None) ->
     return with_changes(trials, change)
 
 
-def unhurried(trials: list[Trial]) -> list[Trial]:
+def without_reply_limits(trials: list[Trial]) -> list[Trial]:
     """Return the same trials without a limit for single replies: the protocol has one for the whole session."""
     return with_limits(trials, lambda _: Limits(reply_seconds=None))
 
 
 def domain_of(config: ServerConfig) -> DoomDomain:
-    """Return the domain: the duel for phase 1 or if only the duel's numbers are named, else the arena."""
-    duel = config.phase == "1" or set(config.novelty) <= {50, *DUEL_NAMES}
-    domain: DoomDomain = load(f"openfield.domains.doom:{'DUEL' if duel else 'ARENA'}")
+    """Return the domain: the duel for phase 1, else the arena."""
+    domain: DoomDomain = load(f"openfield.domains.doom:{'DUEL' if config.phase == '1' else 'ARENA'}")
     return domain
 
 
@@ -202,8 +213,26 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
         "episode_seed": episode_seed,
         "use_image": config.use_image,
     }
-    published = {"death_counts": False} if domain_of(config).name == "doom" else {}
-    return values | published | ({"limit": SHORT_LIMIT} if config.shortdemo else {})
+    published = {"death_counts": False} if domain_of(config).name == "doom" else {"map": "published"}
+    short = {"limit": SHORT_LIMIT, "score_ticks": FULL_LIMIT} if config.shortdemo else {}
+    return values | published | short
+
+
+def number_trials(trials: list[Trial]) -> dict[str, int]:
+    """Number trials from 0 on within their groups, by their ids. The trials of a command are one group."""
+    counts: Counter[Any] = Counter()
+    numbers = {}
+    for trial in trials:
+        novelties = frozenset(name for phase in trial.phases for name in phase.novelty)
+        group = trial.scenario or (trial.red_light, novelties, trial.settings.get("hint_level"))
+        numbers[trial.id] = counts[group]
+        counts[group] += 1
+    return numbers
+
+
+def _trial_of(remote: RemoteRollout) -> Trial:
+    trial: Trial = getattr(remote.rollout.world, "trial")  # noqa: B009  every world of this domain has it
+    return trial
 
 
 class ExperimentTrials:
@@ -217,7 +246,13 @@ class ExperimentTrials:
         self._new: list[Trial] = trials
         """Trials to enroll before the first rollout; empty if they are in the record already."""
         self._facts = dict(facts or {})
-        self.trials = sum(not trial.is_training for trial in trials)
+        tests = [trial for trial in trials if not trial.is_training]
+        self.trials = len(tests)
+        self._numbers = number_trials(tests)
+
+    def number(self, remote: RemoteRollout) -> int:
+        """Return the number of a rollout's trial in its group."""
+        return self._numbers[_trial_of(remote).id]
 
     def note_machine(self, facts: dict[str, Any]) -> None:
         """Record the machine the agent runs on."""
@@ -228,7 +263,7 @@ class ExperimentTrials:
         await self._dispatcher.settle()
 
     async def start(self, training: bool) -> RemoteRollout | None:
-        """Start the training or the next trial; return None if there is none left."""
+        """Start the training or the next trial; return None after the last."""
         if self._new:
             await self._dispatcher.enroll(self._name, self._new, self._facts)
             self._new = []
@@ -245,6 +280,10 @@ class SingleTrial:
         if secret != known:
             raise AgentFault("there is no experiment with this secret")
         self._dispatcher = dispatcher
+
+    def number(self, remote: RemoteRollout) -> int:
+        """Return 0: there is no other trial."""
+        return 0
 
     def note_machine(self, facts: dict[str, Any]) -> None:
         """Do nothing: the program runs on this machine."""

@@ -159,7 +159,7 @@ def error_message(kind: str, text: str, detail: Message | None = None) -> Messag
     }
 
 
-def encode(content: Message) -> bytes:
+def encode_message(content: Message) -> bytes:
     """Encode a message as a list with one object; arrays become lists of numbers."""
     return _ENCODER.encode([content])
 

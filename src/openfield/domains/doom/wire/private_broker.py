@@ -33,7 +33,7 @@ INSTALL = "apt-get install rabbitmq-server"
 DATA = files("openfield.domains.doom") / "data"
 
 
-def is_installed() -> bool:
+def has_broker() -> bool:
     """Check whether RabbitMQ is installed."""
     return find_program("rabbitmq-server", path=str(SCRIPTS)) is not None
 
@@ -58,7 +58,7 @@ class PrivateBroker:
     """A running broker."""
 
     def __init__(self) -> None:
-        if not is_installed():
+        if not has_broker():
             raise InvalidInput(f"There is no RabbitMQ on this machine. Install it: {INSTALL}")
         self.port, distribution, names = _free_ports(3)
         self._home = Path(tempfile.mkdtemp(prefix="openfield-rabbit-"))
@@ -93,7 +93,7 @@ class PrivateBroker:
             last.communicate()
 
     def _set_guard(self, group: str = "") -> subprocess.Popen[bytes]:
-        """Start a shell that waits until this process closes a pipe or ends in any way, and then ends the broker."""
+        """Start a shell that ends the broker with this process and, unlike a `Guard`, its name server and files."""
         words = [group, self._environment["ERL_EPMD_PORT"], str(self._home)]
         program = ["/bin/sh", "-c", (DATA / "broker_guard.sh").read_text(), *words]
         return self._spawn(program, subprocess.PIPE, subprocess.DEVNULL)

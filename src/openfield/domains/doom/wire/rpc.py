@@ -11,7 +11,7 @@ import uuid
 from contextlib import suppress
 from typing import Any
 
-from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, Message, decode_message, encode
+from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, Message, decode_message, encode_message
 from openfield.errors import AgentFault, AgentProtocol
 from openfield.lazy import import_extra
 
@@ -63,7 +63,7 @@ class Rpc:
 
     async def call(self, queue: str, content: Message) -> Message:
         """Send a request and return the reply; repeat it under the same id if the broker may have lost it."""
-        correlation, body = str(uuid.uuid4()), encode(content)
+        correlation, body = str(uuid.uuid4()), encode_message(content)
         clock = asyncio.get_running_loop().time
         deadline, once = clock() + self._timeout, queue == REGISTRATION_QUEUE  # two of these would be two experiments
         while (left := deadline - clock()) > 0:

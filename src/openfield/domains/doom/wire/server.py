@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from openfield.domains.doom.wire import experiments, ini, messages
-from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, encode, error_message, message
+from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, VERSION, encode_message, error_message, message
 from openfield.domains.doom.wire.rpc import load_aio_pika
 from openfield.domains.doom.wire.session import AgentSession, mode_of
 from openfield.errors import AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError, WorldFault
@@ -35,7 +36,7 @@ TURN_SECONDS = 0.2
 FAREWELL_SECONDS = 10.0
 """How long a finished session still answers."""
 MAX_DROPPED = 100
-"""Dropped sessions whose agents are still told why; each takes milliseconds when the broker comes back."""
+"""Dropped sessions whose agents still learn why; each takes milliseconds when the broker comes back."""
 LOG = logging.getLogger(__name__)
 
 
@@ -48,14 +49,14 @@ class AmqpServer:
         self._url = url
         self._active: dict[str, PrivateQueue] = {}
         self._queues: dict[str, PrivateQueue] = {}
-        """By their names. The last dropped ones stay, so that agents who come back are told why."""
+        """By their names. The last dropped ones stay, so that agents who come back learn why."""
         self._pika = load_aio_pika()
         self._lost = (self._pika.exceptions.AMQPError, ConnectionError, RuntimeError)
         """The errors that are raised when the broker is gone."""
 
     @property
     def busy(self) -> bool:
-        """True while an agent has still to be told something."""
+        """True while a message to an agent is still to be sent."""
         return any(not queue.session.over or queue.busy for queue in self._active.values())
 
     async def run(self, ready: Callable[[int], None]) -> None:
@@ -155,7 +156,7 @@ class AmqpServer:
         try:
             queue = known or await self._open(messages.decode_registration(incoming.body), incoming)
         except OpenfieldError as error:
-            await self.send(incoming.properties, encode(error_message(type(error).__name__, str(error))))
+            await self.send(incoming.properties, encode_message(error_message(type(error).__name__, str(error))))
             return
         if not await self._send_surely(incoming, queue.response) and known is None:
             LOG.info("A registration was stale: its agent is gone.")
@@ -177,9 +178,11 @@ class AmqpServer:
             server_rpc_queue=name,
             experiment_secret=secret,
             model_experiment_id=number,
-            experiment_timeout=options.lease - min(ANNOUNCED_LESS, options.lease / 5),
+            experiment_timeout=max(1, round(options.lease - min(ANNOUNCED_LESS, options.lease / 5))),
         )
-        queue = PrivateQueue(self, session, declared, (incoming.reply_to, incoming.correlation_id), encode(response))
+        queue = PrivateQueue(
+            self, session, declared, (incoming.reply_to, incoming.correlation_id), encode_message(response)
+        )
         self._active[name] = self._queues[name] = queue  # if the broker goes now, it comes back with the others
         await self._listen(queue)
         return queue
@@ -221,10 +224,14 @@ class AmqpServer:
         """Return the trials of a new experiment: those of the configuration, or those of the command."""
         episode_seed = experiments.episode_seed(request.generator_config or {})
         if self._options.config is None and isinstance(self._dispatcher, TrialDispatcher):
-            return experiments.unhurried(experiments.reseeded(self._dispatcher.trials, request.seed, episode_seed))
-        seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
+            return experiments.without_reply_limits(
+                experiments.reseeded(self._dispatcher.trials, request.seed, episode_seed)
+            )
+        drawn = request.seed is None
+        seed = derive(uuid.uuid4().int, "experiment") if request.seed is None else request.seed
         config = self._options.config or ini.ServerConfig()
-        return experiments.unhurried(experiments.make_experiment(config, seed, episode_seed))
+        epoch = time.time() if drawn and episode_seed is None else None  # with a seed, two runs show the same
+        return experiments.without_reply_limits(experiments.make_experiment_trials(config, seed, episode_seed, epoch))
 
     async def _drop_silent(self, connection: Any) -> None:
         """Drop agents that have been silent for too long.
@@ -261,7 +268,7 @@ class AmqpServer:
         self._queues[name] = self._queues.pop(name)  # the last to be forgotten
         remote, queue.session.remote = queue.session.remote, None  # a world is large, and the queue stays
         if remote is not None and isinstance(self._dispatcher, TrialDispatcher):
-            with suppress(OpenfieldError):  # what cannot be recorded, on a full disk, must still be told
+            with suppress(OpenfieldError):  # what cannot be recorded, on a full disk, must still be answered
                 await self._dispatcher.leave(remote.session, fault)
         for old in [queue for queue in self._queues.values() if queue.dropped][:-MAX_DROPPED]:
             await self._close(old)
@@ -343,16 +350,16 @@ class PrivateQueue:
 
     async def _answer(self, body: bytes) -> bytes:
         if self.dropped:
-            return encode(message("experiment_exception", message=self.dropped))
+            return encode_message(message("experiment_exception", message=self.dropped))
         try:
-            return encode(await self.session.handle(messages.decode_request(body)))
+            return encode_message(await self.session.handle(messages.decode_request(body)))
         except AgentProtocol as error:
-            return encode(error_message(type(error).__name__, str(error)))
+            return encode_message(error_message(type(error).__name__, str(error)))
         except Exception as error:
             fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
             LOG.error("A session failed: %s", fault, exc_info=LOG.isEnabledFor(logging.DEBUG))
             await self._server.fail(self.declared.name, fault)
-            return encode(message("experiment_exception", message=str(fault)))
+            return encode_message(message("experiment_exception", message=str(fault)))
 
 
 def without_password(url: str) -> str:

@@ -114,7 +114,7 @@ class AgentSession:
         return message("experiment_end" if state == "over" else state)
 
     async def _start_trial(self) -> Message:
-        """Start the training or the next trial; if there is none, skip it."""
+        """Start the training or the next trial, if one is left."""
         training = self.state == "training_start"
         self.remote = await self._source.start(training)
         self._episode, self._ending = 0, False
@@ -128,7 +128,7 @@ class AgentSession:
         self.state = "testing_start"
         return message(
             "trial_start",
-            trial_number=self._trial - 1,
+            trial_number=self._source.number(self.remote),
             total_trials=self._source.trials,
             message="Reset the model to what it was after training.",
             novelty_description={},
@@ -162,10 +162,10 @@ class AgentSession:
         self._ending |= bool(request.end_early)
         performance = turn.feedback["performance"]
         if turn.last is None:
-            return message(f"{kind}_data_ack", secret=self._secret, performance=performance, feedback={})
+            return message(f"{kind}_data_ack", secret=self._secret, performance=performance, feedback=None)
         last = self._ending or remote.rollout.world.over
         self.state = f"{kind}_end" if last else f"{kind}_episode_start"
-        return message(f"{kind}_episode_end", performance=performance, feedback={})
+        return message(f"{kind}_episode_end", performance=performance, feedback=None)
 
     async def _believe(self, request: messages.EpisodeNovelty) -> Message:
         kind = "testing" if isinstance(request, messages.TestingNovelty) else "training"

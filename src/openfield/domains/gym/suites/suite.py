@@ -182,7 +182,7 @@ def check_suite(suite: Suite) -> None:
 
 
 def _join(name: str, entries: list[SuiteEntry]) -> SuiteEntry:
-    """Return several entries as one; of single facts the first one that is told counts."""
+    """Return several entries as one; of single facts the first one given counts."""
     joined: dict[str, Any] = {"ids": (name,)}
     told: list[Any]
     for field in SuiteEntry.__struct_fields__[1:]:

@@ -120,7 +120,7 @@ class OpenMaxAgent(DetectorAgent):
 
 
 class AdaptingAgent(DetectorAgent):
-    """Buys labels of the samples that look most unknown, and compares later samples with them."""
+    """Buys labels of samples that look unknown, once it has declared a change, and compares later ones with them."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         super().__init__(spec, seed)
@@ -142,7 +142,7 @@ class AdaptingAgent(DetectorAgent):
         votes = np.zeros_like(p)
         for label in np.unique(labels):
             votes[:, label] = weights[:, labels == label].sum(axis=1)
-        mixed = p + 2 * votes
+        mixed = p + votes
         return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
     def after_batch(self, turn: Turn) -> Reply:
@@ -151,7 +151,7 @@ class AdaptingAgent(DetectorAgent):
         useless = bool(lines) and not self._remember(lines)
         if useless:
             self._kinds.pop(0)
-        if not self._kinds or (self._asked and not useless) or self._highest < self._threshold * 0.5:
+        if not self._kinds or (self._asked and not useless) or self._highest < self._threshold:
             self._asked = False
             return Reply(NextBatch())
         self._asked = True

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from openfield.agents.text_picture import draw, draw_beside
-from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, read_value
+from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, draw_as_text, draw_beside, fit_value
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
 from openfield.spaces import Box
@@ -58,7 +57,7 @@ class OndWriter(TurnWriter):
         title, shown = self._look(turn)
         pictures = {name: _enlarge(image) for name, image in shown.items() if np.asarray(image).ndim in (2, 3)}
         named = [f"{name}: picture {number}" for number, name in enumerate(pictures, 1)]
-        named += [f"{name}: {draw(image)}" for name, image in shown.items() if name not in pictures]
+        named += [f"{name}: {draw_as_text(image)}" for name, image in shown.items() if name not in pictures]
         return TurnText("\n".join(part for part in (title, *named) if part), tuple(pictures.values()))
 
     def show(self, turn: Turn) -> str:
@@ -83,7 +82,7 @@ class OndWriter(TurnWriter):
     def read(self, value: Any) -> Scores:
         """Return labels as scores."""
         space = Box(0, self._columns - 1, (len(self._ids),), "int64")
-        labels = read_value(space, value)
+        labels = fit_value(space, value)
         if not space.contains(labels):
             raise ValueError(
                 f"{len(self._ids)} labels are wanted, whole numbers from 0 to {self._columns - 1} in a list"
@@ -97,7 +96,7 @@ class OndWriter(TurnWriter):
         if self._answered:
             return "Enter goes on; numbers of samples buy their labels: "
         at = len(self._labels)
-        shown = f" {self._ids[at]}" if self._images is None else f"\n{draw(self._images[at])}"
+        shown = f" {self._ids[at]}" if self._images is None else f"\n{draw_as_text(self._images[at])}"
         return f"Sample {at + 1} of {len(self._ids)}:{shown}\nClass 1 to {self._columns - 1}, or 0 for unknown: "
 
     def explain(self, line: str) -> str:
@@ -153,7 +152,7 @@ class OndWriter(TurnWriter):
         return Buy("classification", [self._ids[number - 1] for number in numbers])
 
     def _draw_classes(self) -> str:
-        drawn = draw_beside({name: draw(image) for name, image in self._classes.items()})
+        drawn = draw_beside({name: draw_as_text(image) for name, image in self._classes.items()})
         return f"The known classes:\n\n{drawn}\n" if drawn else "This test shows no pictures of its classes."
 
 

@@ -24,7 +24,7 @@ def is_configuration(source: Any) -> bool:
     return isinstance(source, str) and source.partition(".json")[2][:1] in ("", ":") and ".json" in source
 
 
-def read_configuration(source: str) -> dict[str, str]:
+def read_agent_configuration(source: str) -> dict[str, str]:
     """Return the agents of `FILE.json`, or the one that `FILE.json:NAME` names, as sources with their parameters.
 
     Raises:

@@ -137,11 +137,11 @@ class FeedbackAccount:
         self.budget -= len(images_id_list)
         names = [image_names[at] for at in images_id_list]
         kinds = self._kind.split("_and_") if self._kind == "detection_and_classification" else [self._kind]
-        return as_table([self._ask(kind, names) for kind in kinds], COLUMNS.get(kinds[-1], ()))
+        return join_rows([self._ask(kind, names) for kind in kinds], COLUMNS.get(kinds[-1], ()))
 
     def get_score(self, round_id: int, image_names: Sequence[str]) -> Any:
         """Return the accuracy so far, which costs no budget."""
-        return as_table([self._ask("score", list(image_names))])
+        return join_rows([self._ask("score", list(image_names))])
 
     def deposit_income(self) -> None:
         """Add the income of one batch to the budget."""
@@ -157,7 +157,7 @@ class FeedbackAccount:
         return [_row(kind, row) for row in csv.reader(lines, quotechar="|")]
 
 
-def as_table(parts: Sequence[list[dict[str, Any]]], columns: Sequence[str] = ()) -> Any:
+def join_rows(parts: Sequence[list[dict[str, Any]]], columns: Sequence[str] = ()) -> Any:
     """Join rows by their ids: into a pandas table, or into a list of rows if pandas is not installed."""
     joined: dict[Any, dict[str, Any]] = {}
     for rows in parts:

@@ -18,7 +18,7 @@ import msgspec
 from openfield.domain import Domain
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.routes import Api
-from openfield.domains.ond.server.session_service import SessionService
+from openfield.domains.ond.server.session_service import ServiceRules, SessionService
 from openfield.domains.ond.testset.builder import write_trials
 from openfield.domains.ond.trials import find_directory
 from openfield.errors import InvalidInput
@@ -63,9 +63,10 @@ class RestClient:
         lines = self._ask("GET", "/test/ids", params=asked).decode("utf-8-sig", errors="replace").splitlines()
         return [name for name in (line.strip(" \t\"',") for line in lines) if name]
 
-    def open(self, configuration: Mapping[str, Any], tests: Sequence[str]) -> str:
-        """Open a session and return its id."""
+    def open(self, configuration: Mapping[str, Any], tests: Sequence[str], compat: bool = False) -> str:
+        """Open a session and return its id; with `compat` by the original's rules, which openfield's server marks."""
         files = {"configuration": msgspec.json.encode(configuration), "test_ids": "\n".join(tests).encode()}
+        files |= {"original_client": b"1"} if compat else {}
         return str(self._ask_json("POST", "/session", files=files)["session_id"])
 
     def metadata(self, session: str, test: str) -> dict[str, Any]:
@@ -171,20 +172,36 @@ LOCAL = "here"
 class LocalClient(RestClient):
     """Answer the requests of a client from a data directory, or from tests built for it."""
 
-    def __init__(self, domain: Domain[Any], run: Path, data: str = "", trials: int = 5, seed: int = 0) -> None:
+    def __init__(
+        self,
+        domain: Domain[Any],
+        run: Path,
+        data: str = "",
+        trials: int = 5,
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         """Open the run file that records everything, and a data directory.
 
-        Without one, so many tests are built from the seed and written beside the run file.
+        Args:
+            domain: The domain.
+            run: The run file.
+            data: The data directory; without one, tests are built and written beside the run file.
+            trials: How many tests are built.
+            seed: What they are built from.
+            settings: Their settings.
         """
         with ExitStack() as stack:
             begun = stack.enter_context(holding(run))
             journal = stack.enter_context(Journal(run))
             dispatcher = SessionDispatcher(journal, domain)
             stack.callback(dispatcher.close)
-            self.root = data or str(write_trials(domain, domain.trials(trials, seed), run.with_suffix(".data")))
+            made = [] if data else domain.trials(trials, seed, **(settings or {}))
+            self.root = data or str(write_trials(domain, made, run.with_suffix(".data")))
             if not Path(self.root).is_dir():
                 raise InvalidInput(f"There is no directory {self.root}.")
-            self._api = Api(SessionService(dispatcher, find_directory(self.root), domain.version))
+            rules = ServiceRules(scorings=None)  # the labels are here
+            self._api = Api(SessionService(dispatcher, find_directory(self.root), domain.version, rules))
             self._runner = stack.enter_context(asyncio.Runner())
             self._url = LOCAL
             self._open = stack.pop_all()

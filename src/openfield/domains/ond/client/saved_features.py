@@ -30,7 +30,7 @@ PICKLE_NAMES |= {(f"numpy.{core}.{module}", name) for core in ("core", "_core") 
 
 
 def find_features(place: str | Path, test: str, agent: str, pickles: bool = False) -> Features | None:
-    """Read the saved features of a test, or of all tests of an agent; return None if there are none.
+    """Read the saved features of a test, or of all tests of an agent; return None if nothing was saved.
 
     The place is a folder or the file itself. Pickles of the original client are read only if allowed.
     """

@@ -28,6 +28,9 @@ from openfield.domains.ond.testset.results import (
 from openfield.domains.ond.testset.test import read_count
 from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, describe_error
 
+ARRAYS = ("ids", "images", "train_images", "train_labels")
+"""What the file of arrays of a data directory holds for agents that learn."""
+
 
 class TurnPlayer:
     """Shows the rounds of tests to an agent as turns, with the images of a data directory."""
@@ -52,6 +55,8 @@ class TurnPlayer:
         arrays = load_arrays(Path(root)) if root else None
         if arrays is None:
             raise InvalidInput("This agent needs images: --set data=DIR, a data directory with arrays.npz.")
+        if missing := [name for name in ARRAYS if name not in arrays]:
+            raise InvalidInput(f"{root}/arrays.npz lacks {', '.join(missing)}; it holds {', '.join(arrays)}.")
         self._arrays = arrays
         self._place = {key: at for at, key in enumerate(arrays["ids"].tolist())}
 

@@ -110,6 +110,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Also ask for the scores of every round."""
     save: str | None = None
     """A folder for the scores of each test."""
+    compat: bool = False
+    """Play by the original's rules: rounds need no results. The server marks the session."""
 
 
 def play_sessions(client: RestClient, players: Sequence[OndPlayer], options: SessionOptions) -> dict[str, ServerScores]:
@@ -188,7 +190,7 @@ def _open(client: RestClient, player: OndPlayer, options: SessionOptions, tests:
         "detection_threshold": player.threshold,
         "hints": list(options.hints),
     }
-    return client.open(asked, tests)
+    return client.open(asked, tests, options.compat)
 
 
 def _add_resume_hint(error: OpenfieldError, name: str, sessions: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.console import print_json
+from openfield.console import print_json, print_table
 from openfield.options import Whole
 
 
@@ -19,8 +19,7 @@ def stream(file: Path, /, *, seed: Whole = 0, json: bool = False) -> None:
     Example:
         openfield ond stream scores.npz --json
     """
-    from openfield.domains.ond.commands.score import print_numbers
-    from openfield.domains.ond.scoring.open_set import read_named, score_stream
+    from openfield.domains.ond.scoring.open_set import list_rows, read_named, score_stream
 
     numbers = score_stream(read_named(file), seed=seed)
-    print_json(numbers) if json else print_numbers(numbers)
+    print_json(numbers) if json else print_table(("detector", "number", "value"), list_rows(numbers))

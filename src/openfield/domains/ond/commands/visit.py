@@ -5,7 +5,7 @@ Agents written for the original client are recognised by their steps; all others
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from openfield.console import print_json
 from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
-from openfield.domains.ond.client.configuration import is_configuration, read_configuration, read_description
+from openfield.domains.ond.client.configuration import is_configuration, read_agent_configuration, read_description
 from openfield.domains.ond.client.original_client import register_stubs
 from openfield.domains.ond.client.rest_client import LOCAL, LocalClient, RestClient
 from openfield.domains.ond.client.step_player import StepOptions, StepPlayer, has_steps, make_step_agent
@@ -32,13 +32,13 @@ from openfield.domains.ond.client.workflow import (
 from openfield.domains.ond.testset.test import find_area
 from openfield.errors import InvalidInput, UnknownName
 from openfield.options import Whole
-from openfield.parameters import read_value, split_source, strip_parameters, with_parameters
+from openfield.parameters import AgentText, read_agent, read_value, strip_parameters, with_parameters
 from openfield.registry import AgentSource, find_agent, find_domain, load
-from openfield.runner.experiment import parse_agents, parse_settings
+from openfield.runner.experiment import parse_settings, read_agents
 from openfield.runner.plan import name_agents
 
 T = TypeVar("T")
-SESSION_KEYS = ("protocol", "area", "tests", "hints", "resume", "save", "baseline", "evaluate")
+SESSION_KEYS = ("protocol", "area", "tests", "hints", "resume", "save", "baseline", "evaluate", "compat")
 STEP_KEYS = tuple(field.name for field in msgspec.structs.fields(StepOptions) if field.name != "baseline")
 
 
@@ -73,7 +73,7 @@ def visit(
     Example:
         openfield ond visit http://HOST:3307 -a knn --set data=DIR
     """
-    changes: dict[str, Any] = {"agents": parse_agents(agent) if agent else None, "trials": trials, "seed": seed}
+    changes: dict[str, Any] = {"agents": read_agents(agent) if agent else None, "trials": trials, "seed": seed}
     changes |= {"settings": parse_settings(set_ or []), "redlight": redlight}
     changes |= {} if output is None else {"output": output}
     print_json(play_at_server(find_domain("ond"), server, token, changes))
@@ -97,13 +97,28 @@ def play_at_server(
     chosen = {key: settings.pop(key) for key in SESSION_KEYS if key in settings}
     options = _read_session_options(chosen, changes, agents, steps)
     seed = int(changes.get("seed") or 0)
-    with _open_client(domain, server, token, changes, settings) as client:
+    _refuse_unknown(settings, agents)
+    with _open_client(domain, server, token, changes, settings, options) as client:
         unknown_last = find_area(options.area).unknown == "last"
         players = []
         for name, source in agents.items():
             own = msgspec.structs.replace(steps, baseline=name == options.baseline)
             players.append(make_player(domain, name, source, settings, seed, own, unknown_last))
         return play_sessions(client, players, options)
+
+
+def _refuse_unknown(settings: Mapping[str, Any], agents: Mapping[str, AgentSource]) -> None:
+    """Refuse settings that no agent takes: only agents of the original client have parameters among the settings."""
+    others = [key for key in settings if key not in ("data", THRESHOLD)]
+    if others and not any(_has_parameters(source) for source in agents.values()):
+        raise UnknownName("setting", others[0], ["data", THRESHOLD, *SESSION_KEYS, *STEP_KEYS], label="Known")
+
+
+def _has_parameters(source: AgentSource) -> bool:
+    place = _split_hosted(source)[0]
+    if isinstance(place, str) and (":" not in place or place.startswith(("process:", "wire:"))):
+        return False
+    return has_steps(load(place) if isinstance(place, str) else place)
 
 
 def make_player(
@@ -143,9 +158,10 @@ def _name_hosted(agents: Mapping[str, AgentSource]) -> dict[str, AgentSource]:
         InvalidInput: Two agents have the same name.
     """
     named: dict[str, AgentSource] = {}
-    for given, source in agents.items():
+    for given, agent in agents.items():
+        source = agent.text if isinstance(agent, AgentText) else agent
         if is_configuration(source):
-            found: dict[str, AgentSource] = {**read_configuration(str(source))}
+            found: dict[str, AgentSource] = {**read_agent_configuration(str(source))}
             if given != source and len(found) == 1:  # the user named it
                 found = dict(zip([given], found.values(), strict=True))
         else:
@@ -156,16 +172,22 @@ def _name_hosted(agents: Mapping[str, AgentSource]) -> dict[str, AgentSource]:
     return named
 
 
-def _split_hosted(source: AgentSource) -> tuple[AgentSource, dict[str, Any]]:
+def _split_hosted(source: AgentSource) -> tuple[str | Callable[..., Any], dict[str, Any]]:
     """Return an agent without its parameters, and these; files may hold them as those of the original client do."""
-    if not isinstance(source, str):
+    if callable(source):
         return (source.func, dict(source.keywords)) if isinstance(source, partial) else (source, {})
-    name = strip_parameters(source).rpartition(":")[2]
-    return split_source(source, partial(read_description, name))
+    name = strip_parameters(str(source)).rpartition(":")[2]
+    agent = read_agent(str(source), partial(read_description, name))
+    return agent.place, dict(agent.parameters)
 
 
 def _open_client(
-    domain: Domain[Any], server: str, token: str | None, changes: Mapping[str, Any], settings: dict[str, Any]
+    domain: Domain[Any],
+    server: str,
+    token: str | None,
+    changes: Mapping[str, Any],
+    settings: dict[str, Any],
+    options: SessionOptions,
 ) -> RestClient:
     """Open the client of a server, or of one in this process, whose data directory the agents then use too."""
     if server != LOCAL:
@@ -173,7 +195,8 @@ def _open_client(
             raise InvalidInput("The server records what is played there. Give -o only with the server `here`.")
         return RestClient(server, token)
     run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
-    client = LocalClient(domain, run, str(settings.get("data", "")), int(changes.get("trials") or 5), seed)
+    built = {"protocol": options.protocol, "area": options.area}
+    client = LocalClient(domain, run, str(settings.get("data", "")), int(changes.get("trials") or 5), seed, built)
     settings["data"] = client.root
     return client
 
@@ -192,6 +215,8 @@ def _read_session_options(
     hints = str(chosen.pop("hints", "")).split("+")
     scored = not steps.extract_only and "EvaluateAlgorithms" not in steps.skip
     asked: dict[str, Any] = {"evaluate": scored, "round_scores": "EvaluateRoundwise" not in steps.skip}
+    posts = {"WorldDetection", "NoveltyClassification"} - set(steps.skip)
+    asked |= {"compat": steps.extract_only or not posts}  # rounds without results
     asked |= {
         "max_tests": changes.get("trials"),
         "hints": [*(["red_light"] if changes.get("redlight") else []), *filter(None, hints)],

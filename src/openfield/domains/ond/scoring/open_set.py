@@ -5,6 +5,7 @@ Arrays in, named estimates out. Label -1 is unknown, and a confidence is higher 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,15 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
             delays += [] if delay is None or alarm else [float(delay)]
         found[kind] = {"false_alarm_rate": estimate_rate(alarms), "delay": estimate_count(delays)}
     return found
+
+
+def list_rows(numbers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return numbers by family as rows of a table, one to a row."""
+    return [
+        (family, name, "-" if value is None else str(value))
+        for family, part in numbers.items()
+        for name, value in part.items()
+    ]
 
 
 def read_named(path: Path) -> Arrays:

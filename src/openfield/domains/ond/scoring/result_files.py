@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.scoring.open_set import Arrays, score_arrays
+from openfield.domains.ond.scoring.open_set import Arrays, list_rows, score_arrays
 from openfield.domains.ond.testset import evaluation
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.data_directory import DataDirectory
@@ -23,8 +23,16 @@ from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.openset.compat import Floats
 from openfield.metrics.programme import make_facts, program_measures
+from openfield.options import NumberTable
 
 ENDINGS = {kind: f"_{kind}.csv" for kind in (*NUMERIC, "labels")}
+HEADLINES = {
+    "m_acc": ("full_top1", "pre_top1", "post_top1"),
+    "m_num_stats": ("GT_indx", "P_indx_0.5"),
+    "m_is_cdt_and_is_early": ("Is CDT", "Is Early"),
+    "m_nrp": ("M_nrp_post_top1", "M_nrp_post_top3"),
+}
+"""The numbers of each test that a table of many tests shows; JSON has all."""
 PART = 8 << 20
 """Characters of a file that are read at a time."""
 
@@ -72,6 +80,27 @@ def score_folder(folder: Path, tests: ResultTests) -> dict[str, dict[str, Any]]:
         raise InvalidInput(f"{folder} holds results of the baseline {tests.baseline} only; there is nothing to score.")
     bases = played_answers[tests.baseline] if tests.baseline is not None else {}
     return {agent: _score(played, bases, tests) for agent, played in played_answers.items() if agent != tests.baseline}
+
+
+def tabulate_test(numbers: dict[str, Any]) -> NumberTable:
+    """Return the numbers of one test as a table, one to a row."""
+    remark = ["One test: the intervals come from resampling its samples."] if "openset" in numbers else []
+    return NumberTable(numbers, ("family", "number", "value"), list_rows(numbers), "Numbers of a test", remark)
+
+
+def tabulate_folder(found: dict[str, dict[str, Any]]) -> NumberTable:
+    """Return the programme's measures of each agent as a table, and the headlines of its tests."""
+    rows: list[tuple[str, ...]] = []
+    for agent, parts in found.items():
+        for test, families in parts.items():
+            shown = families if {"refused", "M1"} & families.keys() else _pick_headlines(families)
+            rows += [(agent, *row) for row in list_rows({test: shown})]
+    return NumberTable(found, ("agent", "test", "number", "value"), rows, "Numbers of agents")
+
+
+def _pick_headlines(families: Mapping[str, Any]) -> dict[str, Any]:
+    pairs = ((name, families.get(family, {})) for family, names in HEADLINES.items() for name in names)
+    return {name: numbers[name] for name, numbers in pairs if name in numbers}
 
 
 def find_results(folder: Path, names: Iterable[str]) -> dict[str, dict[str, dict[str, Path]]]:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.parameters import RequestBody, adapt_address, read_parameters
+from openfield.domains.ond.server.parameters import RequestBody, adapt_address, read_request_parameters
 from openfield.domains.ond.server.routes import OPERATIONS, Api, describe
 from openfield.errors import AgentFault, JournalError
 from openfield.serving.listen import MemoryBudget, is_own_host, is_own_origin
@@ -36,7 +36,7 @@ def make_app(find_api: FindApi, names: Iterable[str] = ()) -> Starlette:
     """Return the application that serves the API of those who show a token.
 
     Args:
-        find_api: Returns the API for a token; raises `AgentFault` if there is none.
+        find_api: Returns the API for a token; raises `AgentFault` for an unknown token.
         names: What the server is called, beside `localhost` and its addresses.
     """
     description = Response(msgspec.json.encode(describe()), media_type="application/json")
@@ -92,7 +92,7 @@ async def answer_request(request: Request) -> Response:
     """Answer a request of the protocol. An error inside is logged here and not shown to the client."""
     api: Api = request.scope["api"]
     try:
-        found = await api.answer(request.method, request.scope["path"], await read_parameters(request))
+        found = await api.answer(request.method, request.scope["path"], await read_request_parameters(request))
         return Response(found.body, found.status, found.headers, found.media_type)
     except ClientDisconnect:
         return Response()  # to nobody: the client left before it had sent all

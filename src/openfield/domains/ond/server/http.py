@@ -1,13 +1,15 @@
-"""HTTP by uvicorn, and bounds on what clients may hold: bytes before a request begins, and time without a byte.
+"""HTTP by uvicorn, and what it does not do: bound what clients hold, read long addresses, refuse as clients expect.
 
-Between `wire.py` and the application in `app.py`. uvicorn reads and answers with h11, because existing clients may put
-all ids of a feedback request into the address, and h11 takes addresses of any length. It bounds neither the heads of
-all connections together nor how long a client may be silent before and within a request: `HttpConnection` does.
+Between `wire.py` and the application in `app.py`. uvicorn reads with httptools. `HttpConnection` hands it whole heads
+of requests: it bounds their bytes and how long a client may be silent, keeps a long query aside, which httptools
+refuses from 64 kB on, and leaves out requests for a newer HTTP. Existing clients stop if an error is not JSON, so that
+what is no HTTP is refused with an error object too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,13 +17,18 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from openfield.domains.ond.errors import Refusal
 from openfield.serving.listen import MemoryBudget
 
-MAX_HEAD = 1 << 20
-"""Bytes of the address and the headers of a request."""
+MAX_ADDRESS = 8 << 20
+"""Bytes of the address of a request: existing clients put all ids of a feedback request into it."""
+MAX_HEADERS = 64 << 10
+"""Bytes of all headers of a request."""
+LONG_ADDRESS = 32 << 10
+"""Bytes of an address from which on its query is kept aside."""
+UPGRADE = re.compile(rb"^upgrade:[^\r\n]*\r\n", re.IGNORECASE | re.MULTILINE)
 MAX_HEADS = 128 << 20
 """Bytes that all connections together may have sent before their requests begin."""
 GRACE = 3
@@ -61,7 +68,6 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         answer,
         http=HttpConnection,
-        h11_max_incomplete_event_size=MAX_HEAD,
         interface="asgi3",
         log_level="error",
         access_log=False,
@@ -73,6 +79,44 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
+class HttpParser(HttpToolsProtocol):
+    """uvicorn's protocol, which refuses what is no HTTP with an error object, after all requests before it."""
+
+    _broken = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, but none that comes after the body: it was checked without."""
+        if "method" not in self.scope:
+            super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what comes, and read no further."""
+        self._broken = True
+        self.flow.pause_reading()
+        cut_short = self.cycle is not None and self.cycle.more_body
+        if cut_short and self.pipeline:
+            self.pipeline.popleft()  # the newest request, whose body is broken; others are before it
+        elif self.cycle is None or self.cycle.response_complete or cut_short:
+            refuse(self.transport, msg)
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or refuse what came behind the last one."""
+        last = not self.pipeline
+        super().on_response_complete()
+        if self._broken and last:
+            refuse(self.transport, "Invalid HTTP request received.")
+
+
+def refuse(transport: asyncio.Transport, message: str) -> None:
+    """Write a refusal to a connection and close it."""
+    if transport.is_closing():
+        return
+    body = Refusal("BadRequest", message).encode()
+    head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+    transport.close()
+
+
 class HttpConnection(asyncio.Protocol):
     """A connection of a client: hands what comes to uvicorn, within bounds of bytes and time."""
 
@@ -81,14 +125,16 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, **settings: Any) -> None:
         """Take what uvicorn gives the protocol of a connection."""
         settings["app_state"] = {**settings["app_state"], "connection": self}
-        self.http = H11Protocol(**settings)
+        self.http = HttpParser(**settings)
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._loop.time()
+        self._head = bytearray()  # of a request that has not all of it
         self._head_bytes = 0
+        self._query: bytes | None = None  # the long one of the request that begins
         self._answering = self._ended = False
         self._receiving = False  # while a request is answered: whether its body is waited for
-        self._passing = False  # whether the rest of a body comes that nobody reads
+        self._passing = False  # whether the rest of a body comes that is not read
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
@@ -104,18 +150,43 @@ class HttpConnection(asyncio.Protocol):
         self.http.connection_lost(None)  # told of an error, uvicorn keeps the timer of its own for five minutes
 
     def data_received(self, data: bytes) -> None:
-        """Read a piece of a request; refuse a head that is too long, alone or together with the others."""
+        """Read a piece of a request; hold it back until the head is whole."""
         self._heard = self._loop.time()
         if not (self._has_request or self._passing):
             self._head_bytes += len(data)
             fits = self.heads.take(len(data))
-            if self._head_bytes > MAX_HEAD:
-                self._refuse(f"The address and the headers are longer than {MAX_HEAD >> 20} MB.")
+            searched = max(len(self._head) - 3, 0)
+            self._head += data
+            end = self._head.find(b"\r\n\r\n", searched)
+            if self._is_too_long(end) or not fits:
+                busy = "The server is reading too many requests now; ask again in a moment."
+                limits = (
+                    f"The address or the headers are longer than {MAX_ADDRESS >> 20} MB and {MAX_HEADERS >> 10} kB."
+                )
+                refuse(self._transport, limits if fits else busy)
                 return
-            if not fits:
-                self._refuse("The server is reading too many requests now; ask again in a moment.")
+            if end < 0:
                 return
+            data = self._adapt_head(bytes(self._head), end)
+            self._head.clear()
         self.http.data_received(data)
+
+    def _is_too_long(self, end: int) -> bool:
+        """Return whether the address or the headers of a head that ends there, or not yet (-1), are too long."""
+        end = len(self._head) if end < 0 else end
+        if end <= MAX_HEADERS:
+            return False
+        line = self._head.find(b"\r\n", 0, end)
+        return end > MAX_ADDRESS if line < 0 else line > MAX_ADDRESS or end - line > MAX_HEADERS
+
+    def _adapt_head(self, data: bytes, end: int) -> bytes:
+        """Return a request as httptools reads it: without a query that is too long, or a wish for a newer HTTP."""
+        head, rest = data[: end + 2], data[end + 2 :]
+        if len(head) > LONG_ADDRESS and (line := head.find(b"\r\n")) > LONG_ADDRESS:
+            start, _, version = head[:line].rpartition(b" ")
+            start, _, self._query = start.partition(b"?")
+            head = b"%b %b%b" % (start, version, head[line:])
+        return UPGRADE.sub(b"", head) + rest
 
     def eof_received(self) -> bool:
         """Keep the connection open: what a client asked before it ended is answered."""
@@ -145,6 +216,8 @@ class HttpConnection(asyncio.Protocol):
             return message
 
         self._free_head()
+        if self._query is not None:
+            scope["query_string"], self._query = self._query, None
         self._answering = True
         try:
             yield receive_in_time
@@ -176,9 +249,3 @@ class HttpConnection(asyncio.Protocol):
         """Close the connection of a client that has ended, unless it is being answered."""
         if not self._answering or self._receiving:
             self._transport.close()
-
-    def _refuse(self, message: str) -> None:
-        body = Refusal("BadRequest", message).encode()
-        head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
-        self._transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        self._transport.close()

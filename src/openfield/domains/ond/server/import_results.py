@@ -32,7 +32,7 @@ from openfield.serving.sessions import Session, SessionDispatcher
 LOG = logging.getLogger("openfield.ond")
 
 
-def import_results(
+def import_sessions(
     folder: Path, directory: DataDirectory, dispatcher: SessionDispatcher, version: int, compat: bool = False
 ) -> list[str]:
     """Import every session of a results directory that is not known yet, and return their ids.
@@ -82,7 +82,7 @@ class _Import:
         rest = self._directory.root, said, self._version, self._compat
         trials = {one.test.name: session_trial(one.test, one.digests, *rest) for one in histories}
         detector = str(facts.get("created", {}).get("detector", "legacy"))[:MAX_NAME]
-        session = await self._dispatcher.open(session_id, detector, trials, said)
+        session = await self._dispatcher.open(session_id, detector, trials, said | {"compat": True})
         done = list(facts.get("tests", {}).get("completed_tests", []))
         order = {name: at for at, name in enumerate(done)}
         for history in sorted(histories, key=lambda history: order.get(history.test.name, len(done))):

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from python_multipart.multipart import parse_options_header
-from starlette.datastructures import Headers, UploadFile
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
@@ -102,7 +102,7 @@ class RequestBody:
         return Refusal("BadRequest", text, headers={"connection": "close"} if asks_first else None)
 
 
-async def read_parameters(request: Request) -> dict[str, Any]:
+async def read_request_parameters(request: Request) -> dict[str, Any]:
     """Return form fields and file parts, then query arguments, then keys of a JSON body."""
     query: dict[str, Any] = dict(request.query_params)
     if not has_body(request.headers):
@@ -116,9 +116,16 @@ async def read_parameters(request: Request) -> dict[str, Any]:
     try:
         form = request.form(max_files=MAX_PARTS, max_fields=MAX_PARTS, max_part_size=MAX_FIELD)
         async with form as parts:
-            return query | {name: await _read_text(name, part) for name, part in parts.items()}
+            shown = {"original_client": "1"} if _is_original(request, parts) else {}
+            return query | shown | {name: await _read_text(name, part) for name, part in parts.items()}
     except HTTPException as error:
         raise Refusal("BadRequest", f"The form cannot be read: {error.detail}") from None
+
+
+def _is_original(request: Request, parts: FormData) -> bool:
+    """Return whether the original's client opens a session: by what it is called, and a configuration as a file."""
+    agent = request.headers.get("user-agent", "")
+    return agent.startswith("python-requests/") and isinstance(parts.get("configuration"), UploadFile)
 
 
 async def _read_text(name: str, part: str | UploadFile) -> str:

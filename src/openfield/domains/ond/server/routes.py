@@ -132,8 +132,10 @@ class Api:
         name, area = str(asked["protocol"]), str(asked.get("domain") or IMAGES)
         return _file(self._service.test_list(name, area), f"{name}_{area}_1234.csv", "attachment")
 
-    async def open_session(self, configuration: Object, test_ids: Text = None) -> ApiResponse:
-        """Open a session for some tests."""
+    async def open_session(
+        self, configuration: Object, test_ids: Text = None, original_client: Text = None
+    ) -> ApiResponse:
+        """Open a session for some tests; with `original_client`, one by the original's rules, which is marked."""
         need(configuration, "protocol", "novelty_detector_version")
         listed = configuration.get("test_ids", test_ids)
         if listed is None:
@@ -142,7 +144,7 @@ class Api:
         tests = [name for name in (line.strip(" \t\r\n\"',") for line in lines) if name]
         if not tests:
             raise Refusal("EmptyFile", "The list of tests is empty.")
-        return _json({"session_id": await self._service.open(configuration, tests)})
+        return _json({"session_id": await self._service.open(configuration, tests, bool(original_client))})
 
     async def read_metadata(self, session_id: Name, test_id: Name) -> ApiResponse:
         """Return what a client may know of a test."""
@@ -230,6 +232,8 @@ class Api:
         given = {"after": after, "session_id": session_id, "detector": detector}
         wanted = {key: str(value) for key, value in given.items() if value}
         lines = await self._service.status(wanted, bool(include_tests), tests)
+        if not lines and session_id:
+            return ApiResponse()  # an unknown session, as the original's server answers
         return ApiResponse(("\n".join(lines) + "\n").encode())
 
     async def read_latest(self, session_id: Name, rounds: Text = None) -> ApiResponse:

@@ -22,22 +22,25 @@ from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.archive import detector_of, done_tests, finished_tests, has_purchases, pack
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
-from openfield.domains.ond.testset.data_directory import DataDirectory
+from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory
 from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
 from openfield.domains.ond.testset.feedback import quote
 from openfield.domains.ond.testset.results import TYPES
 from openfield.domains.ond.testset.test import Test
 from openfield.domains.ond.trials import grant_hints, session_trial
-from openfield.domains.ond.world import TestWorld
+from openfield.domains.ond.world import IN_ORDER, TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.receipt import Receipt
 from openfield.runner.plan import MAX_NAME
 from openfield.serving.remote import RemoteRollout
 from openfield.serving.sessions import Session, SessionDispatcher
+from openfield.trial import Trial
 
 LOG = logging.getLogger("openfield.ond")
 HINT_LIMITS = {"feedback_max_ids": 1000}
 """The hints a server grants if it is not told otherwise."""
+MAX_TRIALS = 10_000
+"""Trials of sessions that are kept to be used again."""
 LARGE_POST = 4 << 20
 """Characters of results from which on they are read in a thread; fewer take less than a tenth of a second."""
 
@@ -70,6 +73,10 @@ class ServiceRules(msgspec.Struct, frozen=True):
     """Whether scores of a test in process are shown to those who ask for them with `devmode`."""
     hint_limits: Mapping[str, int] = msgspec.field(default_factory=lambda: HINT_LIMITS)
     """The metadata that a session may change for itself by a hint `KEY=NUMBER`, and the highest number of each."""
+    scorings: int | None = 1
+    """How often a team is told the scores of a test; None is any number, for people who have the labels themselves."""
+    teams: frozenset[str] = frozenset()
+    """All teams; a test is closed when each of them has completed it."""
 
 
 class SessionService:
@@ -97,6 +104,7 @@ class SessionService:
         self.dispatcher, self.directory, self._version = dispatcher, directory, version
         self._rules, self._team, self._clock = rules or ServiceRules(), team, clock
         self._closing: set[tuple[str, str]] = set()
+        self._trials: dict[bytes, Trial] = {}
 
     def test_list(self, protocol: str, area: str) -> bytes:
         """Return the list of tests, as published or as found."""
@@ -104,28 +112,50 @@ class SessionService:
         published = self.directory.list_file(protocol, area)
         return "\n".join(self.directory.names(protocol, area)).encode() if published is None else published
 
-    async def open(self, asked: Mapping[str, Any], tests: Sequence[str]) -> str:
-        """Open a session and return its id."""
+    async def open(self, asked: Mapping[str, Any], tests: Sequence[str], original: bool = False) -> str:
+        """Open a session and return its id.
+
+        Args:
+            asked: The configuration of the session.
+            tests: The names of its tests.
+            original: Whether the original's client asks, which is served by the original's rules.
+        """
         protocol, area = str(asked["protocol"]), str(asked.get("domain") or "image_classification")
-        threshold = _read_threshold(asked.get("detection_threshold", 0.5 if self._rules.compat else None))
+        compat = self._rules.compat or original
+        threshold = _read_threshold(asked.get("detection_threshold", 0.5 if compat else None))
         self._check_area(protocol, area)
         hints = asked.get("hints") or []
         if not isinstance(hints, list) or not all(isinstance(hint, str) for hint in hints):
             raise Refusal("BadRequest", "hints must be a list of texts.")
         facts = {"protocol": protocol, "domain": area, "detection_threshold": threshold, "hints": hints}
         facts |= {"hint_limits": dict(self._rules.hint_limits)} if any("=" in hint for hint in hints) else {}
-        trials = {}
-        for name in tests:
-            test, digests = await asyncio.to_thread(self._load, protocol, area, name)
-            trials[name] = session_trial(test, digests, self.directory.root, facts, self._version, self._rules.compat)
+        facts |= {"compat": True} if compat else {}
+        trials = {name: await self._make_trial(name, facts) for name in tests}
+        if not compat:
+            self._check_untold(trials, "red_light" in hints)
         session_id = str(uuid.uuid4())
         said = str(asked["novelty_detector_version"])[:MAX_NAME]
         detector = "".join(sign if sign.isprintable() and sign != "," else "_" for sign in said)  # one column of a line
         name = detector
         if self._team is not None:  # two teams may call their detectors the same
             name, facts = f"{self._team}/{detector}"[:MAX_NAME], facts | {"team": self._team, "detector": detector}
-        await self.dispatcher.open(session_id, name, trials, {"created": self._clock(), **facts})
+        session = await self.dispatcher.open(session_id, name, trials, {"created": self._clock(), **facts})
+        if compat:
+            told = f"{name} played a session by the original's rules: rounds in any order, and scores told at once."
+            await self.dispatcher.caution(session, "compat", told)
         return session_id
+
+    async def _make_trial(self, test: str, facts: Mapping[str, Any]) -> Trial:
+        """Return the trial of a test in a session; sessions that ask for the same have the same trials."""
+        key = msgspec.json.encode([test, facts])
+        if key not in self._trials:
+            known, digests = await asyncio.to_thread(self._load, facts["protocol"], facts["domain"], test)
+            if len(self._trials) >= MAX_TRIALS:
+                self._trials.clear()
+            self._trials[key] = session_trial(
+                known, digests, self.directory.root, facts, self._version, "compat" in facts
+            )
+        return self._trials[key]
 
     def metadata(self, session_id: str, test: str) -> dict[str, Any]:
         """Return what a client may know of a test."""
@@ -152,6 +182,8 @@ class SessionService:
         span = known.span(number)
         if not span:
             return None
+        if "compat" not in session.facts:
+            world_of(await self._find_remote(session, test)).show(number)
         if known.area == "nlt":
             return _encode_texts(known, span)
         return ("\n".join(known.ids[span.start : span.stop]) + "\n").encode()
@@ -167,14 +199,17 @@ class SessionService:
             if kind not in TYPES and not kind.startswith("x_"):
                 raise Refusal("InvalidResults", f"'{kind[:40]}' is no type of result; further types begin with x_.")
         remote = await self._open_remote(session_id, test)
-        self._check_new(world_of(remote), number, results)
+        compat = "compat" in self._find(session_id).facts
+        self._check_new(world_of(remote), number, results, compat)
         action = Post(number, results, self._clock())
         if sum(map(len, results.values())) < LARGE_POST:
             tables = world_of(remote).read(action)
         else:  # takes seconds, in which other requests are served and may change everything
             tables = await asyncio.to_thread(world_of(remote).read, action)
             remote = await self._open_remote(session_id, test)
-            self._check_new(world_of(remote), number, results)
+            self._check_new(world_of(remote), number, results, compat)
+        packed = {kind: tables[kind].packed or text for kind, text in results.items()}
+        action = msgspec.structs.replace(action, results=packed)
         world_of(remote).prepare(action, tables, then)
         _, written = remote.take(Reply(action))
         await wait_for_disk(written)
@@ -292,7 +327,9 @@ class SessionService:
         session = self.dispatcher.groups.get(session_id)
         if session is None or not self._owns(session) or test not in session.trials:
             raise Refusal("TestInProcess", "The test is not completed.")
-        if test not in done_tests(session):
+        if test in done_tests(session):
+            await self._tell_scores(session, test)
+        else:
             if not devmode:
                 raise Refusal("TestInProcess", "The test is not completed.")
             if not self._rules.devmode:
@@ -300,6 +337,52 @@ class SessionService:
                 raise Refusal("TestInProcess", told)
             await self._mark_devmode(session, test)
         return await self._find_answers(session, test)
+
+    def _check_untold(self, trials: Mapping[str, Trial], red_light: bool) -> None:
+        """Refuse a session with tests of which too much was told: scores tell onset and labels, and so does the light.
+
+        A session with the red light begins when no session plays its tests without it.
+        """
+        if self._rules.scorings is None or self._rules.devmode:
+            return
+        for test, trial in trials.items():
+            told = self.dispatcher.told[name_told(trial, test)]
+            if told["original"] or told[self._team or ""] >= self._rules.scorings or (told["light"] and not red_light):
+                text = (
+                    "Its scores or its onset were told, so that it is closed. Serve with --scorings to go on, marked."
+                )
+                raise Refusal("TestClosed", f"Test {test}: {text}")
+            if red_light and any(_is_playing(one, test) for one in self.dispatcher.groups.values() if not _is_lit(one)):
+                text = "Sessions without the red light still play it. Complete or end them first."
+                raise Refusal("TestClosed", f"Test {test}: {text}")
+        for test, trial in trials.items() if red_light else ():
+            self.dispatcher.told[name_told(trial, test)]["light"] += 1
+
+    async def _tell_scores(self, session: Session, test: str) -> None:
+        """Note that the scores of a completed test are told; refuse as long as that would tell the onset to others."""
+        told = f"scored {test}"
+        if told in session.facts or self._rules.scorings is None or self._rules.devmode:
+            return
+        compat = "compat" in session.facts
+        tally = self.dispatcher.told[name_told(self.dispatcher.find_trial(session, test), test)]
+        if not compat and tally[self._team or ""] >= self._rules.scorings:
+            raise Refusal(
+                "ScoresWithheld", f"The scores of this test were told {tally[self._team or '']} times already."
+            )
+        playing = [one for one in self.dispatcher.groups.values() if _is_playing(one, test)]
+        missing = set() if compat else self._rules.teams - {one.facts.get("team") for one in self._finished(test)}
+        if self._rules.scorings == 1 and (playing or missing):
+            text = f"{len(playing)} sessions still play it, and {len(missing)} teams have not."
+            raise Refusal("ScoresWithheld", f"Scores are told when the test is closed for everyone: {text}")
+        tally["original" if compat else self._team or ""] += 1
+        await self.dispatcher.note(session, told, self._clock())
+        count = tally.total() - tally["light"]
+        if count > 1:
+            text = f"The scores of test {test} were told to {session.agent}; they have been told {count} times."
+            await self.dispatcher.caution(session, told, text)
+
+    def _finished(self, test: str) -> list[Session]:
+        return [one for one in self.dispatcher.groups.values() if test in done_tests(one)]
 
     async def _mark_devmode(self, session: Session, test: str) -> None:
         """Record that the scores of a test in process were shown."""
@@ -352,14 +435,16 @@ class SessionService:
         if not self.directory.has_area(protocol, area):
             raise Refusal("BadDomain", "There are no tests of this protocol and domain.")
 
-    def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str]) -> None:
-        """Check that the round exists and its results were not posted before."""
+    def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str], compat: bool) -> None:
+        """Check that the round exists, is next in order, and its results were not posted before."""
         if number >= world.test.rounds:
             raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
         for kind in results:
-            if number in world.answers.posted.get(kind, ()) and (kind == "detection" or not self._rules.compat):
+            if number in world.answers.posted.get(kind, ()) and (kind == "detection" or not compat):
                 reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
                 raise Refusal(reason, f"{kind} results of round {number} were posted before.")
+            if not compat and kind in IN_ORDER:
+                world.check_order(number)
 
     def _carry(self, session: Session, test: str, remote: RemoteRollout) -> Reply:
         """Return what a new attempt takes over, unless the old one was completed meanwhile."""
@@ -394,6 +479,33 @@ class SessionService:
         while not rollout.over:
             rollout.reply(Reply(None, world_of(remote).look("beliefs")))
         return rollout.commit()
+
+
+def name_told(trial: Trial, test: str) -> str:
+    """Return what tells a test from others, whatever it is called: the digest of its table."""
+    return trial.files.get(test + TABLE_SUFFIX, test)
+
+
+def count_told(dispatcher: SessionDispatcher) -> None:
+    """Count how often scores and onsets were told before the server was started."""
+    for session in dispatcher.groups.values():
+        compat = "compat" in session.facts
+        owner = "original" if compat else str(session.facts.get("team") or "")
+        for test in session.trials:
+            tally = dispatcher.told[name_told(dispatcher.find_trial(session, test), test)]
+            tally[owner] += f"scored {test}" in session.facts
+            tally["light"] += _is_lit(session) and not compat
+
+
+def _is_lit(session: Session) -> bool:
+    return "red_light" in session.facts["hints"]
+
+
+def _is_playing(session: Session, test: str) -> bool:
+    """Return whether a session by our rules has a test that it may still play."""
+    if "compat" in session.facts or "ended" in session.facts or test not in session.trials:
+        return False
+    return test not in done_tests(session)
 
 
 def _place(session: Session) -> tuple[str, str]:

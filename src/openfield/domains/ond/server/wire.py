@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.routes import Api
-from openfield.domains.ond.server.session_service import ServiceRules, SessionService, world_of
+from openfield.domains.ond.server.session_service import ServiceRules, SessionService, count_told, world_of
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import AgentFault, MissingExtra, OpenfieldError
@@ -93,6 +93,7 @@ class TeamApis:
             make_service: Makes the service of a team.
             teams: The teams by their tokens.
         """
+        count_told(dispatcher)
         by_name = {name: Api(make_service(dispatcher, name)) for name in set(teams.values())}
         self._apis = {token.encode(): by_name[name] for token, name in teams.items()}
         self._others = Api(make_service(dispatcher, None))
@@ -117,7 +118,8 @@ UNTIMED = "1970-01-01 00:00:00.000000"
 def serve_single(remote: RemoteRollout, version: int) -> SessionService:
     """Return the service for the one test that a remote agent plays."""
     dispatcher = cast(SessionDispatcher, CellDispatcher(remote))
-    return SessionService(dispatcher, CellDirectory(world_of(remote).test), version, clock=lambda: UNTIMED)
+    rules = ServiceRules(compat=world_of(remote).compat, scorings=None)
+    return SessionService(dispatcher, CellDirectory(world_of(remote).test), version, rules, clock=lambda: UNTIMED)
 
 
 class CellDirectory(DataDirectory):
@@ -166,6 +168,9 @@ class CellDispatcher:
     async def note(self, session: Session, key: str, value: Any) -> None:
         """Keep a fact of a session."""
         session.facts[key] = value
+
+    async def caution(self, session: Session, key: str, text: str) -> None:
+        """Do nothing: the trial of the cell says by which rules it is played."""
 
     def at_hand(self, session: Session, trial: str) -> RemoteRollout:
         """Return the rollout of the cell."""

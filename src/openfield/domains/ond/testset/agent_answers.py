@@ -32,8 +32,22 @@ UNSAID = -1
 class AgentAnswers:
     """All answers to one test in one attempt."""
 
-    def __init__(self, test: Test, threshold: float = 0.5, red_light: bool = False, cap: int = -1) -> None:
+    def __init__(
+        self, test: Test, threshold: float = 0.5, red_light: bool = False, cap: int = -1, binding: bool = False
+    ) -> None:
+        """Begin without answers.
+
+        Args:
+            test: What is answered.
+            threshold: The belief above which a change is declared.
+            red_light: Whether the agent is told when the world has changed.
+            cap: Another budget than the test's own; -1 is none.
+            binding: Whether beliefs count no more once feedback has told of the change.
+        """
         count = len(test.ids)
+        self.binding = binding and not red_light
+        self.bound: float | None = None
+        """The belief that counts from now on: feedback on a changed world was given after it."""
         self.test, self.threshold, self.red_light, self.cap = test, threshold, red_light, cap
         self.p_world, self.p_second = np.full(count, np.nan), np.full(count, np.nan)
         self.ranks = np.full(count, UNSAID, np.int64)
@@ -61,6 +75,8 @@ class AgentAnswers:
         self.told = np.full(count, UNSAID, np.int8)
         """Samples that a score was told about: 1 if the answer was right then, 0 if not, whatever is answered later."""
         self.locked = LockedAnswers()
+        self.informed: set[int] = set()
+        """Rounds on which feedback was given."""
 
     def copy(self) -> AgentAnswers:
         """Return a copy about the same test, to try something on."""
@@ -121,14 +137,31 @@ class AgentAnswers:
         """Return the account of the budget of a sample's own round."""
         return f"of {position // (self.test.round_size or len(self.test.ids))} {kind}"
 
+    def is_answered(self) -> bool:
+        """Return whether the last posted round has its beliefs and its scores, or what stands for scores."""
+        named = [self.rounds.get(kind, UNSAID) for kind in ("classification", "labels", "transcription")]
+        current = max(self.rounds.get("detection", UNSAID), *named)
+        return self.rounds.get("detection") == current and current in (*named, self.rounds.get("characterization"))
+
+    def bind(self) -> None:
+        """Note that feedback was given: if the world has changed by now, the belief so far counts from now on."""
+        self.informed.add(self.last_round)
+        said = np.flatnonzero(~np.isnan(self.p_world))
+        if self.binding and self.bound is None and len(said) and self.test.novel[: said[-1] + 1].any():
+            span = self.test.span(int(said[-1]) // (self.test.round_size or len(self.test.ids)))
+            self.bound = float(np.nanmax(self.p_world[span.start : span.stop]))
+
     def carry(self) -> Carry:
-        """Return what the next attempt takes over."""
+        """Return what the next attempt takes over. Beliefs are bound to those of the first attempt."""
+        if self.binding:
+            self.locked.lock(self, "detection", np.flatnonzero(~np.isnan(self.p_world)).tolist())
         signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
-        return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry())
+        return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry(), self.bound)
 
     def take_over(self, carry: Carry) -> None:
         """Take over what an earlier attempt left."""
         self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
+        self.bound = carry.bound
         if len(carry.told) == len(self.told):
             self.told = np.array(["01".find(sign) for sign in carry.told], np.int8)
         self.locked.take_over(carry.answers, len(self.told))
@@ -166,10 +199,10 @@ class AgentAnswers:
     def _keep_numbers(self, kind: str, at: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
         self.columns[kind] = numbers.shape[1]
         if kind == "detection":
-            self.p_world[at] = numbers[:, 0]
+            self.p_world[at] = numbers[:, 0] if self.bound is None else self.bound
             self.p_second[at] = numbers[:, 1] if numbers.shape[1] > 1 else np.nan
             lit = self.red_light and self.test.index.get(self.test.red_light) in at
-            self.declared = self.declared or lit or bool((self.p_world[at] > self.threshold).any())
+            self.declared = self.declared or lit or bool((numbers[:, 0] > self.threshold).any())
         elif kind == "classification":
             self._keep_classes(at, numbers)
         else:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from openfield.domain import Domain
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset import data_directory
-from openfield.domains.ond.testset.samples import Samples, change_images, load_samples
+from openfield.domains.ond.testset.samples import Samples, alter_images, change_images, load_samples
 from openfield.domains.ond.testset.test import NOVEL_CLASS, Test, find_area
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, UnknownName
 from openfield.trial import Limits, Phase, Trial, derive
 
 NEAREST = 5
@@ -103,6 +103,8 @@ class Built(msgspec.Struct, frozen=True):
     test: Test
     images: NDArray[np.float32]
     labels: NDArray[np.int64]
+    classes: tuple[str, ...] = ()
+    """What the known classes are called, in the order of columns 1 to K."""
 
 
 def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = None) -> Built:
@@ -161,13 +163,23 @@ def build_test(
     usual = ~novel
     usual[:first] = False
     picked[usual] = drawer.draw_known(int(usual.sum()))
-    images = samples.images[picked].copy()
-    if novel.any() and images.ndim == 3:
+    images = _take_images(samples, picked, settings, seed)
+    if novel.any() and images.ndim > 2:
         images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
     rows = lay_out(drawer.describe(samples, picked, novel, ids))
     metadata = _metadata(settings) | {"pre_novelty_batches": settings.before // 2 if calm is None else calm}
     test = Test(name, settings.area, rows, metadata, images)
-    return Built(test, samples.images[training], drawer.number(training))
+    names = [samples.names[label] if samples.names else str(label) for label in drawer.known.tolist()]
+    shown = (
+        () if settings.data in ("digits", "glyphs") else tuple(names)
+    )  # a classifier brings its own order of classes
+    return Built(test, _take_images(samples, training, settings, split), drawer.number(training), shown)
+
+
+def _take_images(samples: Samples, picked: NDArray[np.int64], settings: OndSettings, seed: int) -> NDArray[np.float32]:
+    """Return the images that were picked; packaged ones are altered, differently in each test."""
+    images = samples.images[picked].copy()
+    return alter_images(images, np.random.default_rng(derive(seed, "altered"))) if settings.data == "digits" else images
 
 
 def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings, seeds: Sequence[int]) -> list[str]:
@@ -236,6 +248,8 @@ class _Drawer:
         if len(classes) < settings.known + (not stated):
             raise InvalidInput(f"The data have {len(classes)} classes; {settings.known} known ones leave none unknown.")
         order = classes if stated else rng.permutation(classes)
+        if settings.classes:
+            order = _put_first(order, _find_classes(samples, settings.classes.split("+")))
         self.known, self.strange = order[: settings.known], order[settings.known :][: settings.unknown]
         self.labels, self.rng = samples.labels, rng
         shuffled = rng.permutation(len(samples.labels))
@@ -288,6 +302,21 @@ class _Drawer:
         means = np.stack([flat[self.labels == label].mean(axis=0) for label in self.known])
         far = (means**2).sum(axis=1) - 2 * flat[picked] @ means.T  # and what is the same for all classes
         return np.take(np.argsort(far, axis=1, kind="stable"), range(NEAREST), axis=1, mode="wrap")
+
+
+def _find_classes(samples: Samples, names: Sequence[str]) -> list[int]:
+    """Return the labels of classes that the user names, by name or number."""
+    known = samples.names or tuple(map(str, sorted(set(samples.labels[samples.labels >= 0].tolist()))))
+    for name in names:
+        if name not in known:
+            raise UnknownName("class", name, known, label="The data have")
+    labels = range(len(known)) if samples.names else map(int, known)
+    place = dict(zip(known, labels, strict=True))
+    return [place[name] for name in names]
+
+
+def _put_first(order: NDArray[np.int64], chosen: Sequence[int]) -> NDArray[np.int64]:
+    return np.array([*chosen, *(label for label in order.tolist() if label not in chosen)])
 
 
 def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:

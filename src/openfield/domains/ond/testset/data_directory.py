@@ -41,6 +41,7 @@ class DataDirectory:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
+        self._areas: set[tuple[str, str]] = set()
         self._read_tests: dict[tuple[str, str, str], tuple[Test, dict[str, str]]] = {}
 
     def count(self) -> int:
@@ -48,8 +49,12 @@ class DataDirectory:
         return sum(len(self.names(protocol, area)) for protocol in PROTOCOLS for area in areas())
 
     def has_area(self, protocol: str, area: str) -> bool:
-        """Return whether there are tests of this protocol and area."""
-        return protocol in PROTOCOLS and area in areas() and (self.root / protocol / area).is_dir()
+        """Return whether there are tests of this protocol and area; a folder that was there is not looked for again."""
+        if (protocol, area) not in self._areas:
+            if protocol not in PROTOCOLS or area not in areas() or not (self.root / protocol / area).is_dir():
+                return False
+            self._areas.add((protocol, area))
+        return True
 
     def list_file(self, protocol: str, area: str) -> bytes | None:
         """Return the list of tests as published, if there is one."""
@@ -105,7 +110,7 @@ class DataDirectory:
 
     def _images(self, rows: Sequence[Sequence[str]]) -> NDArray[Any] | None:
         arrays = load_arrays(self.root)
-        if arrays is None:
+        if arrays is None or not {"ids", "images"} <= arrays.keys():
             return None
         place = {key: number for number, key in enumerate(arrays["ids"].tolist())}
         found = [place.get(row[0], -1) for row in rows]

@@ -45,9 +45,18 @@ def describe_round(answers: AgentAnswers, number: int) -> tuple[float | None, di
         "world": _short(answers.p_world[at]),
         "rank": [None if rank < 0 else missed if rank == NEVER else rank for rank in ranks.tolist()],
     }
+    if _is_early(answers, span):
+        detail["early"] = True
     if answers.cluster[at].max(initial=-1) >= 0:
         detail |= {"cluster": answers.cluster[at].tolist(), "class": _classes(answers, span)}
     return (float((ranks[said] == 0).mean()) if said.any() else None), detail
+
+
+def _is_early(answers: AgentAnswers, span: range) -> bool:
+    """Return whether the onset lies within a batch, and a change was declared on a sample of it before the onset."""
+    novel = np.flatnonzero(answers.test.novel[: span.stop])
+    before = range(span.start, int(novel[0])) if len(novel) and novel[0] >= span.start else range(0)
+    return bool((answers.p_world[before.start : before.stop] >= answers.threshold).any())
 
 
 def open_labels(answers: AgentAnswers, at: slice = slice(None)) -> NDArray[np.int64]:

@@ -30,6 +30,8 @@ class Purchase(msgspec.Struct, frozen=True):
 def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
     """Buy feedback and return it."""
     bought = quote(answers, kind, ids)
+    if bought.lines:
+        answers.bind()
     if bought.cost:
         account = answers.account(kind)
         answers.used[account] = answers.used.get(account, 0) + bought.cost
@@ -61,6 +63,8 @@ def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purcha
         raise Refusal("DetectionPostRequired", "Post detection results before asking for feedback.")
     if not answers.declared and not offer.early:
         return Purchase([])
+    if answers.binding and not answers.is_answered():
+        raise Refusal("DetectionPostRequired", "Post beliefs and scores of the round before asking for its feedback.")
     if offer.reads not in answers.posted:  # labels are for agents that have answered
         raise Refusal("DetectionPostRequired", f"Post {offer.reads} results before asking for {kind} feedback.")
     if offer.content == "accuracy":

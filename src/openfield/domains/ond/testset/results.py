@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openfield.core import Belief
+from openfield.domains.ond.actions import PackedRows
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import AgentProtocol
@@ -49,27 +50,44 @@ class ResultTable(msgspec.Struct, frozen=True):
     numbers: NDArray[np.float64] | None
     """Rows x columns; None for types whose values are text, or where rows have no values at all."""
     texts: list[list[str]] | None = None
+    packed: PackedRows | None = None
+    """The rows as a record keeps them, where that is shorter than their text."""
 
 
-def read_results(kind: str, content: str, test: Test, number: int, compat: bool) -> ResultTable:
+def read_results(kind: str, content: str | PackedRows, test: Test, number: int, compat: bool) -> ResultTable:
     """Read the rows that were posted for a round, CSV text without a header; refuse those that do not fit the test.
 
     With `compat`, what old clients post is accepted: rows of other rounds, further columns, the last of duplicates.
     """
     span = test.span(number)
-    ids, rests = split_rows(content, test)
+    packed = content if isinstance(content, PackedRows) else None
+    ids, rests = split_rows(content, test) if isinstance(content, str) else (content.ids.split("\n"), [])
     if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
         positions = np.arange(span.start, span.stop)
     else:
         positions = _locate(ids, test, kind)
         _check_place(positions, test, number, compat, kind)
+    if packed is not None:
+        return ResultTable(positions, _check_range(_unpack(packed, len(ids)), kind), packed=packed)
     if kind not in NUMERIC:
         return ResultTable(positions, None, [_fields(rest, kind) for rest in rests])
     if not any(rests):
         if compat:
             return ResultTable(positions, None)
         raise Refusal("InvalidResults", f"The {kind} rows have no values.")
-    return ResultTable(positions, read_numbers(rests, kind))
+    numbers, packed = read_numbers(ids, rests, kind)
+    return ResultTable(positions, numbers, packed=packed)
+
+
+def write_rows(content: str | PackedRows) -> str:
+    """Return posted rows as text, each on a line of its own."""
+    if isinstance(content, str):
+        return content if content.endswith("\n") or not content else f"{content}\n"
+    ids, places = content.ids.split("\n"), content.decimals
+    table = _as_whole(content).reshape(len(ids), -1).tolist()
+    one = 10**places
+    rows = (",".join(f"{value // one}.{value % one:0{places}d}" for value in row) for row in table)
+    return "".join(f"{key},{row}\n" for key, row in zip(ids, rows, strict=True))
 
 
 def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
@@ -83,7 +101,8 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
         raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {columns}.")
     if kind == "classification" and known is not None and columns != known + 1:
         why = f"{known} known classes and the unknown one"
-        raise Refusal("InvalidResults", f"classification rows have {known + 1} values ({why}), not {columns}.")
+        told = f"classification rows have {known + 1} values ({why}), not {columns}."
+        raise Refusal("InvalidResults", f"{told} A server started with --compat takes any number.")
     if kind == "characterization" and protocol == "CONDDA" and known is not None and columns <= known:
         why = f"{known} known classes, the novel ones you found, and one for the rest"
         raise Refusal(
@@ -91,23 +110,30 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
         )
 
 
-def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
-    """Read rows of comma separated numbers from 0 to 1, all of one length."""
-    table = _read_even(rests)
-    if table is None:
-        rows = _read_rows(rests, kind)
-        if len({len(row) for row in rows}) > 1 or not rows[0]:
-            raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
-        table = np.array(rows, dtype=np.float64)
+def read_numbers(ids: Sequence[str], rests: Sequence[str], kind: str) -> tuple[NDArray[np.float64], PackedRows | None]:
+    """Read rows of comma separated numbers from 0 to 1, all of one length; return them also packed, if they can be."""
+    even = _read_even(rests)
+    if even is not None:
+        packed = PackedRows("\n".join(ids), *even)
+        return _check_range(_unpack(packed, len(rests)), kind), packed
+    rows = _read_rows(rests, kind)
+    if len({len(row) for row in rows}) > 1 or not rows[0]:
+        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
+    return _check_range(np.array(rows, dtype=np.float64), kind), None
+
+
+def _check_range(table: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
     if not (table.min() >= 0 and table.max() <= 1):  # which a NaN is not
         raise Refusal("InvalidResults", f"The {kind} values must be numbers from 0 to 1.")
     return table
 
 
-def _read_even(rests: Sequence[str]) -> NDArray[np.float64] | None:
+def _read_even(rests: Sequence[str]) -> tuple[int, bytes] | None:
     """Read numbers such as 0.125 that all have equally many digits, as in most large tables; None if they have not.
 
-    Their digits make whole numbers that are exact, so that one division gives what any reader gives, six times as fast.
+    Returns:
+        How many decimals they have, and the numbers without their point as `PackedRows` keeps them. They are exact, so
+        that one division gives what any reader gives, six times as fast.
     """
     size, uneven = divmod(len(rests[0]) + 1, rests[0].count(",") + 1)
     if uneven or not 4 <= size <= MAX_DIGITS + 2 or len(rests) * len(rests[0]) < MIN_BYTES:
@@ -120,9 +146,22 @@ def _read_even(rests: Sequence[str]) -> NDArray[np.float64] | None:
     digits[:, 1] = digits[:, -1] = 0
     if (signs[:, 1] != ord(".")).any() or (signs[:, -1] != ord(",")).any() or digits.max() > 9:
         return None
+    if digits[:, 0].max() > 1:
+        return None  # out of range, which is told where any number is
     worth = 10.0 ** np.array([size - 3, 0, *range(size - 4, -1, -1), 0])
-    numbers: NDArray[np.float64] = digits.astype(np.float64) @ worth / worth[0]
-    return numbers.reshape(len(rests), -1)
+    return size - 3, (digits.astype(np.float64) @ worth).astype(_whole_type(size - 3)).tobytes()
+
+
+def _whole_type(decimals: int) -> str:
+    return "<u4" if decimals < 10 else "<u8"
+
+
+def _as_whole(packed: PackedRows) -> NDArray[Any]:
+    return np.frombuffer(packed.values, _whole_type(packed.decimals))
+
+
+def _unpack(packed: PackedRows, rows: int) -> NDArray[np.float64]:
+    return np.asarray(_as_whole(packed).astype(np.float64) / 10.0**packed.decimals).reshape(rows, -1)
 
 
 def _read_rows(rests: Sequence[str], kind: str) -> list[list[float]]:

@@ -1,11 +1,13 @@
 """Samples without a download: packaged digits, glyphs drawn on the spot, or the user's own files; and changes of them.
 
 First step of samples -> builder -> test -> world. The digits are the UCI optical recognition test set (E. Alpaydin
-and C. Kaynak, CC BY 4.0), 8 x 8 pixels.
+and C. Kaynak, CC BY 4.0), 8 x 8 pixels. They lie in a folder `truth`, which no isolated agent sees, and every test
+alters them: an agent that brings a table of them finds none of its samples in it.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
 import io
 import math
@@ -29,18 +31,26 @@ COURIER_SIZE, COURIER_POINTS = (6, 11), 7
 """Pixels of a character in Pillow's bitmap font, and the points at which a glyph of it is as high as the other's."""
 Images = NDArray[np.float32]
 """Grey images N x H x W of values from 0 to 1."""
+MAX_SHIFT, ALTERED_NOISE, ALTERED_CONTRAST = 0.12, 0.008, 0.05
+"""How packaged samples are altered: moved by a part of a pixel, noise on every pixel, brighter or darker by a share."""
+COLOURS = (1, 3, 4)
+"""How many colours an image may have."""
 OTHER_SLANT = -0.5
 """The slant that stands for another typeface where samples are handwritten."""
+LABELS_NAME, UNKNOWN_NAME = "labels.csv", "-1"
+"""The table of a folder of images, and the label of samples of unknown classes in it."""
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
 class Samples(msgspec.Struct, frozen=True):
-    """Images N x H x W, or features N x D, with labels from 0 on; -1 is of an unknown class."""
+    """Images N x H x W, with colours before or after, or features N x D; labels from 0 on, -1 is an unknown class."""
 
     images: NDArray[np.float32]
     labels: NDArray[np.int64]
     texts: tuple[str, ...] = ()
     """The text on each sample, where it is known."""
+    names: tuple[str, ...] = ()
+    """What the classes are called, by label."""
 
 
 def load_samples(settings: OndSettings, seed: int) -> Samples:
@@ -50,19 +60,22 @@ def load_samples(settings: OndSettings, seed: int) -> Samples:
     if settings.data == "glyphs":
         return draw_glyphs(settings, seed)
     path = Path(settings.data)
-    return read_folder(path) if path.is_dir() else read_sample_file(path)
+    return read_folder(path, settings.side) if path.is_dir() else read_sample_file(path)
 
 
 def data_files(settings: OndSettings) -> dict[str, str]:
     """Return digests of the files that samples come from; packaged ones belong to the domain's version."""
     path = Path(settings.data)
-    return {path.name: file_digest(path.read_bytes())} if path.suffix == ".npz" and path.is_file() else {}
+    if path.suffix == ".npz" and path.is_file():
+        return {path.name: file_digest(path.read_bytes())}
+    table = path / LABELS_NAME
+    return {LABELS_NAME: file_digest(table.read_bytes())} if table.is_file() else {}
 
 
 @functools.cache
 def load_digits() -> Samples:
     """Return 1,797 handwritten digits of 8 x 8 pixels."""
-    content = resources.files("openfield.domains.ond").joinpath("digits.npz").read_bytes()
+    content = resources.files("openfield.domains.ond").joinpath("truth/digits.npz").read_bytes()
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return Samples(file["images"].astype(np.float32) / 16, file["labels"].astype(np.int64))
 
@@ -95,16 +108,16 @@ def read_sample_file(path: Path) -> Samples:
 
 
 def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
-    """Return samples from any arrays; bytes are scaled to 0..1, colours are averaged."""
+    """Return samples from any arrays, in the shape they have; bytes are scaled to 0..1."""
     array, known = np.asarray(images), np.asarray(labels)
     if known.shape != array.shape[:1] or not len(known):
         raise InvalidInput(f"Images {array.shape} and labels {known.shape} do not belong together.")
     known = known.astype(np.int64)
     array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
-    if array.ndim == 4:
-        array = array.mean(axis=3)
-    if array.ndim not in (2, 3):
-        raise InvalidInput(f"Images have two or three dimensions, not the shape {array.shape}.")
+    if array.ndim not in (2, 3, 4):
+        raise InvalidInput(
+            f"Samples are N x features, N x height x width, or images with colours before or after; not {array.shape}."
+        )
     if not np.isfinite(array).all():
         raise InvalidInput(f"Sample {np.argwhere(~np.isfinite(array))[0][0]} holds values that are no numbers.")
     written = tuple(map(str, np.asarray(texts).tolist()))
@@ -113,17 +126,65 @@ def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
     return Samples(array.astype(np.float32), known, written)
 
 
-def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
-    """Read samples from a folder with one folder of images for each class."""
-    images, labels = [], []
-    for label, folder in enumerate(sorted(part for part in path.iterdir() if part.is_dir())):
-        for file in sorted(part for part in folder.iterdir() if part.suffix.lower() in SUFFIXES):
-            with opening_picture(file) as image:
-                images.append(np.asarray(image.convert("L").resize((size, size)), dtype=np.uint8))
-            labels.append(label)
-    if not images:
-        raise InvalidInput(f"{path} holds no folders with images ({', '.join(SUFFIXES)}).")
-    return make_samples(np.stack(images), labels)
+def read_folder(path: Path, side: int = 0) -> Samples:
+    """Read images of a folder, in their size and colour: a folder for each class, or a table of files and labels.
+
+    Args:
+        path: The folder. Its `labels.csv` has a header and the columns file and label; label -1 is an unknown class.
+        side: Pixels to which images are resized; 0 keeps their size, which must be the same then.
+    """
+    files = _list_table(path) if (path / LABELS_NAME).is_file() else _list_classes(path)
+    if not files:
+        kinds = ", ".join(SUFFIXES)
+        raise InvalidInput(f"{path} holds neither folders with images ({kinds}) nor a {LABELS_NAME} of file and label.")
+    names = sorted({name for _, name in files if name != UNKNOWN_NAME}, key=_sort_number)
+    pictures = [_read_picture(file, side) for file, _ in files]
+    odd = next((at for at, one in enumerate(pictures) if one.shape[:2] != pictures[0].shape[:2]), None)
+    if odd is not None:
+        sizes = " and ".join(f"{one.shape[1]} x {one.shape[0]}" for one in (pictures[0], pictures[odd]))
+        raise InvalidInput(f"{files[odd][0]}: images have different sizes, {sizes}. Resize them: --set side=32")
+    if len({one.ndim for one in pictures}) > 1:  # some are grey
+        pictures = [one if one.ndim == 3 else np.repeat(one[:, :, None], 3, axis=2) for one in pictures]
+    place = {name: number for number, name in enumerate(names)} | {UNKNOWN_NAME: -1}
+    found = make_samples(np.stack(pictures), [place[name] for _, name in files])
+    return msgspec.structs.replace(found, names=tuple(names))
+
+
+def _list_classes(path: Path) -> list[tuple[Path, str]]:
+    folders = sorted(part for part in path.iterdir() if part.is_dir())
+    return [
+        (file, folder.name)
+        for folder in folders
+        for file in sorted(folder.iterdir())
+        if file.suffix.lower() in SUFFIXES
+    ]
+
+
+def _list_table(path: Path) -> list[tuple[Path, str]]:
+    """Return the files and labels of a table; the columns are found by their names, or are the first two."""
+    with (path / LABELS_NAME).open(encoding="utf-8-sig", newline="") as file:
+        head, *rows = [row for row in csv.reader(file) if row] or [[]]
+    titles = [title.strip().lower() for title in head]
+    if not {"file", "label"} <= set(titles):
+        raise InvalidInput(f"{path / LABELS_NAME} must begin with a line that names the columns file and label.")
+    at, label = titles.index("file"), titles.index("label")
+    found = []
+    for number, row in enumerate(rows, 2):
+        if len(row) <= max(at, label) or not (path / row[at].strip()).is_file():
+            raise InvalidInput(f"{path / LABELS_NAME}, line {number}: there is no file {','.join(row)[:60]!r}.")
+        found.append((path / row[at].strip(), row[label].strip()))
+    return found
+
+
+def _read_picture(file: Path, side: int) -> NDArray[np.uint8]:
+    with opening_picture(file) as image:
+        plain = image.convert("L" if image.mode in ("L", "1", "I", "I;16", "LA") else "RGB")
+        return np.asarray(plain.resize((side, side)) if side else plain, dtype=np.uint8)
+
+
+def _sort_number(name: str) -> tuple[int, str]:
+    """Sort numbers by their value and other names behind them."""
+    return (int(name), "") if name.isdecimal() and len(name) < 19 else (1 << 62, name)
 
 
 def _draw(character: str, count: int, settings: OndSettings, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -159,8 +220,19 @@ def _print(character: str, typeface: str, variant: int, place: tuple[float, floa
     return np.asarray(image) / 255
 
 
-def change_images(images: Images, settings: OndSettings) -> Images:
-    """Return images changed as the settings say: what attribute and environment novelties do to a sample."""
+def change_images(images: NDArray[np.float32], settings: OndSettings) -> NDArray[np.float32]:
+    """Return images changed as the settings say: what attribute and environment novelties do to a sample.
+
+    Colours are changed one by one, whether they come before or after height and width.
+    """
+    if images.ndim == 3:
+        return _change_grey(images, settings)
+    axis = 1 if images.shape[1] in COLOURS and images.shape[3] not in COLOURS else 3
+    planes = [_change_grey(plane, settings) for plane in np.moveaxis(images, axis, 0)]
+    return np.stack(planes, axis=axis)
+
+
+def _change_grey(images: Images, settings: OndSettings) -> Images:
     if settings.rotation:
         angle = math.radians(settings.rotation)
         images = warp(images, np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]))
@@ -175,6 +247,20 @@ def change_images(images: Images, settings: OndSettings) -> Images:
         slope = np.linspace(0, settings.background, images.shape[2], dtype=np.float32)
         images = np.maximum(images, slope)
     return images.astype(np.float32)
+
+
+def alter_images(images: Images, rng: np.random.Generator) -> Images:
+    """Return images each a little moved, noisy and brighter or darker: other pixels, the same class."""
+    shifts = rng.uniform(-MAX_SHIFT, MAX_SHIFT, (2, len(images), 1, 1)).astype(np.float32)
+    factors = 1 + rng.uniform(-ALTERED_CONTRAST, ALTERED_CONTRAST, (len(images), 1, 1))
+    for axis, shift in zip((1, 2), shifts, strict=True):
+        padding = [(0, 0), (0, 0), (0, 0)]
+        padding[axis] = (1, 1)
+        padded, size = np.pad(images, padding), images.shape[axis]
+        before, after = (padded.take(range(start, start + size), axis) for start in (0, 2))
+        images = images * (1 - np.abs(shift)) + np.where(shift > 0, before, after) * np.abs(shift)
+    noisy = images * factors + rng.normal(0, ALTERED_NOISE, images.shape)
+    return np.clip(noisy, 0, 1).astype(np.float32)
 
 
 def warp(images: Images, matrix: NDArray[np.float64]) -> Images:

@@ -140,7 +140,7 @@ class Test:
 
     @functools.cached_property
     def red_light(self) -> str:
-        """The id of the first novel sample; empty if there is none."""
+        """The id of the first novel sample; empty without one."""
         stated = self.metadata.get("red_light")
         if isinstance(stated, str) and stated in self.index:
             return stated

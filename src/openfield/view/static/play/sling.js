@@ -1,4 +1,4 @@
-// Play with a sling: pull back anywhere on the picture, let go, and click while the bird flies to use its power.
+// Play with a sling: pull back anywhere on the picture, let go, and click while the bird flies to use its power, if any.
 import { h, keyOf } from "./dom.js";
 
 const REACH = 96; // CSS pixels of a full pull, at least
@@ -89,7 +89,7 @@ export class Sling {
   }
 
   tap() {
-    if (this.state !== "fly" || !this.frames) return;
+    if (this.state !== "fly" || !this.frames || !this.sling?.power) return;
     this.finish({ tap: this.frames }, this.frames);
   }
 
@@ -118,7 +118,7 @@ export class Sling {
   update() {
     const hints = {
       aim: "Pull back anywhere on the picture and let go. Keys: arrows aim, Enter shoots.",
-      fly: "Click the picture, or press space, to use the bird's power.",
+      fly: this.sling?.power ? "Click the picture, or press space, to use the bird's power." : "This bird has no power.",
       watch: "", off: "",
     };
     this.hint.textContent = hints[this.state];

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from openfield.domains.commai.original.core.observer import Observable
+from openfield.domains.commai.original.core.events import Observable
 
 
 class InputChannel:

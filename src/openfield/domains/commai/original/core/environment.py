@@ -17,6 +17,7 @@ from openfield.domains.commai.original.core.events import (
     Event,
     EventManager,
     MessageReceived,
+    Observable,
     OutputMessageUpdated,
     OutputSequenceUpdated,
     SequenceReceived,
@@ -24,7 +25,6 @@ from openfield.domains.commai.original.core.events import (
     TaskFailed,
     Trigger,
 )
-from openfield.domains.commai.original.core.observer import Observable
 from openfield.domains.commai.original.core.serializer import ScramblingSerializerWrapper
 from openfield.domains.commai.original.core.task import Task, World
 from openfield.errors import describe_error
@@ -68,7 +68,7 @@ class Environment:
         self._added: list[tuple[Any, Trigger]] = []
         self._kept: list[tuple[Any, Trigger]] = []
         self._live = False
-        """Whether the current task has started, so that changes of its state are told."""
+        """Whether the current task has started, so that changes of its state are reported."""
         self._task_time: float = 0
         self._skipping = False
         self._priority = 0

@@ -1,4 +1,4 @@
-"""`core.events` of the original: which handler runs at which event, and the events themselves.
+"""`core.events` and `core.obs.observer` of the original: which handler runs at which event, and the events themselves.
 
 `EventManager` keeps triggers in the order of registration and runs all whose condition holds. The decorators of
 `core/task.py` make the triggers.
@@ -172,3 +172,23 @@ class EventManager:
             kind = type(event).__name__
             raise TaskFailed(f"{type(owner).__name__}.{name}, at {kind}: {describe_error(error)}") from error
         return True
+
+
+class Observable:
+    """Functions that are called in order, with the same arguments, when it is called."""
+
+    def __init__(self) -> None:
+        self._observers: list[Callable[..., Any]] = []
+
+    def register(self, observer: Callable[..., Any]) -> None:
+        """Add a function."""
+        self._observers.append(observer)
+
+    def deregister(self, observer: Callable[..., Any]) -> None:
+        """Remove a function."""
+        self._observers.remove(observer)
+
+    def __call__(self, *args: Any, **options: Any) -> None:
+        """Call all functions."""
+        for observer in [*self._observers]:
+            observer(*args, **options)

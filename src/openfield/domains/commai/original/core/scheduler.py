@@ -63,7 +63,7 @@ class IncrementalTaskScheduler:
 
 
 class ConsecutiveTaskScheduler:
-    """Goes on to the next task after enough successes in a row; after the last there is none."""
+    """Goes on to the next task after enough successes in a row; none comes after the last."""
 
     def __init__(self, tasks: Sequence[Any], success_threshold: int = 2, cyclic: bool = False) -> None:
         self.tasks, self.success_threshold, self.cyclic = tasks, success_threshold, cyclic
@@ -83,24 +83,22 @@ class ConsecutiveTaskScheduler:
 
 
 class DependenciesTaskScheduler:
-    """Chooses uniformly among the tasks whose prerequisites were solved often enough, by the names of classes."""
+    """Chooses uniformly among the tasks whose prerequisites were solved often enough. Each object counts for itself."""
 
     def __init__(
         self, tasks: Sequence[Any], tasks_dependencies: Sequence[Sequence[Any]], unlock_threshold: int = 10
     ) -> None:
         self.tasks, self.tasks_dependencies, self.unlock_threshold = tasks, tasks_dependencies, unlock_threshold
-        self._solved: Counter[str] = Counter()
-        self._current = ""
+        self._solved: Counter[int] = Counter()
+        self._current = 0
 
     def get_next_task(self) -> Any:
         """Return a random task that is unlocked."""
         locked = {
-            then.get_name()
-            for first, then in self.tasks_dependencies
-            if self._solved[first.get_name()] < self.unlock_threshold
+            id(then) for first, then in self.tasks_dependencies if self._solved[id(first)] < self.unlock_threshold
         }
-        task = random.choice([task for task in self.tasks if task.get_name() not in locked])
-        self._current = task.get_name()
+        task = random.choice([task for task in self.tasks if id(task) not in locked])
+        self._current = id(task)
         return task
 
     def reward(self, result: Any) -> None:
@@ -125,7 +123,7 @@ class IntervalTaskScheduler:
         self.iteration = 0
 
     def get_next_task(self, train_mode: bool = True) -> Any:
-        """Return a random task that is available; None if there is none."""
+        """Return a random task that is available, or None."""
         if not train_mode and self.tasks_test:
             return random.choice(self.tasks_test)
         now = self.iteration

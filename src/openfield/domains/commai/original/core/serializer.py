@@ -79,9 +79,11 @@ class ScramblingSerializerWrapper:
         """The words that were replaced so far, both ways."""
         return self._scrambler.partners
 
-    def tokenize(self, message: str) -> list[str]:
-        """Return the words of a text and what stands between them."""
-        return [part for part in re.split(r"(\W)", message) if part]
+    def tokenize(self, message: str) -> list[tuple[str, str]]:
+        """Return the words of a text, each with what stands behind it; all of them joined are the text."""
+        return [(word, behind) for word, behind in re.findall(r"(\w*)(\W|$)", message) if word or behind]
+
+    tokenise = tokenize
 
     def scramble(self, message: str) -> str:
         """Return a text with other words; the same function brings the real ones back."""

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from openfield.domains.commai.original.core.observer import Observable
+from openfield.domains.commai.original.core.events import Observable
 
 
 class Session:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +18,7 @@ from openfield.domains.commai.original.core.events import (
     Ended,
     Event,
     MessageReceived,
+    Observable,
     OutputMessageUpdated,
     OutputSequenceUpdated,
     SequenceReceived,
@@ -26,12 +28,11 @@ from openfield.domains.commai.original.core.events import (
     Trigger,
     WorldStart,
 )
-from openfield.domains.commai.original.core.observer import Observable
-from openfield.domains.commai.original.core.state import State
 
 if TYPE_CHECKING:
     from openfield.domains.commai.original.core.environment import Environment
 
+Notify = Callable[[], None]
 __all__ = [
     "Ended",
     "Event",
@@ -60,6 +61,63 @@ __all__ = [
 
 _MARK = "_commai_trigger"
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class State:
+    """Any attributes of a task or a world; assigning one calls a function.
+
+    A dictionary becomes a watched copy when it is assigned. Lists, sets and whatever lies deeper are not watched, as in
+    the original.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_notify")
+
+    def __init__(self, notify: Notify) -> None:
+        object.__setattr__(self, "_notify", notify)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, _watch(value, self._notify))
+        self._notify()
+
+
+class WatchedDict(dict[Any, Any]):
+    """A dictionary that calls a function when an item is set. `update`, `pop` and `del` call nothing."""
+
+    def __init__(self, items: dict[Any, Any], notify: Notify) -> None:
+        super().__init__(items)
+        self._notify = notify
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self._notify()
+
+
+class WatchedDefaultDict(defaultdict[Any, Any]):
+    """The same with a factory of missing items, which are set when they are read."""
+
+    def __init__(self, items: defaultdict[Any, Any], notify: Notify) -> None:
+        super().__init__(items.default_factory, items)
+        self._notify = notify
+
+    def __missing__(self, key: Any) -> Any:
+        if self.default_factory is None:
+            raise KeyError(key)
+        self[key] = value = self.default_factory()
+        return value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self._notify()
+
+
+def _watch(value: Any, notify: Notify) -> Any:
+    if isinstance(value, defaultdict):
+        return WatchedDefaultDict(value, notify)
+    return WatchedDict(value, notify) if type(value) in (dict, WatchedDict) else value
 
 
 class AddedHandler:
@@ -185,6 +243,10 @@ class Scripted:
         if trigger is None:
             raise TypeError(f"{handler!r} is no handler: decorate it, as in add_handler(on_message('x')(self.method)).")
         self._env.add_handler(self, trigger, is_method)
+
+    def get_triggers(self) -> list[Trigger]:
+        """Return the triggers of its own methods, in the order in which they run."""
+        return find_handlers(self)
 
     def set_message(self, message: str, priority: int | None = None) -> None:
         """Say a text, unless something more important is being said."""

@@ -7,24 +7,98 @@ questions of that task.
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
 from openfield.domains.commai.environment.task import Round, RoundSource
 from openfield.domains.commai.original.core.task import Task, World, on_message, on_start, on_timeout
-from openfield.domains.commai.original.tasks.task_generator import TaskGenerator
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import MICRO
+from openfield.domains.commai.tasks.mapping import MappingTask, deal_rounds
 from openfield.domains.commai.tasks.micro import Knows
 
+Instancer = Callable[..., Sequence[Any]]
 REQUIRED_CONSECUTIVE_REWARDS = 10
+
+
+class TaskGenerator:
+    """Makes the questions of a micro task.
+
+    Args:
+        instancer: A function that gets the generator and returns (question, answer) or (question, answer, feedback).
+        input_sep: What is said behind every question.
+        provide_feedback: The feedback: a text, a list to choose from, a function of (right, question), or True to tell
+            the answer.
+        feedback_sep: What is said behind the feedback.
+        show_feedback_sep: Whether it is.
+    """
+
+    rng: Any = random
+
+    def __init__(
+        self,
+        instancer: Instancer,
+        input_sep: str = "",
+        provide_feedback: Any = None,
+        feedback_sep: str = "",
+        show_feedback_sep: bool = True,
+    ) -> None:
+        if not isinstance(instancer, FunctionType):
+            raise TypeError(f"The instancer must be a function, not {type(instancer).__name__}.")
+        self.instancer, self.input_sep = instancer, input_sep
+        self.provide_feedback, self.feedback_sep = provide_feedback, feedback_sep
+        self.show_feedback_sep = show_feedback_sep
+        self._answer: Any = None
+        self._question = ""
+
+    def get_task_instance(self) -> tuple[str, Any]:
+        """Make a question and return it with its answer."""
+        made = self.instancer(self)
+        if len(made) > 2:
+            self.provide_feedback = made[2]
+        self._question, self._answer = made[0] + self.input_sep, made[1]
+        return self._question, self._answer
+
+    def get_original_question(self, question: str) -> str:
+        """Return a question without what is said behind it."""
+        return question.removesuffix(self.input_sep) if self.input_sep else question
+
+    def check_answer(self, said: str, question: str | None = None) -> tuple[bool, bool, Any]:
+        """Return whether an answer is finished, whether it is right, and its reward."""
+        asked = self.get_original_question(self._question if question is None else question)
+        if isinstance(self._answer, FunctionType | MethodType) or callable(self._answer):
+            verdict, reward = self._answer(said, asked)
+            return verdict is not None, verdict is True, reward
+        right = said in self._answer
+        return True, right, 1 if right else -1
+
+    def get_feedback_text(self, right: bool, question: str | None = None) -> str:
+        """Return the feedback to an answer, with what is said behind it."""
+        told = self.provide_feedback
+        if told is None or told is False:
+            return ""
+        asked = self.get_original_question(self._question if question is None else question)
+        if told is True:
+            text = "" if callable(self._answer) else str(self.rng.choice(self._answer))
+        elif callable(told):
+            text = told(right, asked)
+        else:
+            text = told if isinstance(told, str) else str(self.rng.choice(told))
+        return text + (self.feedback_sep if self.show_feedback_sep else "")
 
 
 class MicroBase(Task):
     """A task of single questions. Subclasses write `get_task_generator`."""
 
-    reg_answer_end = r"\."
-    """Found in the answer so far, it ends the answer; `.` ends it with every character."""
+    reg_answer_end = "."
+    """Found in the answer so far, it ends the answer. The default ends it with every character; `\\.` with a dot."""
+    answer: Any = None
+    """The answer to the current question."""
+    alphabet: list[str]
+    """All questions of this instance, if they are a fixed set."""
     SUCCESS_TOLERANCE = 4.0
     FAILED_TASK_TOLERANCE = 1.0
     skip_task_separator = True
@@ -42,6 +116,11 @@ class MicroBase(Task):
 
     def question_answered(self, is_correct: bool) -> None:
         """Take note of an answer."""
+
+    def under_time_limit_for_successfull_solution(self) -> bool:
+        """Return whether the instance can still be solved: not too many questions were asked."""
+        soft = self.max_questions_for_success
+        return soft is None or self.questions_asked <= soft
 
     def preprocess_answer(self, message: str) -> str:
         """Return what is added to the answer: the last character heard."""
@@ -99,7 +178,7 @@ class MicroBase(Task):
         feedback, asked = self.tasker.get_feedback_text(right, self.question), self.questions_asked
         soft, hard = self.max_questions_for_success, self.max_questions_nr
         if self.consecutive_reward >= REQUIRED_CONSECUTIVE_REWARDS:
-            self.set_result(soft is None or asked <= soft, feedback, provide_result_as_reward=False)
+            self.set_result(self.under_time_limit_for_successfull_solution(), feedback, provide_result_as_reward=False)
             return
         if soft is None and self.agent_should_know_answers():
             self.max_questions_for_success = soft = asked + REQUIRED_CONSECUTIVE_REWARDS * (1 + self.SUCCESS_TOLERANCE)
@@ -112,12 +191,66 @@ class MicroBase(Task):
 
     def _ask(self, feedback: str) -> None:
         self.agent_answer = ""
-        self.question, _ = self.tasker.get_task_instance()
+        self.question, answer = self.tasker.get_task_instance()
+        if not callable(answer):
+            self.answer = answer
         self.check_answer = self.tasker.check_answer
         self._follows_feedback = bool(feedback)
         if feedback:
             self.set_message(feedback)
         self.give_instructions()
+
+
+class MicroMappingTask(MicroBase):
+    """A task with a fixed answer to each of some questions. Subclasses write `_get_mapping`.
+
+    An answer is complete when it is as long as the expected one. The learner should know all of them once each question
+    was asked.
+    """
+
+    task_gen_kwargs: dict[str, Any] = {}
+    """Further arguments of the `TaskGenerator`."""
+
+    def _get_mapping(self) -> dict[str, str]:
+        """Return the answer to each question, for one instance."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method _get_mapping().")
+
+    def _get_feedback(self, answer: str) -> Any:
+        """Return the feedback to a question with this answer; by default None."""
+        return None
+
+    def get_task_generator(self) -> TaskGenerator:
+        """Make a generator that asks each of n questions n times before it starts again."""
+        mapping = self._get_mapping()
+        self.alphabet, self._unseen, deck = [*mapping], {*mapping}, list[str]()
+
+        def draw(generator: TaskGenerator) -> tuple[Any, ...]:
+            if not deck:
+                deck.extend([*mapping] * len(mapping))
+                self._env.rng.shuffle(deck)
+            key = deck.pop()
+            self._asked, self.answer = key, mapping[key]
+            judge = _judge_round(Round(key, mapping[key]), dotted=False)
+            feedback = self._get_feedback(mapping[key])
+            return (key, judge) if feedback is None else (key, judge, feedback)
+
+        return TaskGenerator(draw, **self.task_gen_kwargs)
+
+    def question_answered(self, is_correct: bool) -> None:
+        """Take note that a question was asked."""
+        self._unseen.discard(self._asked)
+
+    def agent_should_know_answers(self) -> bool:
+        """Return whether every question was asked."""
+        return not self._unseen
+
+
+class FeedbackMappingTaskMixin(MicroMappingTask):
+    """A mapping whose answers are given after each question."""
+
+    def _get_feedback(self, answer: str) -> Any:
+        """Tell the answer."""
+        return answer
 
 
 class _Stage:
@@ -139,19 +272,21 @@ class CatalogueTask(MicroBase):
         super().__init__(world)
         made: Any = MICRO[self.native](self.native)
         self._task = made
-        if not self._task.dotted:
-            self.reg_answer_end = "."
+        if self._task.dotted:
+            self.reg_answer_end = r"\."
 
     def get_task_generator(self) -> TaskGenerator:
         """Make a generator of the catalogue's rounds."""
         stage: Any = _Stage(self._env.rng, getattr(self._env, "settings", CommaiSettings()))
-        source: RoundSource = self._task.deal(stage)
+        source: RoundSource = self._deal(stage)
+        self.alphabet = [*source.keys]
         self._knows: Knows | None = self._task.knowledge(source)
         self._knows_now = False
 
         def draw(generator: TaskGenerator) -> tuple[str, Any, Any]:
             drawn = source.draw()
             self._round = drawn
+            self.answer = drawn.answer
             return (
                 drawn.question,
                 _judge_round(drawn, self._task.dotted),
@@ -159,6 +294,10 @@ class CatalogueTask(MicroBase):
             )
 
         return TaskGenerator(draw)
+
+    def _deal(self, stage: Any) -> RoundSource:
+        source: RoundSource = self._task.deal(stage)
+        return source
 
     def question_answered(self, is_correct: bool) -> None:
         """Let the task's own rule decide whether the learner should know."""
@@ -172,6 +311,26 @@ class CatalogueTask(MicroBase):
     def hint(self) -> str:
         """Return the rest of the answer."""
         return self._round.answer[len(self.agent_answer) :]
+
+
+class CatalogueMappingTask(CatalogueTask, MicroMappingTask):
+    """A task of the catalogue with a mapping, which a subclass may override."""
+
+    def _get_mapping(self) -> dict[str, str]:
+        """Draw the mapping as the task of the catalogue does."""
+        stage: Any = _Stage(self._env.rng, getattr(self._env, "settings", CommaiSettings()))
+        plan = self._task.plan(stage)
+        keys = plan.keys.draw(stage.rng)
+        fixed = {each.question: each.answer for each in plan.fixed}
+        return {**dict(zip(keys, plan.answers.draw(stage.rng, keys), strict=True)), **fixed}
+
+    def _deal(self, stage: Any) -> RoundSource:
+        if type(self)._get_mapping is CatalogueMappingTask._get_mapping:
+            return super()._deal(stage)
+        plan = self._task.plan(stage)
+        added = plan.make("", "").answer  # a dot, which the mapping may have too
+        rounds = [plan.make(key, answer.removesuffix(added)) for key, answer in self._get_mapping().items()]
+        return deal_rounds(plan, rounds, stage.rng)
 
 
 def _judge_round(drawn: Round, dotted: bool) -> Any:
@@ -192,10 +351,10 @@ def class_name(native: str) -> str:
     return f"Micro{number}Sub{part}Task" if part else f"Micro{number}Task"
 
 
-CLASSES: dict[str, type[CatalogueTask]] = {
+CLASSES: dict[str, type[MicroBase]] = {
     class_name(name): type(
         class_name(name),
-        (CatalogueTask,),
+        (CatalogueMappingTask if isinstance(MICRO[name](name), MappingTask) else CatalogueTask,),
         {
             "native": name,
             "__module__": __name__,

@@ -82,9 +82,11 @@ class Automaton:
 
 
 def build_automaton(description: Any, logical_op: str = "and") -> Automaton:
-    """Make the set of a description: n-grams, `not` n-grams and `anything`, as a list or in one text."""
-    groups = description.split(f" {logical_op} ") if isinstance(description, str) else [*description]
-    words = [group.strip() for group in groups]
+    """Make the set of a description: n-grams, `not` n-grams and `anything`, as a list or in one text.
+
+    In a text they are separated by blanks. The operator may stand between them.
+    """
+    words = _split(description, logical_op) if isinstance(description, str) else [each.strip() for each in description]
     return Automaton(
         Description(
             required=tuple(word for word in words if word != "anything" and not word.startswith("not ")),
@@ -93,6 +95,17 @@ def build_automaton(description: Any, logical_op: str = "and") -> Automaton:
             operator=logical_op,
         )
     )
+
+
+def _split(text: str, logical_op: str) -> list[str]:
+    """Return the n-grams of a text, with the `not` that stands before some."""
+    words: list[str] = []
+    for word in text.split():
+        if words and words[-1] == "not":
+            words[-1] = f"not {word}"
+        elif word != logical_op:
+            words.append(word)
+    return words
 
 
 def _global_generator() -> random.Random:

@@ -64,7 +64,7 @@ class GridTask(BaseTask):
         super().__init__(max_time=self.limit, world=world)
 
     @on_timeout()
-    def on_time_over(self, event: Any) -> None:
+    def fail_learner(self, event: Any) -> None:
         """Say that the time is over."""
         self.set_message(self.draw(messages.timeout))
 
@@ -272,10 +272,10 @@ class PickUpAroundAndGiveTask(PickUpAroundTask):
             self.set_message(f"You must pick up the {self.state.thing} first.")
 
     @on_timeout()
-    def on_time_over(self, event: Any) -> None:
+    def fail_learner(self, event: Any) -> None:
         """Remove the thing and say that the time is over."""
         self._world.remove_entity(self.state.place)
-        super().on_time_over(event)
+        super().fail_learner(event)
 
     @on_ended()
     def stop_accepting(self, event: Any) -> None:
@@ -300,7 +300,7 @@ class CountingInventoryTask(GridTask):
 
     @on_message(r"(?<!\d)(\d+)\.$")
     def on_number(self, event: Any) -> None:
-        """Judge the number; after a wrong one the true one is told."""
+        """Judge the number; a wrong one is answered with the true one."""
         number = self.owned(self.state.thing)
         if event.get_match(1) == str(number):
             self.set_result(1, self.praise())
@@ -333,7 +333,7 @@ class CountingInventoryGivingTask(GridTask):
         """Return the question for the number."""
         return f"How many {self.state.thing}s do you have?"
 
-    @on_message(r"(\w*)\.$")
+    @on_message(r"(\w+)\.$")
     def check_response(self, event: Any) -> None:
         """Judge a number and go on to the next stage, also after a wrong one."""
         state = self.state
@@ -379,7 +379,7 @@ class CountingInventoryGivingTask(GridTask):
 class LookTask(GridTask):
     """Look in a direction."""
 
-    on_time_over = None
+    fail_learner = None
 
     @on_start()
     def ask(self, event: Any) -> None:

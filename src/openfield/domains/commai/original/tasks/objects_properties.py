@@ -34,7 +34,7 @@ _BETWEEN = r"(?:, and |, | and | )"
 
 
 def enumeration(items: Sequence[str]) -> re.Pattern[str]:
-    """Return an expression for so many words at the end of a text, however they are joined."""
+    """Return an expression for a number of words at the end of a text, however they are joined."""
     return re.compile(rf"(?<![a-z])[a-z]+(?:{_BETWEEN}[a-z]+){{{len(items) - 1}}}\.$")
 
 
@@ -184,7 +184,7 @@ class ObjectExistenceTask1(QuestionTask):
 
     @on_message(r"(yes|no)\.$")
     def on_yes_or_no(self, event: Any) -> None:
-        """Judge the answer; a wrong one is told the truth and asked again."""
+        """Judge the answer; after a wrong one the learner gets the truth and is asked again."""
         if self.accept(event):
             self.set_result(1, self.praise())
         else:

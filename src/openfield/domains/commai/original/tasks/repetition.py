@@ -35,8 +35,9 @@ class BeSilentTask(DrawingTask):
 
     @on_message(r"[^ ]$")
     def on_speech(self, event: Any) -> None:
-        """Fail."""
-        self.set_result(0, self.blame())
+        """Fail. In Round 1 too the blame is heard once, whatever is said meanwhile."""
+        if not self.has_ended():
+            self.set_result(0, self.blame())
 
     @on_timeout()
     def on_silence(self, event: Any) -> None:

@@ -1,0 +1,120 @@
+"""Environments of other packages: batches, arrays of JAX, constructors with arguments, and changes without effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import openfield as of
+from openfield.cli import run_command
+from openfield.domains.gym.adapter import to_plain
+from openfield.errors import InvalidInput
+from openfield.settings import read_plain
+
+SHORT: dict[str, Any] = {"before": 1, "after": 1, "max_steps": 5, "unchanged": 0}
+
+
+class Batch(gymnasium.Env[Any, Any]):
+    """Steps environments in a batch, with a spec of its own, as EnvPool does."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,))
+    action_space = gymnasium.spaces.Discrete(2)
+    spec: Any = object()
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return np.zeros((1, 4), np.float32), {}
+
+
+class ForeignArray:
+    """An array that is not NumPy's, as JAX has them."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = np.asarray(values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self._values
+
+    def __float__(self) -> float:
+        return float(self._values)
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+
+class Foreign(gymnasium.Env[Any, Any]):
+    """Shows foreign arrays."""
+
+    observation_space = gymnasium.spaces.Box(-10, 10, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return ForeignArray(self.np_random.random(2, np.float32)), {}
+
+    def step(self, action: Any) -> Any:
+        seen = ForeignArray(self.np_random.random(2, np.float32))
+        return seen, ForeignArray(1.0), ForeignArray(False), ForeignArray(False), {}
+
+
+def make_named(env_name: str, modifs: Any = (), **arguments: Any) -> Any:
+    """Make an environment whose name must be given, and ignore what else is asked for."""
+    return gymnasium.make(env_name, **arguments)
+
+
+def test_a_batch_of_environments_is_refused_in_a_line() -> None:
+    with pytest.raises(InvalidInput, match=r"makes a batch of environments: .*\(1, 4\).*\(4,\)"):
+        of.from_gymnasium(Batch)
+
+
+def test_arrays_of_other_packages_are_converted(tmp_path: Path) -> None:
+    plain = to_plain({"a": ForeignArray([1.0, 2.0]), "b": (ForeignArray(3),)})
+    assert isinstance(plain["a"], np.ndarray)
+    assert plain["a"].tolist() == [1.0, 2.0]
+    assert plain["b"] == [3]
+    domain = of.from_gymnasium(Foreign)
+    result = of.run("random", domain.trials(1, novelty="none", **SHORT), tmp_path / "run.sqlite", workers=0)
+    assert [cell.outcome for cell in result.cells] == ["done"]
+
+
+def test_an_argument_of_a_setting_reaches_the_first_construction(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = f"gym:{__file__}:make_named"
+    settings = [word for name, value in SHORT.items() for word in ("--set", f"{name}={value}")]
+    words = ["run", source, "-a", "random", "--trials", "1", "--workers", "0", *settings, "--novelty", "gravity=20"]
+    assert run_command([*words, "-o", str(tmp_path / "a.sqlite")]) == 2
+    assert "'env_name' Give it: --set make.NAME=VALUE" in capsys.readouterr().err
+    named = [*words, "--set", "make.env_name=CartPole-v1", "-o", str(tmp_path / "b.sqlite")]
+    assert run_command(named) == 0
+    assert run_command(["verify", str(tmp_path / "b.sqlite")]) == 0
+
+
+def test_a_novelty_without_effect_is_noticed_before_the_run() -> None:
+    domain = of.from_gymnasium(make_named, env_name="CartPole-v1")
+    with pytest.warns(UserWarning, match=r"'make\.modifs=\[stop_all_cars\]' changed nothing in 300 steps"):
+        domain.trials(1, novelty="make.modifs=[stop_all_cars]", **SHORT)
+    domain.trials(1, novelty="gravity=20", **SHORT)
+
+
+def test_a_list_without_quotes_is_a_list() -> None:
+    assert read_plain("[stop_all_cars, 3]") == ["stop_all_cars", 3]
+    assert read_plain("[1,2]") == [1, 2]
+    assert read_plain("stop") == "stop"
+    assert read_plain('[{"a"') == '[{"a"'
+
+
+@pytest.mark.parametrize(("novelty", "status"), [("gravity=20", 0), ("make.modifs=[stop_all_cars]", 2)])
+def test_a_change_of_ones_own_can_be_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], novelty: str, status: int
+) -> None:
+    file = tmp_path / "named.py"
+    file.write_text(
+        "import gymnasium\ndef make(modifs=(), **arguments):\n    return gymnasium.make('CartPole-v1', **arguments)\n"
+    )
+    assert run_command(["check", f"gym:{file}:make", "--novelty", novelty]) == status
+    told = capsys.readouterr()
+    assert (f"{novelty}" in told.out + told.err) or status == 0
