@@ -255,6 +255,14 @@ class Run(RunFile):
         """Return the domains and novelties of its trials."""
         return {(trial.domain, trial.novelty) for trial in self.trials()}
 
+    def entrants(self) -> dict[tuple[str, tuple[str, ...]], list[str]]:
+        """Return the agents that have cells in each domain and novelty, in the order they were entered."""
+        trials = {key: (trial.domain, trial.novelty) for key, trial in self._keyed_trials()}
+        found: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {scenario: {} for scenario in trials.values()}
+        for trial, agent in self._rows(schema.ENTERED, tuple[str, str], (), 4096):
+            found[trials[trial]][agent] = None
+        return {scenario: list(agents) for scenario, agents in found.items()}
+
     def is_held(self, now: float) -> bool:
         """Return whether a process says that it plays a cell at this moment, in seconds since 1970."""
         return any(True for _ in self._rows(schema.HELD_CELL, tuple[str], (now,)))

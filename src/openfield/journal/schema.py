@@ -80,6 +80,7 @@ COUNT_BEGUN = """
 WRITTEN_BY = "SELECT value FROM facts WHERE key = 'openfield'"
 
 TRIALS = "SELECT id, content FROM trials ORDER BY rowid"
+ENTERED = "SELECT trial, agent FROM cells GROUP BY trial, agent ORDER BY min(rowid)"
 TRIAL = "SELECT id, content FROM trials WHERE id = (SELECT trial FROM cells WHERE id = ?)"
 VERDICTS = "SELECT cell, attempt, number, detected FROM verdicts {only}"
 EPISODES = """

@@ -34,6 +34,8 @@ class ScenarioAsked(msgspec.Struct, frozen=True):
     title: str
     novelty: tuple[str, ...]
     change: str
+    agents: list[str]
+    """Those that have cells in it."""
 
 
 class LiveRunPage(RunPage, frozen=True, kw_only=True):
@@ -61,8 +63,8 @@ def read_run(request: Request) -> LiveRunPage:
 def list_asked(run: Run) -> list[ScenarioAsked]:
     """Return what a run asks, in words where its domains are at hand; the file's own words need no domain."""
     facts = run.facts
-    found = sorted(run.scenarios())
-    return [ScenarioAsked(domain, *_describe(facts, domain, novelty)) for domain, novelty in found]
+    found = sorted(run.entrants().items())
+    return [ScenarioAsked(domain, *_describe(facts, domain, novelty), agents) for (domain, novelty), agents in found]
 
 
 def _describe(facts: dict[str, str], domain: str, novelty: Sequence[str]) -> tuple[str, tuple[str, ...], str]:
