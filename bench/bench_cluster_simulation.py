@@ -110,9 +110,9 @@ def measure_cells(path: Path, folder: Path) -> CellCosts:
     batch = REPLY_ENCODER.encode(groups)
     domain = find_domain(f"{HERE / 'tiny_domain.py'}:DOMAIN")
     plan = make_plan({"tiny": f"{HERE / 'tiny_domain.py'}:say_nothing"}, of.trials(domain, REPLAYED))
-    with Journal(folder / f"{path.stem}-replayed.sqlite") as record:
+    with Journal(folder / f"{path.stem}-replayed.sqlite") as record, Run(record.path) as reader:
         record.enter(plan.cells, plan.sources, facts_of(plan.cells))
-        scheduler = CellScheduler(record, plan)
+        scheduler = CellScheduler(record, reader, plan)
         began = time.process_time()
         scheduler.run(ReplayExecutor(scheduler.emit, batch))
         record.flush()

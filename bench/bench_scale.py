@@ -20,6 +20,7 @@ from pathlib import Path
 import openfield as of
 from openfield.cell import Cell
 from openfield.errors import Cancelled
+from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, Entry, EpisodeEnd
@@ -124,9 +125,9 @@ def entries_of(cell: Cell, attempt: int = 1) -> tuple[Entry, ...]:
 def measure_driver(folder: Path) -> None:
     """Measure how many cells a second the driver holds when playing costs nothing."""
     plan = plan_cells(10_000)
-    with Journal(folder / "driver.sqlite") as record:
+    with Journal(folder / "driver.sqlite") as record, Run(record.path) as reader:
         record.enter(plan.cells, plan.sources, facts_of(plan.cells))
-        scheduler = CellScheduler(record, plan)
+        scheduler = CellScheduler(record, reader, plan)
         began = time.perf_counter()
         scheduler.run(FreeExecutor(scheduler.emit))
         report("cells/s of the driver alone", len(plan.cells) / (time.perf_counter() - began), 1_000, "higher")

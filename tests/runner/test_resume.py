@@ -163,6 +163,8 @@ def test_ctrl_c_while_workers_are_ended_leaves_none(path: Path, monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt):
         of.run([Learner], tiny_trials(2), path, workers=2)
     wait_until(lambda: not [child for child in multiprocessing.active_children() if child.name == WORKER_NAME])
+    opened = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    assert str(path.resolve()) not in opened, "the run file is closed, too"
 
 
 SLOW_START = """

@@ -64,9 +64,8 @@ def run_plan(
     """
     options, remarks = plan.options, plan.remarks
     players = options.players if workers is None else workers
-    with _reaching(players, plan, Path(journal)) as reached, Journal(journal) as record:
-        with Run(record.path) as run:
-            begun = run.facts
+    with _reaching(players, plan, Path(journal)) as reached, Journal(journal) as record, Run(record.path) as reader:
+        begun = reader.facts
         _check_isolation(record.path, begun, plan.isolation)
         if options.record is None and begun.get(RECORD_FACT) == "full":  # it goes on as it was begun
             options = replace(options, record="full")
@@ -77,7 +76,7 @@ def run_plan(
         if plan.resources:
             facts[RESOURCES] = msgspec.json.encode(plan.resources).decode()
         record.enter(plan.cells, plan.sources, facts)
-        scheduler = CellScheduler(record, plan, watch)
+        scheduler = CellScheduler(record, reader, plan, watch)
         if scheduler.has_changes or remarks.note or remarks.tags:
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, plan.trial_code)
             record.enter((), {}, origin.facts(), origin.sources())

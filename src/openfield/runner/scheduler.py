@@ -49,11 +49,12 @@ class RunWarning(UserWarning):
 class CellScheduler:
     """Starts the cells of a plan on an executor until all are played."""
 
-    def __init__(self, journal: Journal, plan: Plan, watch: Watch | None = None) -> None:
+    def __init__(self, journal: Journal, reader: Run, plan: Plan, watch: Watch | None = None) -> None:
         """Read how far the cells of a plan are.
 
         Args:
             journal: The run file, in which they are entered.
+            reader: The same file, open as long as cells are played.
             plan: What is to be played.
             watch: Called with every entry of the record.
         """
@@ -62,7 +63,7 @@ class CellScheduler:
         self._watch = watch
         self._retry, self._keep = plan.options.retry, plan.options.keep
         self._cells = {cell.id: cell for cell in plan.cells}
-        self._reader = Run(journal.path)
+        self._reader = reader
         self._journal.flush()
         begun = self._reader.statuses()
         self._statuses = {cell: begun[cell] for cell in self._cells if cell in begun}
@@ -114,7 +115,6 @@ class CellScheduler:
                         executor.stop()
             finally:
                 executor.close()
-                self._reader.close()
         self._journal.flush()
         self._conclude()
 
