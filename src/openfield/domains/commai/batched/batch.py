@@ -67,15 +67,19 @@ class Batch(ABC):
             AgentProtocol: There is not one symbol from 0 to 255 for each environment.
         """
         heard = np.asarray(symbols)
-        if heard.shape != self._shape or heard.dtype.kind not in "iu":
-            raise AgentProtocol(f"A batch of {self.n} hears as many whole numbers, not {heard.dtype} of {heard.shape}.")
-        if heard.dtype is not _INT64:
-            heard = heard.astype(_INT64)
+        if heard.dtype is not _INT64 or heard.shape != self._shape:
+            heard = self._convert(heard)
         stepped = self._step(heard)
         if stepped is None:
             wrong = heard[(heard < 0) | (heard > MAX_SYMBOL)][0]
             raise AgentProtocol(f"A batch hears whole numbers from 0 to {MAX_SYMBOL}, not {wrong}.")
         return stepped
+
+    def _convert(self, heard: Array) -> Array:
+        """Return whole numbers of any kind as those that a step takes."""
+        if heard.shape != self._shape or heard.dtype.kind not in "iu":
+            raise AgentProtocol(f"A batch of {self.n} hears as many whole numbers, not {heard.dtype} of {heard.shape}.")
+        return heard.astype(_INT64)
 
     @property
     @abstractmethod

@@ -5,12 +5,14 @@ the same draws. No text of a micro task ends with a space, except questions that
 when an answer is heard. Needs numba (extra `fast`).
 
 In every function `memory` holds the program and the states of all environments, and `env` is the address of one of
-them. `texts` holds symbols: what each environment says, the expected answer and the answer that was heard.
+them. `texts` is the same memory read as symbols: what each environment says, the expected answer and the answer that
+was heard. `factors` is the same memory read as fractions. Everything lies in one array because each array that is
+handed over costs as much as a short step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +27,10 @@ from openfield.domains.commai.settings import CommaiSettings
 
 _DOT, _SPACE, _ZERO = ord("."), ord(" "), ord("0")
 _NONE = -1
+_ITEM = 8
+"""Bytes of a number in memory."""
+_RESULTS = 256
+"""Results that are made at once, if there are fewer environments."""
 _UNLIMITED = np.iinfo(np.int64).max
 _STEP, _FACTOR, _FACTOR2 = np.uint64(STEP), np.uint64(FACTORS[0]), np.uint64(FACTORS[1])
 _SHIFT, _SHIFT2, _SHIFT3, _SHIFT4 = (np.uint64(shift) for shift in SHIFTS)
@@ -39,23 +45,26 @@ def compile_part(function: Function) -> Function:
     return compiled
 
 
-def _make_pointer(context: Any, array: Any) -> Any:
-    """Return a pointer to the data of an array, typed and as code."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
-
+def _read_memory_as(item: Any) -> Any:
+    """Return a function that points to the data of an array, read as items of a type."""
     pointer: Any = types.CPointer
-    return pointer(array.dtype)(array), generate
+
+    def make_pointer(context: Any, array: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            return builder.bitcast(data, context.get_value_type(signature.return_type))
+
+        return pointer(item)(array), generate
+
+    return intrinsic(make_pointer)
 
 
-point_to: Any = intrinsic(_make_pointer)
-"""Points to the data of an array. A function that is handed a pointer counts no reference to the array, which takes
-most of the time otherwise."""
+point_to_numbers, point_to_symbols, point_to_factors = map(_read_memory_as, (types.int64, types.uint8, types.float64))
+"""A function that is handed a pointer counts no reference to the array, which takes most of the time otherwise."""
 
 
 @njit(cache=True)
-def step_all(numbers: Any, fractions: Any, letters: Any, envs: Any, heard: Any, symbols: Any, rewards: Any) -> bool:
+def step_all(room: Any, heard: Any, symbols: Any, rewards: Any) -> bool:
     """Step every environment with the symbol it hears, and write the teacher's symbols and the rewards.
 
     If a number is no symbol, nothing is done, and the function returns False.
@@ -65,9 +74,10 @@ def step_all(numbers: Any, fractions: Any, letters: Any, envs: Any, heard: Any, 
         all_bits |= heard[i]
     if all_bits < 0 or all_bits > MAX_SYMBOL:
         return False
-    memory, texts, factors = point_to(numbers), point_to(letters), point_to(fractions)
+    memory, texts, factors = point_to_numbers(room), point_to_symbols(room), point_to_factors(room)
+    env = memory[at.FIRST] - at.STATE_SIZE
     for i in range(len(heard)):
-        env = envs[i]
+        env += at.STATE_SIZE
         now = memory[env + at.AT]
         memory[env + at.ENDED] = 0
         if now < memory[env + at.SPOKEN]:
@@ -84,11 +94,11 @@ def step_all(numbers: Any, fractions: Any, letters: Any, envs: Any, heard: Any, 
 
 
 @njit(cache=True)
-def start_all(numbers: Any, letters: Any, envs: Any, which: Any, symbols: Any) -> None:
+def start_all(room: Any, which: Any, symbols: Any) -> None:
     """Start the curricula of some environments anew and write the teacher's first symbols."""
-    memory, texts = point_to(numbers), point_to(letters)
+    memory, texts = point_to_numbers(room), point_to_symbols(room)
     for i in which:
-        env = envs[i]
+        env = memory[at.FIRST] + i * at.STATE_SIZE
         for field in (at.OVER, at.ENDED, at.FINISHED, at.SOLVED_IN_ROW, at.POSITION):
             memory[env + field] = 0
         memory[env + at.RESULT] = memory[env + at.TASK] = _NONE
@@ -182,13 +192,13 @@ def _decide(memory: Any, factors: Any, env: int, right: bool) -> int:
     if memory[env + at.STREAK] >= memory[at.REQUIRED]:
         return 1 if not memory[env + at.LATE] and asked <= memory[env + at.QUESTION_LIMIT] else 0
     if known:
-        memory[env + at.QUESTION_LIMIT] = int(asked + factors[at.QUESTIONS])
+        memory[env + at.QUESTION_LIMIT] = int(asked + factors[memory[at.FACTORS]])
     elif asked > memory[env + at.QUESTION_LIMIT]:
         if memory[env + at.LATE]:
             return 0
         memory[env + at.LATE], memory[env + at.QUESTION_LIMIT] = (
             1,
-            int(asked * factors[memory[memory[env + at.TASK] + at.PATIENCE]]),
+            int(asked * factors[memory[at.FACTORS] + memory[memory[env + at.TASK] + at.PATIENCE]]),
         )
     return _NONE
 
@@ -545,37 +555,38 @@ class CompiledBatch(Batch):
         different = {tuple(tasks): number for number, tasks in enumerate(dict.fromkeys(map(tuple, curricula)))}
         program = compile_tasks(list(different), settings)
         self._lay_out(program)
-        self._factors = np.array(program.factors)
         self._state[:, at.CURRICULUM] = [program.curricula[different[tuple(tasks)]] for tasks in curricula]
         self._symbols = np.zeros(self.n, np.int64)
+        self._results = self._make_results()
 
     def _lay_out(self, program: TaskProgram) -> None:
         """Give every environment its room.
 
         What most steps use stands close together: a walk over as many pages as environments takes five times as long.
         """
-        n, sizes, code = self.n, program.sizes, len(program.code)
+        n, sizes, code, factors = self.n, program.sizes, len(program.code), len(program.factors)
         rooms = {at.SLOTS: sizes.slots, at.DIGITS: sizes.slots, at.OPTIONS: sizes.options, at.TURNS: sizes.turns}
-        room, numbers = sum(rooms.values()), np.arange(n)
-        self._memory = np.zeros(code + n * (at.STATE_SIZE + room), np.int64)
-        self._memory[:code] = program.code
-        self._environments = code + numbers * at.STATE_SIZE
-        state = self._state = self._memory[code : code + n * at.STATE_SIZE].reshape(n, at.STATE_SIZE)
-        start = code + n * at.STATE_SIZE
+        room, numbers, first = sum(rooms.values()), np.arange(n), code + factors
+        text = 2 * sizes.text + sizes.deck
+        texts, symbols = first + n * (at.STATE_SIZE + room), n * text + sizes.heard * (n + 1)
+        memory = self._memory = np.zeros(texts + -(-symbols // _ITEM), np.int64)
+        memory[:code], memory[code:first] = program.code, np.array(program.factors).view(np.int64)
+        state = self._state = memory[first : first + n * at.STATE_SIZE].reshape(n, at.STATE_SIZE)
+        start = first + n * at.STATE_SIZE
         for field, size in rooms.items():
             state[:, field] = start + numbers * room
             start += size
-        text = 2 * sizes.text + sizes.deck
-        state[:, at.TEXT] = numbers * text
+        state[:, at.TEXT] = texts * _ITEM + numbers * text
         state[:, at.EXPECTED] = state[:, at.TEXT] + sizes.text
         state[:, at.DECK] = state[:, at.EXPECTED] + sizes.text
-        state[:, at.HEARD] = n * text + sizes.heard + numbers
-        self._texts = np.zeros(n * text + sizes.heard * (n + 1), np.uint8)
-        self._memory[[at.ANSWER_HEARD, at.COUNT_OF_ALL, at.TURNS_SIZE]] = n * text, n, sizes.turns
+        heard = texts * _ITEM + n * text
+        state[:, at.HEARD] = heard + sizes.heard + numbers
+        memory[[at.ANSWER_HEARD, at.COUNT_OF_ALL, at.TURNS_SIZE]] = heard, n, sizes.turns
+        memory[[at.FIRST, at.FACTORS]] = first, code
 
     def restart(self, which: Array) -> Array:
         """Start the curricula of some environments anew, with further draws; return the last symbols of all."""
-        start_all(self._memory, self._texts, self._environments, which, self._symbols)
+        start_all(self._memory, which, self._symbols)
         return self._symbols.copy()
 
     @property
@@ -599,8 +610,12 @@ class CompiledBatch(Batch):
         self._state[:, at.DRAWS] = counters.view(np.int64)
 
     def _step(self, heard: Array) -> tuple[Array, Array] | None:
-        rewards, symbols = np.empty(self.n), np.empty_like(heard)
-        if not step_all(self._memory, self._factors, self._texts, self._environments, heard, symbols, rewards):
-            return None
-        self._symbols = symbols
-        return symbols, rewards
+        results = next(self._results)
+        self._symbols, rewards = results
+        return results if step_all(self._memory, heard, self._symbols, rewards) else None
+
+    def _make_results(self) -> Iterator[tuple[Array, Array]]:
+        """Yield arrays for symbols and rewards. Small ones are parts of larger arrays, which takes half the time."""
+        shape = (max(1, _RESULTS // self.n), self.n)
+        while True:
+            yield from zip(np.empty(shape, np.int64), np.empty(shape), strict=True)

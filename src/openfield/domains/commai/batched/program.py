@@ -14,10 +14,9 @@ from typing import NamedTuple
 # The beginning of a program: rules for all tasks, and room that all environments share
 REQUIRED, CHOOSER, THRESHOLD, CYCLIC, ROUND1, CODES, PARTS = range(7)
 """Parts are the numbers that a task needs to take its parts in turn: how many are left, and which."""
-SPARE, ANSWER_HEARD, COUNT_OF_ALL, TURNS_SIZE, HEADER_SIZE = range(7, 12)
-"""Where texts are shuffled, where the answer to be judged is, the count of environments, and the room of turns."""
-QUESTIONS = 0
-"""Where the questions up to the soft limit are among the factors."""
+SPARE, ANSWER_HEARD, COUNT_OF_ALL, TURNS_SIZE, FIRST, FACTORS, HEADER_SIZE = range(7, 14)
+"""Where texts are shuffled, where the answer to be judged is, the count of environments, the room of turns, and where
+the first environment and the factors are. The first factor is for the questions up to the soft limit."""
 CERTAIN = 2**53
 """A chance of 1. Chances are whole numbers, like the draws they are compared with."""
 
