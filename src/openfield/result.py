@@ -129,7 +129,8 @@ class Result:
         from openfield.report.render import render
 
         tables = draw_tables(self._usual, self.domains, "html")
-        return render("notebook.html", {"title": self._title, "tables": tables})
+        findings = [each["text"] for each in self.findings()]
+        return render("notebook.html", {"title": self._title, "findings": findings, "tables": tables})
 
     @property
     def _title(self) -> str:
@@ -178,6 +179,22 @@ class Result:
         chosen = self._metrics(metrics, cells)
         found = summarise(cells, chosen, intervals, failures)
         return msgspec.structs.replace(found, missing=tuple(explain_missing(found, chosen))) if metrics else found
+
+    def findings(self, intervals: Intervals = "conservative", failures: Policy = "count") -> list[dict[str, Any]]:
+        """Return what came of each scenario in sentences (`text`), with its domain, novelty, red light and settings.
+
+        Args:
+            intervals: As for `summary`.
+            failures: As for `summary`.
+        """
+        from openfield.report.words import list_findings
+
+        usual = (intervals, failures) == ("conservative", "count")
+        summary = self._usual if usual else self.summary(None, intervals, failures)
+        return [
+            msgspec.to_builtins(scenario) | {"text": " ".join(finding.text for finding in found)}
+            for scenario, found in list_findings(summary)
+        ]
 
     def counted(self, failures: Policy = "count") -> list[CellRecord]:
         """Return the cells as they count: what agents failed to play is filled in, or left out."""

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from openfield.console import say_count
 from openfield.journal.reader import CellRecord
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.openset.cells import read_sample_answers
 from openfield.metrics.performance import has_borders, mean, performances, pick_after, split_periods
 from openfield.metrics.scenario import CurriculumResults, Key, Scenario, group_cells, scenario_of
-from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Failure, Summary, count_outcomes
 from openfield.parameters import shorten_agents
 from openfield.report.addresses import (
@@ -38,13 +36,13 @@ from openfield.report.words import (
     describe_onset,
     describe_terms,
     explain_reading,
-    format_number,
     group_scenarios,
     name_number,
     pick_comparisons,
     rank_agents,
     split_controls,
     title_domain,
+    write_findings,
 )
 
 HEADLINE = ("before", "after", "won_after", "concordance", "correct", "delay", "alarmed")
@@ -57,8 +55,6 @@ GLANCED = {"p": PERFORMANCE, "b": NOTICED}
 
 Homes = Mapping[str, tuple[str, str]]
 """Agent -> the key of the run in which it played, and what it is called there."""
-MAX_CHANCE = 0.05
-"""The p-value, corrected, below which a difference is called clear."""
 
 
 class ScenarioAnalysis(msgspec.Struct, frozen=True):
@@ -267,16 +263,17 @@ def _analyse_scenarios(
 ) -> Iterator[ScenarioAnalysis]:
     names = shorten_agents(homes)
     for scenario, found in group_scenarios(summary):
-        agents, controls = split_controls(sorted(found, key=_rank))
+        agents, controls = split_controls(sorted(found, key=lambda group: group.agent))
         groups = [*(rank_agents(agents, summary.comparisons) if agents else ()), *controls]
         shown = [number for number in summary.numbers if any(number.name in group.estimates for group in groups)]
         comparisons, note = pick_comparisons(summary.comparisons, groups)
+        pairs = [one for one in summary.comparisons if one.scenario == scenario]
         traced = [
             trace_agent(group.agent, names[group.agent], members[scenario, group.agent], homes[group.agent][0])
             for group in groups
         ]
         name = name_scenario(scenario)
-        findings = write_findings(groups[: len(agents)], comparisons, names)
+        findings = write_findings(groups[: len(agents)], pairs, names)
         yield ScenarioAnalysis(
             id=name,
             novelty=name_novelty(scenario.domain, scenario.novelty),
@@ -325,13 +322,6 @@ def _locate_trials(run: str, agent: str, scenario: str) -> str:
     return trials_address(run, agent=agent, scenario=scenario)
 
 
-def _rank(group: AgentResults) -> tuple[float, str]:
-    """Put agents in order that do better equally often: the best after the onset first."""
-    best = group.estimates.get("after") or group.estimates.get("before")
-    value = -1.0 if best is None or best.mean is None else best.mean
-    return -value, group.agent
-
-
 def _rename(number: Number, scenario: Scenario) -> Number:
     title, note = name_number(number, scenario)
     return (
@@ -368,89 +358,3 @@ def _score(cell: CellRecord, homes: Homes) -> TrialScore:
         unchanged=cell.trial.is_unchanged_twin,
         control=cell.control,
     )
-
-
-class ScenarioFinding(msgspec.Struct, frozen=True):
-    """What came of a scenario, in a sentence, and the number of an agent that it tells."""
-
-    text: str
-    agent: str
-    number: str
-    """The name of the number."""
-
-
-def write_findings(
-    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]
-) -> list[ScenarioFinding]:
-    """Return who did best and who noticed the change, in sentences.
-
-    Args:
-        groups: The agents that are no controls, the best first.
-        comparisons: Those of the scenario.
-        names: What each agent is called.
-    """
-    found = _say_best(groups, comparisons, names), _say_noticed(groups, names)
-    return [finding for finding in found if finding is not None]
-
-
-def _say_best(
-    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]
-) -> ScenarioFinding | None:
-    if not groups:
-        return None
-    best = groups[0].agent
-    before, after = (groups[0].estimates.get(name) for name in ("before", "after"))
-    if before is not None and before.mean is None:
-        before = None
-    if after is None or after.mean is None:
-        if before is None:
-            return None
-        return ScenarioFinding(f"{_say_reached(groups, before, '', comparisons, names)}.", best, "before")
-    text = _say_reached(groups, after, " once the world has changed", comparisons, names)
-    earlier = "" if before is None else f"; before the change it had {_say(before)}"
-    return ScenarioFinding(f"{text}{earlier}.", best, "after")
-
-
-def _say_reached(
-    groups: Sequence[AgentResults],
-    found: Estimate,
-    when: str,
-    comparisons: Sequence[Comparison],
-    names: Mapping[str, str],
-) -> str:
-    best = names[groups[0].agent]
-    if len(groups) == 1:
-        return f"{best} reaches {_say(found)}{when}"
-    first = "wins most often" if comparisons else "does best"  # agents rank by wins; another may have the higher mean
-    return f"{best} {first}{when}: {_say(found)}{_say_lead(groups, comparisons, names)}"
-
-
-def _say_lead(groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str]) -> str:
-    """Return whether the best agent is clearly better than the next one."""
-    pair = {groups[0].agent, groups[1].agent}
-    found = next((one for one in comparisons if {one.first, one.second} == pair and one.p_holm is not None), None)
-    if found is None or found.p_holm is None:
-        return ""
-    return f", {'' if found.p_holm < MAX_CHANCE else 'but not '}clearly better than {names[groups[1].agent]}"
-
-
-def _say_noticed(groups: Sequence[AgentResults], names: Mapping[str, str]) -> ScenarioFinding | None:
-    """Return who noticed the change most often."""
-    found = ((group.estimates.get("correct"), group) for group in groups)
-    known = [(each.mean, each.n, group) for each, group in found if each is not None and each.mean is not None]
-    if not known:
-        return None
-    share, trials, first = max(known, key=lambda each: each[0])
-    name = names[first.agent]
-    if share == 0:
-        who = "No agent" if len(groups) > 1 else f"{name} never"
-        return ScenarioFinding(f"{who} noticed the change without a false alarm.", first.agent, "correct")
-    delay = first.estimates.get("delay")
-    after = f", {format_number(delay.mean, 1)} episodes after the onset" if delay is not None and delay.mean else ""
-    often = f"in {share * trials:.0f} of {say_count(trials, 'trial')}"
-    return ScenarioFinding(f"{name} noticed the change {often} without a false alarm{after}.", first.agent, "correct")
-
-
-def _say(found: Estimate) -> str:
-    interval = f" ({format_number(found.low)} – {format_number(found.high)})" if found.low is not None else ""
-    return f"{format_number(found.mean)}{interval}"

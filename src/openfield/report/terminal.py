@@ -6,7 +6,7 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from textwrap import fill
@@ -57,11 +57,12 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     parts: list[RenderableType] = []
     if words.count_failed(summary.outcomes):
         parts += [_failures(summary), *_notes(summary), Text()]
+    findings = dict(words.list_findings(summary))
     for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
         groups = list(members)
         agents, controls = words.split_controls(groups)
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
-        parts += [_heading(scenario, groups, domains), _Results(summary, agents)]
+        parts += [_heading(scenario, groups, domains), *_findings(scenario, findings), _Results(summary, agents)]
         tasks = [one for one in summary.curricula if one.scenario == scenario and one.task_steps and not one.control]
         parts += [
             *map(_tasks, tasks),
@@ -134,6 +135,12 @@ def _heading(scenario: Scenario, groups: list[AgentResults], domains: Domains) -
     for terms in filter(None, (words.describe_terms(scenario), words.describe_onset(groups))):
         text.append(f"\n{terms}", style="not bold dim")
     return text
+
+
+def _findings(scenario: Scenario, findings: Mapping[Scenario, Sequence[words.ScenarioFinding]]) -> list[Text]:
+    """Return what came of a scenario, as a paragraph."""
+    told = " ".join(finding.text for finding in findings[scenario])
+    return [Text(told)] if told else []
 
 
 class _Results:

@@ -1,6 +1,6 @@
-"""The words of a report: scenarios, outcomes and how cells fared.
+"""The words of a report: scenarios, outcomes, how cells fared, and what came of it in sentences.
 
-Shared by the terminal and the page.
+Shared by the terminal, pages, notebooks and JSON.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from openfield.console import escape_controls
+import msgspec
+
+from openfield.console import escape_controls, say_count
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
-from openfield.metrics.stats import MIN_TRIALS, Estimate, format_p, format_units
+from openfield.metrics.stats import MIN_TRIALS, MIN_WHOLE, Estimate, format_p, format_units
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.parameters import shorten_agents
 from openfield.provenance.provenance import Provenance
 from openfield.provenance.rules import DomainRules
 
@@ -178,9 +181,20 @@ def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentRe
 
 
 def rank_agents(groups: Sequence[AgentResults], comparisons: Sequence[Comparison]) -> list[AgentResults]:
-    """Return the agents of a scenario, the one that wins most often first."""
-    pairs = [one for one in comparisons if one.scenario == groups[0].scenario]
-    return sorted(groups, key=lambda group: -_sum_wins(group.agent, pairs))
+    """Return the agents of a scenario, the one that wins most often first; those that failed everywhere are last."""
+    pairs = [one for one in comparisons if groups and one.scenario == groups[0].scenario]
+
+    def rank(group: AgentResults) -> tuple[bool, float, float, str]:
+        found = group.estimates.get("after") or group.estimates.get("before")
+        value = -1.0 if found is None or found.mean is None else found.mean
+        return not has_played(group), -_sum_wins(group.agent, pairs), -value, group.agent
+
+    return sorted(groups, key=rank)
+
+
+def has_played(group: AgentResults) -> bool:
+    """Return whether an agent played some trial to an end that is scored, or none has ended yet."""
+    return any(outcome in SCORED for outcome in group.outcomes) or group.outcomes.keys() <= {"unfinished"}
 
 
 def group_scenarios(summary: Summary) -> list[tuple[Scenario, list[AgentResults]]]:
@@ -249,3 +263,226 @@ def describe_provenance(told: Provenance) -> dict[str, str]:
 def shorten_note(note: str) -> str:
     """Return the note of a cell, cut to a length that fits a table."""
     return note if len(note) <= MAX_NOTE_LENGTH else note[: MAX_NOTE_LENGTH - 1] + "…"
+
+
+MAX_CHANCE = 0.05
+"""The p-value, corrected, below which one agent is called better than another."""
+MAX_NAMED = 3
+"""Agents that a sentence names one by one."""
+CHANGED = "once the world has changed"
+
+
+class ScenarioFinding(msgspec.Struct, frozen=True):
+    """What came of a scenario, in a sentence, and the number of an agent that it is about."""
+
+    text: str
+    agent: str
+    number: str
+    """The name of the number."""
+
+
+def write_findings(
+    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str], brief: bool = False
+) -> list[ScenarioFinding]:
+    """Return who did best, who noticed the change and who failed, in sentences.
+
+    One agent is called better than another only if the corrected p-value of their comparison is below 0.05.
+
+    Args:
+        groups: The agents of a scenario that are no controls, the best first.
+        comparisons: Those of the scenario.
+        names: What each agent is called.
+        brief: Leave out intervals, and all but the most telling agents.
+    """
+    played = [group for group in groups if has_played(group)]
+    found = (
+        _tell_best(played, comparisons, names, brief),
+        _tell_noticed(played, names, brief),
+        *(_tell_failed(group, names) for group in groups),
+    )
+    return [finding for finding in found if finding is not None]
+
+
+def list_findings(summary: Summary, brief: bool = False) -> list[tuple[Scenario, list[ScenarioFinding]]]:
+    """Return the findings of each scenario; controls are left out."""
+    told = []
+    for scenario, members in group_scenarios(summary):
+        agents = rank_agents(split_controls(members)[0], summary.comparisons)
+        pairs = [one for one in summary.comparisons if one.scenario == scenario]
+        told.append((scenario, write_findings(agents, pairs, shorten_agents(each.agent for each in agents), brief)))
+    return told
+
+
+def _tell_best(
+    groups: Sequence[AgentResults], comparisons: Sequence[Comparison], names: Mapping[str, str], brief: bool
+) -> ScenarioFinding | None:
+    for earlier, later in (("before", "after"), ("return_before", "return_after")):
+        for number, when in ((later, CHANGED), (earlier, "in the test")):
+            valued = [group for group in groups if _find(group, number) is not None]
+            if valued and (number == later or not any(group.scenario.novelty for group in valued)):
+                text = _tell_reached(valued, number, when, comparisons, names, brief)
+                before = _find(valued[0], earlier) if number == later and len(groups) == 1 else None
+                was = "" if before is None else f"; before that it had {_tell_estimate(before, brief)}"
+                return ScenarioFinding(f"{text}{was}.", valued[0].agent, number)
+    return None
+
+
+def _tell_reached(
+    groups: Sequence[AgentResults],
+    number: str,
+    when: str,
+    comparisons: Sequence[Comparison],
+    names: Mapping[str, str],
+    brief: bool,
+) -> str:
+    first = groups[0]
+    known = {group.agent: estimate for group in groups if (estimate := _find(group, number)) is not None}
+    told = {agent: _tell_estimate(estimate, brief) for agent, estimate in known.items()}
+    if number.startswith("return"):
+        return f"The return {when} is " + _join([f"{told[a]} for {names[a]}" for a in list(told)[:MAX_NAMED]])
+    if len(groups) == 1:
+        return f"{names[first.agent]} reaches {told[first.agent]} {when}"
+    tested = {other: p for other in list(known)[1:] if (p := _find_p(first.agent, other, comparisons)) is not None}
+    beaten = {other: p for other, p in tested.items() if p < MAX_CHANCE and _leads(first.agent, other, comparisons)}
+    if not beaten:
+        return _tell_undecided(told, known, when, tested, names)
+    highest = all((each.mean or 0.0) <= (known[first.agent].mean or 0.0) for each in known.values())
+    best = "does best" if highest else "wins most often"
+    return f"{names[first.agent]} {best} {when}: {told[first.agent]}, {_tell_beaten(beaten, tested, names)}"
+
+
+def _tell_undecided(
+    told: Mapping[str, str],
+    known: Mapping[str, Estimate],
+    when: str,
+    tested: Mapping[str, float],
+    names: Mapping[str, str],
+) -> str:
+    """Return what agents reach of which none is clearly better than the others."""
+    agents = list(told)[:MAX_NAMED]
+    if len({each.mean for each in known.values()}) == 1:
+        many = f"All {len(told)} agents" if len(told) > MAX_NAMED else _join([names[agent] for agent in agents])
+        return f"{many} do equally well {when}: {told[agents[0]]}"
+    best = [f"{names[agent]} {'reaches ' if agent == agents[0] else ''}{told[agent]}" for agent in agents]
+    left = len(told) - len(agents)
+    reached = _join(best) + (f", ahead of {say_count(left, 'other')}" if left else "")
+    if not tested:
+        units = min(each.n for each in known.values())
+        few = f", in too few trials to compare them ({units})" if units < MIN_TRIALS else ""
+        return f"{reached} {when}{few}"
+    return f"No agent is clearly better {when}: {reached}; {_tell_p(min(tested.values()))}"
+
+
+def _tell_beaten(beaten: Mapping[str, float], tested: Mapping[str, float], names: Mapping[str, str]) -> str:
+    close = [other for other in tested if other not in beaten]
+    if len(beaten) > MAX_NAMED:
+        better = f"better than {len(beaten)} others ({_tell_p(max(beaten.values()), most=True)})"
+    else:
+        better = "better than " + _join([f"{names[other]} ({_tell_p(p)})" for other, p in beaten.items()])
+    if not close:
+        return better
+    rest = names[close[0]] if len(close) == 1 else f"{len(close)} others"
+    return f"{better}, but not clearly better than {rest}"
+
+
+def _tell_noticed(groups: Sequence[AgentResults], names: Mapping[str, str], brief: bool) -> ScenarioFinding | None:
+    """Return who noticed the change, how often and how late, and with which false alarms."""
+    asked = [group for group in groups if "correct" in group.estimates and not group.scenario.red_light]
+    telling = [group for group in asked if _find(group, "correct") is not None]
+    if not telling:
+        text = f"{names[asked[0].agent]} states no belief" if len(asked) == 1 else "No agent states a belief"
+        return ScenarioFinding(f"{text} that the world has changed.", asked[0].agent, "correct") if asked else None
+    first = max(telling, key=lambda group: (_value(group, "correct"), _value(group, "detected")))
+    others = [group for group in telling if group is not first]
+    never = not any(_value(group, "detected") + _value(group, "alarmed") for group in telling)
+    if never and others:
+        return ScenarioFinding("No agent notices the change.", first.agent, "correct")
+    rest = "" if brief else "".join(f"; {_tell_detections(group, names)}" for group in others[: MAX_NAMED - 1])
+    return ScenarioFinding(f"{_tell_detections(first, names)}{rest}.", first.agent, "correct")
+
+
+def _tell_detections(group: AgentResults, names: Mapping[str, str]) -> str:
+    name, seen = names[group.agent], _find(group, "detected") or _find(group, "correct")
+    alarms = _tell_alarms(group)
+    if seen is None or not seen.mean:
+        return f"{name} never notices the change" + (f" and {alarms}" if alarms else "")
+    delay = _find(group, "delay")  # over trials without a false alarm: said only if these are all
+    late = "" if delay is None or alarms else f", {_tell_delay(delay.mean or 0.0)}"
+    return f"{name} notices in {_tell_share(seen)}{late}" + (f", but {alarms}" if alarms else ", without a false alarm")
+
+
+def _tell_alarms(group: AgentResults) -> str:
+    """Return how often an agent raised a false alarm, in trials before they change and in those that do not change."""
+    early, twins = _find(group, "alarmed"), _find(group, "alarmed_unchanged")
+    told = [f"in {_tell_share(early)} before it"] if early is not None and early.mean else []
+    told += [f"in {_tell_share(twins)} without a change"] if twins is not None and twins.mean else []
+    return f"raises a false alarm {' and '.join(told)}" if told else ""
+
+
+def _tell_delay(delay: float) -> str:
+    if delay < 0.05:
+        return "at once"
+    rounded = format_number(delay, 1).removesuffix(".0")
+    return f"{'one' if rounded == '1' else rounded} episode{'' if rounded == '1' else 's'} late on average"
+
+
+def _tell_share(estimate: Estimate) -> str:
+    """Return a share as a count of trials, or in percent where repeats make it no whole number of them."""
+    count, units = (estimate.mean or 0.0) * estimate.n, format_units(estimate.n, estimate.people)
+    if abs(count - round(count)) > 1e-6:
+        return f"{(estimate.mean or 0.0):.0%} of {units}".replace("%", " %")
+    return f"{round(count)} of {units}"
+
+
+def _tell_failed(group: AgentResults, names: Mapping[str, str]) -> ScenarioFinding | None:
+    failed = {name: count for name, count in group.outcomes.items() if name not in SCORED and name != "unfinished"}
+    if not failed:
+        return None
+    count, cells = sum(failed.values()), sum(group.outcomes.values())
+    often = "every cell" if count == cells else f"{count} of {say_count(cells, 'cell')}"
+    return ScenarioFinding(f"{names[group.agent]} failed in {often} ({format_outcomes(failed)}).", group.agent, "after")
+
+
+def _tell_estimate(estimate: Estimate, brief: bool) -> str:
+    digits = 0 if abs(estimate.mean or 0.0) >= MIN_WHOLE else 2
+    value = format_number(estimate.mean, digits)
+    if brief or estimate.low is None:
+        return value
+    return f"{value} (95 % interval {format_number(estimate.low, digits)} to {format_number(estimate.high, digits)})"
+
+
+def _tell_p(p: float, most: bool = False) -> str:
+    return "p < 0.001" if p < 0.0005 else f"p {'≤' if most else '='} {p:.3f}"
+
+
+def _find(group: AgentResults, number: str) -> Estimate | None:
+    """Return an estimate that has a value."""
+    found = group.estimates.get(number)
+    return None if found is None or found.mean is None else found
+
+
+def _value(group: AgentResults, number: str) -> float:
+    found = _find(group, number)
+    return 0.0 if found is None else found.mean or 0.0
+
+
+def _find_pair(first: str, second: str, comparisons: Iterable[Comparison]) -> Comparison | None:
+    return next((one for one in comparisons if {one.first, one.second} == {first, second}), None)
+
+
+def _find_p(first: str, second: str, comparisons: Iterable[Comparison]) -> float | None:
+    found = _find_pair(first, second, comparisons)
+    return None if found is None else found.p_holm
+
+
+def _leads(first: str, second: str, comparisons: Iterable[Comparison]) -> bool:
+    """Return whether the first of two agents does better in their comparison."""
+    found = _find_pair(first, second, comparisons)
+    gap = None if found is None else found.difference.mean
+    if found is None or gap is None:  # without shared trials there is no difference, and no claim
+        return False
+    return gap > 0 if found.first == first else gap < 0
+
+
+def _join(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from openfield.result import Result
 from support.places import MAZE, ROOT
 
 KINDS = ("usual", "conservative")
@@ -197,3 +198,12 @@ def test_json_is_the_same_bytes_in_every_process(run: Path, tmp_path: Path) -> N
         said.append(found.stdout)
     assert said[0] == said[1]
     assert len({group["scenario"]["domain"] for group in json.loads(said[0])["groups"]}) == 3
+
+
+def test_the_terminal_the_page_and_json_open_with_the_same_sentences(openfield: Any, run: Path, tmp_path: Path) -> None:
+    (finding,) = json.loads(openfield("report", run, "--json").out)["findings"]
+    printed = " ".join(openfield("report", run, "-o", tmp_path / "page.html").out.split())
+    assert finding["text"] in printed
+    first = finding["text"].split(". ")[0]
+    assert first in (tmp_path / "page.html").read_text()
+    assert first in Result([run])._repr_html_()

@@ -101,7 +101,12 @@ def print_result(
     """
     if as_json:
         summary = to_builtins(result.summary(metrics, numbers.intervals, numbers.failures))
-        told = {"runs": result.records, "provenance": result.provenance, "cautions": result.cautions}
+        told = {
+            "findings": result.findings(numbers.intervals, numbers.failures),
+            "runs": result.records,
+            "provenance": result.provenance,
+            "cautions": result.cautions,
+        }
         told |= {"usage": result.usage} if result.usage else {}
         print_json(summary | told | dict(more or {}))
         return
