@@ -53,6 +53,8 @@ class Domain(ABC, Generic[S]):
     """What can be imported once that extra is installed."""
     oracles: Sequence[str] = ()
     """Those of its agents that are shown the world itself. They are ceilings, not competitors."""
+    loose: Mapping[str, object] = {}
+    """The values of settings with which its rules allow scores that nothing was done for; reports show those last."""
     letters: bool = False
     """Whether whole numbers in observations and actions are the codes of letters, to be shown as such."""
     commands: Mapping[str, str] = {}

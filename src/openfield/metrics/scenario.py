@@ -6,14 +6,17 @@ Cells -> groups of one agent in one scenario, which `summary` turns into estimat
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import msgspec
 from msgspec.structs import replace
 
+from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.metrics.stats import Estimate
+from openfield.registry import known_domain
 from openfield.settings import write_settings
-from openfield.trial import with_settings
+from openfield.trial import Trial, with_settings
 
 
 class Scenario(msgspec.Struct, frozen=True, order=True):
@@ -24,6 +27,8 @@ class Scenario(msgspec.Struct, frozen=True, order=True):
     red_light: bool
     settings: str
     """The settings that differ from the domain's defaults, in words."""
+    loose: bool = False
+    """Whether its rules allow scores that nothing was done for. It stands below all others, in no total."""
 
 
 Key = tuple[Scenario, str]
@@ -64,7 +69,21 @@ class CurriculumResults(msgspec.Struct, frozen=True):
 def scenario_of(cell: CellRecord) -> Scenario:
     """Return the scenario of a cell."""
     trial = cell.trial
-    return Scenario(trial.domain, trial.novelty, trial.red_light, ", ".join(write_settings(trial.settings)))
+    settings = ", ".join(write_settings(trial.settings))
+    return Scenario(trial.domain, trial.novelty, trial.red_light, settings, _is_loose(trial))
+
+
+def _is_loose(trial: Trial) -> bool:
+    return any(trial.settings.get(name) == value for name, value in _find_loose(trial.domain))
+
+
+@cache
+def _find_loose(domain: str) -> tuple[tuple[str, object], ...]:
+    """Return the values of settings with which the rules of a domain are loose; none of a domain that is not known."""
+    try:
+        return tuple(known_domain(domain).loose.items())
+    except OpenfieldError:
+        return ()
 
 
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
@@ -80,7 +99,8 @@ def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
         if not (cell.trial.is_training and cell.trial.id in starts) and cell.trial.reference_for not in trials:
             members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
     return {
-        key: members[key] for key in sorted(members, key=lambda key: (key[0], are_of_control(members[key]), key[1]))
+        key: members[key]
+        for key in sorted(members, key=lambda key: (key[0].loose, key[0], are_of_control(members[key]), key[1]))
     }
 
 

@@ -182,10 +182,10 @@ def _summarise_curricula(
 def _summarise_totals(
     members: Mapping[Key, Sequence[CellRecord]], metrics: Sequence[Metric], intervals: Intervals
 ) -> Iterator[AgentResults]:
-    """Yield the numbers of agents over all scenarios of a domain in which something changes, if these are several."""
+    """Yield the numbers of agents over the scenarios of a domain in which something changes, if these are several."""
     played: dict[tuple[str, str], list[Key]] = {}
     for key, cells in members.items():
-        if key[0].novelty and not are_of_control(cells):
+        if key[0].novelty and not key[0].loose and not are_of_control(cells):
             played.setdefault((key[0].domain, key[1]), []).append(key)
     for (domain, agent), keys in played.items():
         if len(keys) > 1:

@@ -25,6 +25,7 @@ from openfield.report import addresses, drawing
 from openfield.report.figures.curves import pick_evenly
 from openfield.report.words import (
     CONTROLS,
+    LOOSE,
     OUTCOMES,
     count_trials,
     describe_basis,
@@ -79,7 +80,7 @@ def templates() -> Environment:
     )
     made.globals |= {name: getattr(addresses, name) for name in vars(addresses) if name.endswith("_address")}
     made.globals |= {name: getattr(drawing, name) for name in vars(drawing) if name.startswith("draw_")}
-    made.globals |= {"style": _read_style, "pick_evenly": pick_evenly, "about_controls": CONTROLS}
+    made.globals |= {"style": _read_style, "pick_evenly": pick_evenly, "about_controls": CONTROLS, "about_loose": LOOSE}
     made.globals |= {"share_range": drawing.share_range}
     made.filters |= FILTERS
     return made

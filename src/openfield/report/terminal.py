@@ -16,6 +16,7 @@ from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Stack
 from rich.measure import Measurement
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -48,6 +49,9 @@ LINES = r", (?=p|\d+ trial)| (?=[\[(])"
 TITLE_WIDTH = 12
 """Columns for the title of a number above a column."""
 
+LINE = Rule(style="dim")
+"""Parts scenarios from those whose rules are loose."""
+
 MAX_SCENARIOS, MAX_AGENTS = 4, 8
 """How many scenarios, and agents of each, a short overview shows."""
 
@@ -62,6 +66,8 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         groups = list(members)
         agents, controls = words.split_controls(groups)
         rivals, note = words.pick_comparisons(summary.comparisons, groups)
+        if scenario.loose and LINE not in parts:
+            parts += [LINE, Text(words.LOOSE, style="dim")]
         parts += [_heading(scenario, groups, domains), *_findings(scenario, findings), _Results(summary, agents)]
         tasks = [one for one in summary.curricula if one.scenario == scenario and one.task_steps and not one.control]
         parts += [
@@ -83,7 +89,8 @@ def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
     scenarios = [list(members) for _, members in groupby(summary.groups, key=lambda group: group.scenario)]
     for members in scenarios[:MAX_SCENARIOS]:
         scenario, groups = members[0].scenario, words.split_controls(members)[0] or members
-        yield f"{words.title_domain(scenario, domains)}: {words.describe_novelty(scenario, domains)}"
+        loose = ", by loose rules" if scenario.loose else ""
+        yield f"{words.title_domain(scenario, domains)}: {words.describe_novelty(scenario, domains)}{loose}"
         names = shorten_agents(group.agent for group in groups)
         shown = _order_numbers(summary, groups)[:2]
         lines = [["", *(words.name_number(number, scenario)[0] for number in shown)]]

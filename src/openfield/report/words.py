@@ -53,6 +53,10 @@ CONTROLS = (
     "Controls are agents that must fail, and are in no comparison. One that does better than chance (concordance 0.5) "
     "shows a fault of the evaluation; peeker and scout may do so without --isolate, and enumerator without --sealed."
 )
+LOOSE = (
+    "Below this line: trials by rules that allow scores that nothing was done for, such as those of the original's "
+    "client, where a test's labels may be bought before its rounds are answered. They are ranked with no other."
+)
 INTERVALS = {
     "conservative": "with conservative 95 % intervals, or usual ones where a number has no range",
     "usual": "with usual 95 % intervals, which hold for scores with a single peak",

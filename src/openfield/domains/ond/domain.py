@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -38,6 +39,7 @@ class OndDomain(Domain[OndSettings]):
     name, version = "ond", 4
     title = "Open-set recognition: which classes, and since when is there anything new?"
     settings = OndSettings
+    loose = MappingProxyType({"level": "compat"})
     novelties = NOVELTIES
     default_novelty = demo_novelty = "classes"
     agents = {

@@ -90,6 +90,8 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     novelty: str
     red_light: bool
     settings: str
+    loose: bool
+    """Whether the rules of the scenario allow scores that nothing was done for, so that it is ranked with no other."""
     number: str
     task: str = ""
     """The task of a curriculum that it is about; empty if it is about all."""

@@ -112,7 +112,9 @@ def arrange_objectives(record: dict[str, Any], summary: Summary, run: str = "") 
     for scenario, groups in group_scenarios(summary):
         agents, controls = split_controls(groups)
         best = rank_agents(agents, summary.comparisons) if agents else []
-        ranked[scenario] = [(group.agent, group.control) for group in (*best, *controls)]
+        ranked[msgspec.structs.replace(scenario, loose=False)] = [  # objectives are recorded without it
+            (group.agent, group.control) for group in (*best, *controls)
+        ]
     blocks = groupby(sorted(record["groups"], key=_find_scenario), _find_scenario)
     scenarios = [_arrange(run, scenario, list(groups), ranked.get(scenario, [])) for scenario, groups in blocks]
     return StageFigures(record, scenarios)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from rich.console import Console
 
 from openfield.domains.ond.server.session_service import count_told
 from openfield.journal.reader import Run
+from openfield.report.export.rows import list_estimates
+from openfield.report.terminal import render_summary
+from openfield.result import Result
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused
 from support.ond.serving import announced
 
@@ -224,3 +229,22 @@ def test_served_tests_are_sealed_unless_a_seed_is_given(tmp_path: Path) -> None:
     assert said == [True, True, False, False]
     assert found[0] & found[1] == {"test_ids.csv"}
     assert found[2] == found[3]
+
+
+def test_numbers_by_the_originals_rules_stand_below_a_line(once: Client, tmp_path: Path) -> None:
+    """Agents by our rules come first, though the name of the other comes earlier, and none is ranked with it."""
+    for name, agent in (("httpx", "zoe"), ("python-requests/2.31.0", "abe")):
+        once.http.headers["user-agent"] = name
+        once.play(once.open(novelty_detector_version=agent))
+    result = Result([tmp_path / "once.sqlite"])
+    summary = result.summary()
+    assert [(group.agent, group.scenario.loose) for group in summary.groups] == [("zoe", False), ("abe", True)]
+    assert not summary.comparisons
+    page = tmp_path / "page.html"
+    result.page(page)
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(render_summary(summary, result.domains))
+    for text in (console.export_text(), page.read_text().partition('<section class="scenario"')[2]):
+        assert text.index("zoe") < text.index("Below this line") < text.rindex("abe")
+    rows = [(row.agent, row.loose) for row in list_estimates(summary)]
+    assert [*dict.fromkeys(rows)] == [("zoe", False), ("abe", True)]
