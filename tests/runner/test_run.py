@@ -482,8 +482,16 @@ def test_versions_in_several_files_are_not_pooled_in_silence(path: Path, edit: A
 # edited while a run goes on
 
 PLAYED = """
-import os, pathlib
+import os, pathlib, signal
 pathlib.Path({pid!r}).write_text(str(os.getpid()))
+turns = 0
+
+def go_on():
+    global turns
+    turns += 1
+    if turns == 70 and "# edited" not in pathlib.Path(__file__).read_text():  # of 48 in a cell: in the second one
+        signal.pause()  # until it is killed
+    return True
 """
 PROGRAM = """
 import json, sys
@@ -536,7 +544,8 @@ def test_an_edit_while_an_isolated_agent_plays_is_recorded(path: Path, edit: Any
 
 @pytest.mark.slow
 def test_an_edit_before_a_lost_worker_is_replaced_is_recorded(path: Path, tmp_path: Path, edit: Any) -> None:
-    source, pid = edit(PLAYED.format(pid=str(tmp_path / "pid"))), tmp_path / "pid"
+    pid = tmp_path / "pid"
+    source = edit(PLAYED.format(pid=str(pid)), fault=" if go_on() else None")
 
     def watch(entry: Any) -> None:
         if isinstance(entry, EpisodeEnd) and len(ends) == 1 and not killed:
