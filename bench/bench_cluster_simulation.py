@@ -167,7 +167,7 @@ class ReplayExecutor:
 
 
 def measure_ray(record: int) -> RayCosts:
-    """Return what Ray costs the driver: looking, fetching batches of so many bytes, and sending."""
+    """Return what Ray costs the driver: looking, fetching batches of this many bytes, and sending."""
     with local_ray() as ray:
 
         class Peer:

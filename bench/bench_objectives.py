@@ -258,7 +258,7 @@ def _code(kind: Callable[[int], Any], n: int) -> tuple[int, Any]:
 
 
 def mixed_file(every: int, odd: bytes) -> bytes:
-    """Entries of a few bytes, and after so many of them one that is spelled in another way."""
+    """Entries of a few bytes, and after this many of them one that is spelled in another way."""
     some = b"K\x01K\x02K\x03\x87K\x04" * every + odd + b"K\x02K\x03\x87K\x04"
     return b"\x80\x02}(" + some * (990_000 // len(some))
 

@@ -65,7 +65,7 @@ def measure(plan: Plan, path: Path, workers: int | Cluster) -> float:
 
 @contextmanager
 def cluster_of(processors: int) -> Iterator[Cluster]:
-    """Start a cluster of so many processors on this machine, and stop it in the end."""
+    """Start a cluster of this many processors on this machine, and stop it in the end."""
     os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     from ray.cluster_utils import Cluster as LocalCluster
 

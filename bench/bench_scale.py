@@ -49,7 +49,7 @@ def main(most: int) -> None:
 
 
 def plan_cells(cells: int, **settings: int) -> Plan:
-    """Plan so many cells of one agent."""
+    """Plan this many cells of one agent."""
     domain = find_domain(f"{HERE / 'tiny_domain.py'}:DOMAIN")
     return make_plan({"tiny": AGENT}, of.trials(domain, cells, **settings))
 
@@ -70,7 +70,7 @@ def measure_growth(folder: Path, large: int) -> None:
 
 
 def play_some(plan: Plan, path: Path, cells: int) -> float:
-    """Go on with a plan for so many cells, and return the seconds from the first cell's end to the last one's, each."""
+    """Go on with a plan for this many cells, and return the seconds from the first cell's end to the last one's, each."""
     moments: list[float] = []
 
     def watch(entry: Entry) -> None:

@@ -27,7 +27,7 @@ class Tally:
 
 
 def work(calls: int) -> int:
-    """Makes so many calls, with the traffic of dictionaries and strings an interpreted simulator has."""
+    """Makes this many calls, with the traffic of dictionaries and strings an interpreted simulator has."""
     tally: Tally = Tally()
     seen: dict[int, int] = {}
     for i in range(calls):

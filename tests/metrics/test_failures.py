@@ -22,7 +22,7 @@ SCRIPT = (Phase("training", 1), Phase("test", 2), Phase("test", 3, ("swap",)))
 
 
 def stop(played: int, outcome: str = "agent_error", note: str = "it broke", **fields: Any) -> CellRecord:
-    """Return a cell that would have been perfect, and ended after so many of its six episodes."""
+    """Return a cell that would have been perfect, and ended after this many of its six episodes."""
     whole = make_cell([1.0], [1.0] * 2, [1.0] * 3, [0.0, 0.0, 0.0, 0.9, 0.9, 0.9])
     trial = replace(whole.trial, phases=SCRIPT, **fields)
     return replace(whole, trial=trial, outcome=outcome, note=note, episodes=whole.episodes[:played])

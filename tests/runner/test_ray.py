@@ -86,7 +86,7 @@ import time
 import openfield as of
 
 class Meeting:
-    \"\"\"Says which process plays, and answers when so many files are in its folder.\"\"\"
+    \"\"\"Says which process plays, and answers when this many files are in its folder.\"\"\"
 
     def __init__(self, spec, seed, folder="", files=1):
         self.folder, self.files = folder, files

@@ -25,7 +25,7 @@ class LineEnv(gymnasium.Env):
 
 
 class FlickerEnv(gymnasium.Env):
-    """Pictures of random blocks, 21 x 34, in so many colours; some come again, and episodes end at random."""
+    """Pictures of random blocks, 21 x 34, in this many colours; some come again, and episodes end at random."""
 
     def __init__(self, colours=3, kind=np.uint8):
         shape = (21, 34, colours) if colours else (21, 34)

@@ -83,7 +83,7 @@ def attempts(path: Path) -> list[tuple[int, str | None, str]]:
 
 
 def press_ctrl_c_after(entries: int) -> Any:
-    """A watcher that presses Ctrl-C when so many entries have come."""
+    """A watcher that presses Ctrl-C when this many entries have come."""
     left = entries
 
     def watch(entry: Any) -> None:

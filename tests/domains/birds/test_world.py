@@ -198,7 +198,7 @@ def test_so_is_one_in_a_level_that_is_not_to_be_finished(tmp_path, finish, state
 
 
 def ask_state(conversation, opened, silent):
-    """The state that an agent is told which has done nothing for so many seconds."""
+    """The state that an agent is told which has done nothing for this many seconds."""
     talk, answer = conversation.answer(Request(12), 0.0, silent), None
     while True:
         try:

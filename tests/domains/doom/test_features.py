@@ -12,7 +12,7 @@ from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState
 from openfield.domains.doom.features import arena_features, duel_features
 
 FRACTION = 1 << 16
-"""The engine keeps places in so many parts of a unit."""
+"""The engine keeps places in this many parts of a unit."""
 PLACES = st.integers(-(1 << 31), (1 << 31) - 1).map(lambda parts: parts / FRACTION)
 KEYS = ("x_position", "y_position", "z_position")
 

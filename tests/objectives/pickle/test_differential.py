@@ -27,7 +27,7 @@ from support.places import SUPPORT
 
 MUTATIONS = int(os.environ.get("OPENFIELD_MUTATIONS", "3000"))
 IN_A_CHILD = 20
-"""One of so many damaged files is also read in the child process, which takes longer to start than to read it."""
+"""One of this many damaged files is also read in the child process, which takes longer to start than to read it."""
 ORACLE = SUPPORT / "objectives" / "oracle.py"
 
 

@@ -91,7 +91,7 @@ def test_cuts_change_nothing(rows, size):
 
 
 def cut(columns, shards):
-    """Cut rows into so many shards by source input."""
+    """Cut rows into this many shards by source input."""
     place = columns.obs % shards
     return [Columns(*(column[place == number] for column in columns)) for number in range(shards)]
 

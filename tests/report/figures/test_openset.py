@@ -126,7 +126,7 @@ def test_a_change_counts_as_declared_from_the_trials_own_threshold_on(tmp_path: 
 
 
 def served(data: Path, run: Path, *sessions: tuple[str, float, int]) -> None:
-    """Sessions of agents with thresholds, who answer so many of the first rounds of six tests."""
+    """Sessions of agents with thresholds, who answer this many of the first rounds of six tests."""
     names = [f"OND.1.{number:04d}.7" for number in range(6)]
     for name in names:
         write_test(data, name)

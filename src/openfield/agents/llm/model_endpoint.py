@@ -305,7 +305,7 @@ def join_stream(lines: Iterable[str]) -> Any:
             for name, pieces in texts.items():
                 pieces.append((choice.get("delta") or {}).get(name) or "")
     if not found:
-        raise ValueError("its answer is none: a stream without events")
+        raise ValueError("it answered with a stream without events")
     message = SimpleNamespace(**{name: "".join(pieces) for name, pieces in texts.items()})
     return SimpleNamespace(choices=[SimpleNamespace(message=message)], usage=SimpleNamespace(**(usage or {})))
 

@@ -49,7 +49,7 @@ class OndSettings(Settings, frozen=True):
     after: Annotated[int, Meta(ge=0, description="Batches from the onset on.")] = 15
     share: Annotated[float, Meta(gt=0, le=1, description="Share of novel samples from the onset on.")] = 0.5
     budget: Annotated[int, Meta(ge=0, description="Labels that may be bought for each batch.")] = 5
-    cap: Annotated[int, Meta(ge=-1, description="Another budget than a test's own files grant; -1 is none.")] = -1
+    cap: Annotated[int, Meta(ge=-1, description="Another budget than a test's own files grant; -1: no budget.")] = -1
     hints: Annotated[str, Meta(description="Metadata of a named test that are changed: `KEY=NUMBER`, joined by +.")] = (
         ""
     )

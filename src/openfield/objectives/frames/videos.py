@@ -38,7 +38,7 @@ def count_video_frames(path: Path) -> int:
 
 
 def read_video(path: Path, length: int) -> Iterator[Array]:
-    """Yield the frames of a video in grey, so many at a time."""
+    """Yield the frames of a video in grey, a batch at a time."""
     batch: list[Array] = []
     for frame in _frames(path):
         batch.append(grey(frame.to_ndarray(format="rgb24")))

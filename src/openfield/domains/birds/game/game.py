@@ -155,7 +155,7 @@ class Game(BodySet):
             self._tick()
 
     def watch(self, every: int, frame: Callable[[], None]) -> Callable[[], None]:
-        """Call a function every so many steps from now on; return a function that stops this."""
+        """Call a function every few steps from now on; return a function that stops this."""
         watcher = self.steps, max(1, every), frame
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
@@ -363,7 +363,7 @@ def solve(level: Level, profile: ProfileName | None = None) -> Shots | None:
 
 
 def replay(level: Level, shots: Shots, profile: ProfileName | None = None, tap: float = 0.0) -> Game:
-    """Play launch vectors and return the game; a tap is so many seconds after each release, 0 means never."""
+    """Play launch vectors and return the game; a tap is this many seconds after each release, 0 means never."""
     game = Game(level, profile)
     for dx, dy in shots:
         game.shoot(dx, dy, tap)

@@ -64,7 +64,7 @@ def visit(
             for further agents. `NAME=AGENT` gives one a name.
         set_: `data` (the directory of the samples), `protocol`, `area`, `tests`, `hints`, `resume`,
             `save`, `baseline` and so on; other keys are parameters of all agents.
-        trials: Play at most so many tests.
+        trials: The number of tests to play, at most.
         seed: The root of all seeds [0].
         redlight: Ask the server to tell when the world has changed.
         output: The run file, for `here`.

@@ -41,7 +41,7 @@ class AgentAnswers:
             test: What is answered.
             threshold: The belief above which a change is declared.
             red_light: Whether the agent is told when the world has changed.
-            cap: Another budget than the test's own; -1 is none.
+            cap: Another budget than the test's own; -1: no budget.
             binding: Whether beliefs count no more once feedback has told of the change.
         """
         count = len(test.ids)

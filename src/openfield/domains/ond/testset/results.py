@@ -283,7 +283,7 @@ LABELLED = ("classification", "labels")
 
 
 def read_table(p: Any, rows: int) -> NDArray[np.float64]:
-    """Read the scores of an agent as a table: so many rows of equal length, all of them probabilities."""
+    """Read the scores of an agent as a table: the expected number of rows, of equal length, all of them probabilities."""
     try:
         fits = len(p) == rows and len({len(row) for row in p}) == 1
         table = np.array(p, dtype=float) if fits else np.zeros(0)
@@ -320,7 +320,7 @@ def number_from_one(kind: str, lines: Sequence[str], known: int) -> list[str]:
 
 def _renumber(line: str, known: int) -> str:
     key, label = split_row(line)
-    if not label.lstrip("-").isdecimal():  # five texts, a distance that is none: nothing to number
+    if not label.lstrip("-").isdecimal():  # five texts, no distance: nothing to number
         return line
     number = int(label)
     return f"{quote_id(key)},{number + 1 if 0 <= number < known else 0}"
