@@ -70,7 +70,7 @@ def measure_growth(folder: Path, large: int) -> None:
 
 
 def play_some(plan: Plan, path: Path, cells: int) -> float:
-    """Go on with a plan for this many cells, and return the seconds from the first cell's end to the last one's, each."""
+    """Play this many more cells of a plan, and return the seconds per cell from the first end to the last."""
     moments: list[float] = []
 
     def watch(entry: Entry) -> None:

@@ -1,7 +1,7 @@
 """What `pickle.load` makes of a file, from a process of its own that knows five names and little memory.
 
-Reads a length in eight bytes and this many bytes, answers a line: `refused`, `other`, or the mapping and the code book in
-one spelling. Run by `test_differential`.
+Reads a length in eight bytes and that many bytes, answers a line: `refused`, `other`, or the mapping and the code
+book in one spelling. Run by `test_differential`.
 """
 
 import io

@@ -283,7 +283,7 @@ LABELLED = ("classification", "labels")
 
 
 def read_table(p: Any, rows: int) -> NDArray[np.float64]:
-    """Read the scores of an agent as a table: the expected number of rows, of equal length, all of them probabilities."""
+    """Read the scores of an agent as a table: as many rows as expected, of equal length, all probabilities."""
     try:
         fits = len(p) == rows and len({len(row) for row in p}) == 1
         table = np.array(p, dtype=float) if fits else np.zeros(0)
