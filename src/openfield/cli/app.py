@@ -116,9 +116,10 @@ def _extend(app: cyclopts.App, words: list[str], help_all: bool) -> None:
     target = read_target(command, [word for word in words if word not in HELP])
     if target is None or command.default_command is None:
         return
-    command.default_command = add_options(command.default_command, target.domain, words[0], target=target)
-    if find_options(target.domain, words[0]) is not None:
-        app.help_formatter = CompactHelp(help_all, only=name_group(target.domain))
+    known = target.domain if len(target.domains) == 1 else None
+    command.default_command = add_options(command.default_command, known, words[0], target=target)
+    if known is not None and find_options(known, words[0]) is not None:
+        app.help_formatter = CompactHelp(help_all, only=name_group(known))
 
 
 def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:

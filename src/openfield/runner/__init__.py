@@ -3,7 +3,7 @@
 Start with `plan`, which pairs agents with trials, then `run`, then `scheduler`, which starts cells on one of the
 `executors`.
 `player` plays one cell; `deadline` and `processes` end agents that do not answer. `experiment` reads experiment files,
-`cluster` and `ray` play on several machines, and `isolation` closes agents off.
+and `campaign` plans them; `cluster` and `ray` play on several machines, and `isolation` closes agents off.
 """
 
 from typing import TYPE_CHECKING

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,20 +50,32 @@ TAKEN_FROM_DOMAIN = ("trials", "novelty", "settings", "limits")
 """The keys of an experiment that options of a domain may change in trials that are served."""
 MAX_BUDGET = 1e8
 """Seconds: three years."""
+OF_DOMAIN = ("agents", "limits", "novelty", "redlight", "repeats", "seed", "settings", "trials")
+"""The keys that a table of `domains` may have beside `domain`."""
 
 
 class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An agent with parameters, as a table of an experiment file."""
+    """An agent with parameters, or several versions of one, as a table of an experiment file."""
 
-    agent: str
+    agent: str = ""
     parameters: dict[str, Any] = {}
     resources: dict[str, float] = {}
     """What it needs of a machine of a cluster: `num_cpus`, `num_gpus` and resources of other names."""
+    versions: dict[str, str | dict[str, Any]] = {}
+    """Version -> where it comes from, or the parameters in which it differs. Each plays as an agent of its own."""
 
-    def read(self) -> AgentText:
-        """Return the agent with its parameters."""
-        before = read_agent(self.agent)
-        return make_agent_text(before.place, {**before.parameters, **self.parameters})
+    def read(self, name: str) -> dict[str, AgentText]:
+        """Return the agent with its parameters by this name, or its versions by this name and theirs."""
+        if not self.versions:
+            return {name: self._read(name, {})}
+        return {f"{name}-{version}": self._read(name, given) for version, given in self.versions.items()}
+
+    def _read(self, name: str, version: str | dict[str, Any]) -> AgentText:
+        agent, own = (version, {}) if isinstance(version, str) else (self.agent, version)
+        if not agent:
+            raise InvalidInput(f"agents.{name}: missing required field `agent`, which says where it comes from.")
+        before = read_agent(agent)
+        return make_agent_text(before.place, {**before.parameters, **self.parameters, **own})
 
 
 def _read_words(read: Callable[[list[str]], Any]) -> Any:
@@ -200,6 +212,8 @@ class Experiment(RunOptions, TrialOptions):
     """
 
     domain: Annotated[str, Parameter(parse=False)] = ""
+    domains: Annotated[list[dict[str, Any]], Parameter(parse=False)] = field(default_factory=list)
+    """Several domains instead of one: a table for each, with keys of its own beside those of the whole."""
     agents: Annotated[
         list[str] | dict[str, str | AgentTable],
         Parameter(name=["--agent", "-a"], metavar="AGENT", group=AGENTS),
@@ -227,11 +241,37 @@ class Experiment(RunOptions, TrialOptions):
             merged |= {**values, **tables}
         return make_experiment(merged)
 
+    def split(self) -> list[Experiment]:
+        """Return an experiment for each of its domains: itself if it names only one.
+
+        A key of the table of a domain replaces that of the whole. Agents, settings and limits are joined.
+        """
+        return [self._join(number, table) for number, table in enumerate(self.domains, 1)] or [self]
+
+    def _join(self, number: int, table: dict[str, Any]) -> Experiment:
+        shared = {key: value for key, value in self.given.items() if key != "domains"}
+        agents = [each["agents"] for each in (shared, table) if "agents" in each]
+        try:
+            for key in table.keys() - {"domain", *OF_DOMAIN}:
+                raise UnknownName("key", key, ["domain", *OF_DOMAIN], label="Keys of a domain")
+            if "domain" not in table:
+                raise InvalidInput("missing required field `domain`.")
+            own = {**table, "agents": _join_agents(agents)} if agents else table
+            return make_experiment(shared).change(own)
+        except (InvalidInput, UnknownName) as error:
+            raise InvalidInput(f"table {number} of domains: {error}") from None
+
     def read_agents(self) -> dict[str, AgentText]:
         """Return the agents by name."""
         if isinstance(self.agents, list):
             return read_agents(self.agents)
-        return {name: read_agent(one) if isinstance(one, str) else one.read() for name, one in self.agents.items()}
+        found: dict[str, AgentText] = {}
+        for name, one in self.agents.items():
+            for each, agent in ({name: read_agent(one)} if isinstance(one, str) else one.read(name)).items():
+                if each in found:
+                    raise InvalidInput(f"Two agents are called '{each}': one of them is a version of '{name}'.")
+                found[each] = agent
+        return found
 
     @property
     def isolation(self) -> Isolation | None:
@@ -243,12 +283,13 @@ class Experiment(RunOptions, TrialOptions):
     @property
     def needs(self) -> dict[str, dict[str, float]]:
         """What agents need of a machine of a cluster, by name."""
-        tables = self.agents.items() if isinstance(self.agents, dict) else ()
-        return {name: one.resources for name, one in tables if isinstance(one, AgentTable) and one.resources}
+        found = self.agents.items() if isinstance(self.agents, dict) else ()
+        tables = {name: one for name, one in found if isinstance(one, AgentTable) and one.resources}
+        return {each: one.resources for name, one in tables.items() for each in one.read(name)}
 
-    def find_path(self, domain: Domain[Any]) -> Path:
-        """Return the run file: the one that is named, or that of the domain."""
-        return Path(f"runs/{domain.name}.sqlite" if self.output is None else self.output)
+    def find_path(self, name: str) -> Path:
+        """Return the run file: the one that is named, or one of this name."""
+        return Path(f"runs/{name}.sqlite" if self.output is None else self.output)
 
     def make_trials(
         self, domain: Domain[Any], run: Path, usual: int = 5, endless: bool = False
@@ -265,7 +306,7 @@ class Experiment(RunOptions, TrialOptions):
         from openfield.runner.sealing import read_run_trials, seal
         from openfield.settings import make_settings
 
-        self._check_source()
+        self.check_source()
         if self.trials_of is not None:
             found = read_run_trials(Path(self.trials_of), domain.name, self.trust)
             return limit(found, self.limits), {"trials of": self.trials_of}
@@ -283,7 +324,7 @@ class Experiment(RunOptions, TrialOptions):
             domain.check_end(settings, seed)
         return limit(made, self.limits), facts
 
-    def _check_source(self) -> None:
+    def check_source(self) -> None:
         """Refuse options that contradict each other about where trials come from."""
         if "seed" in self.given and (self.sealed or self.secret):
             raise InvalidInput("A sealed run draws its root seed: use either --seed, or --sealed or --secret.")
@@ -333,9 +374,25 @@ def read_experiment(path: Path) -> Experiment:
     """Read an experiment file. A message about its content names the file and the key."""
     values = read_toml(path)
     with naming_file(path):
-        if "domain" not in values:
+        if not {"domain", "domains"} & values.keys():
             raise InvalidInput("missing required field `domain`.")
-        return make_experiment(values)
+        if "domain" in values and "domains" in values:
+            raise InvalidInput("`domain` names one domain and `domains` several: use either.")
+        made = make_experiment(values)
+        made.split()  # a mistake in a table is said before anything else is done
+        return made
+
+
+def _join_agents(agents: Sequence[list[str] | dict[str, Any]]) -> list[str] | dict[str, Any]:
+    """Return the agents of a whole and of one of its parts; of two with the same name the part's own."""
+    lists = [each for each in agents if isinstance(each, list)]
+    if len(lists) == len(agents):
+        return list(dict.fromkeys(word for words in lists for word in words))
+    tables = (
+        {name: agent.text for name, agent in read_agents(each).items()} if isinstance(each, list) else each
+        for each in agents
+    )
+    return {name: agent for table in tables for name, agent in table.items()}
 
 
 def make_experiment(values: Mapping[str, Any]) -> Experiment:

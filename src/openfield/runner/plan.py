@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
@@ -129,6 +129,32 @@ def make_plan(
     names = sorted({cell.trial.domain for cell in cells})
     domains = {name: find_domain(name) if domain is None or domain.name != name else domain for name in names}
     return check_plan(cells, named, domains, isolation)
+
+
+def join_plans(plans: Sequence[Plan]) -> Plan:
+    """Return the plan of all cells of these, which are played and recorded alike.
+
+    Raises:
+        InvalidInput: The same name stands for different agents.
+    """
+    agents: dict[str, PlannedAgent] = {}
+    for plan in plans:
+        for name, agent in plan.agents.items():
+            if agents.setdefault(name, agent) != agent:
+                raise InvalidInput(f"Two agents are called '{name}': {agents[name]} and {agent}. Name one otherwise.")
+    first, *others = plans
+    return (
+        replace(
+            first,
+            cells=tuple({cell.id: cell for plan in plans for cell in plan.cells}.values()),
+            agents=agents,
+            domains={name: domain for plan in plans for name, domain in plan.domains.items()},
+            facts={key: text for plan in plans for key, text in plan.facts.items()},
+            resources={name: needs for plan in plans for name, needs in plan.resources.items()},
+        )
+        if others
+        else first
+    )
 
 
 def check_plan(

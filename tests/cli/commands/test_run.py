@@ -211,6 +211,45 @@ def test_the_example_experiment_can_be_read(openfield: Any, monkeypatch: pytest.
     assert outcomes(tmp_path / "x.sqlite") == ["done"] * 12
 
 
+def write_campaign(folder: Path) -> None:
+    """Write an experiment file that names two domains."""
+    (folder / "cellar.py").write_text(Path(MAZE).read_text().replace('= "maze",', '= "cellar",'))
+    (folder / "both.toml").write_text(
+        f"""
+        trials = 2
+        workers = 0
+        settings = {{training = 1, before = 1, after = 1, unchanged = 0}}
+        agents = ["random"]
+        [[domains]]
+        domain = "{MAZE}"
+        agents = ["compass"]
+        [[domains]]
+        domain = "cellar.py"
+        novelty = ["swapped", "slip"]
+        """
+    )
+
+
+def test_a_campaign_goes_on_and_is_shared_out_like_any_run(openfield: Any, tmp_path: Path) -> None:
+    write_campaign(tmp_path)
+    planned = json.loads(openfield("run", "both.toml", "--dry-run", "--json").out)
+    assert Counter((cell["domain"], cell["agent"]) for cell in planned["cells"]) == {
+        ("maze", "compass"): 2,
+        ("maze", "random"): 2,
+        ("cellar", "random"): 4,
+    }
+    shares = [f"share-{number}.sqlite" for number in range(3)]
+    for number, share in enumerate(shares):
+        assert openfield("run", "both.toml", "--share", f"{number}/3", "-o", share).status == 0
+    assert openfield("merge", *shares, "-o", "merged.sqlite").status == 0
+    assert openfield("verify", "merged.sqlite", "--replay", "--plan", planned["plan"]).status == 0
+    assert openfield("run", "both.toml", "--trials", "1").out.endswith("openfield report runs/both.sqlite\n")
+    assert len(outcomes(Path("runs/both.sqlite"))) == 4
+    assert openfield("resume", "runs/both.sqlite", "--workers", "0").status == 0
+    assert "both.toml names 2 domains, and `openfield play` takes one" in openfield("play", "both.toml").err
+    assert openfield("slurm", "both.toml", "--array", "2").out.startswith("runs/both.slurm/")
+
+
 def test_an_agent_of_a_python_program_cannot_be_resumed_from_the_command_line(openfield: Any) -> None:
     import openfield as of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,12 +58,13 @@ def run(
         openfield run birds -a planner -a mine.py:Agent --novelty gravity
     """
     from openfield.errors import InvalidInput
+    from openfield.runner.run import with_options
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
     target = target or find_target("run", domain)
-    start, known = target.experiment, target.domain
-    changes = prepare(known, "run", options)
+    start = target.experiment
+    changes = prepare(target.domain, "run", options) if len(target.domains) == 1 else CommandChanges()
     own = {**experiment.given, "limits": limits.given}
     if changes.instead is not None:
         chosen = start.change(changes.experiment, own)
@@ -74,8 +74,8 @@ def run(
     own["isolate"] = isolation.add_to(start.given.get("isolate", False))
     chosen = start.change(changes.experiment, own)
     check_cluster(experiment, chosen)
-    path = chosen.find_path(known)
-    plan = _make_plan(replace(target, experiment=chosen), path, changes, own)
+    path = chosen.find_path(target.name)
+    plan = with_options(_make_plan(target, path, changes, own), chosen, target.file)
     if dry_run:
         if chosen.sealed and chosen.secret is None and not path.exists():
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
@@ -98,28 +98,19 @@ def _make_plan(target: Target, path: Path, changes: CommandChanges, own: dict[st
     """Return the plan of an experiment.
 
     Args:
-        target: The experiment with all options, its domain, and its file, which messages name if nothing else can be
-            wrong.
+        target: The experiment, its domains, and its file, which messages name if nothing else can be wrong.
         path: The run file.
-        changes: What options of the domain changed in it.
-        own: What options of the command changed in it.
+        changes: What options of the domain change in it.
+        own: What options of the command change in it.
     """
     from openfield.errors import InvalidInput
-    from openfield.isolation import IsolatedAgents
+    from openfield.runner.campaign import Part, plan_parts
     from openfield.runner.experiment import naming_file
-    from openfield.runner.plan import Agents, add_controls, make_plan
-    from openfield.runner.run import with_options
 
-    experiment, domain = target.experiment, target.domain
-    if experiment.share and experiment.sealed and experiment.secret is None:
-        raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
     changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the file is not what is wrong
     with nullcontext() if target.file is None or changed else naming_file(target.file):
-        named = changes.agents if changes.agents and "agents" not in own else experiment.read_agents()
-        agents: Agents = add_controls(named) if experiment.controls else named
-        if (isolation := experiment.isolation) is not None:
-            agents = IsolatedAgents(agents, isolation)
-        trials, facts = experiment.make_trials(domain, path)
-        made = make_plan(agents, trials, experiment.repeats, domain)
-        made = replace(made, facts=facts, resources=experiment.needs)
-    return with_options(made, experiment, target.file)
+        chosen = [part.change(changes.experiment, own) for part in target.experiment.split()]
+        if chosen[0].share and chosen[0].sealed and chosen[0].secret is None:
+            raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
+        agents = changes.agents if changes.agents and "agents" not in own else None
+        return plan_parts([Part(*pair, agents) for pair in zip(chosen, target.domains, strict=True)], path)

@@ -34,21 +34,20 @@ def slurm(
     from openfield.errors import InvalidInput
     from openfield.journal.reader import Run
     from openfield.registry import find_domain
+    from openfield.runner.campaign import Part, plan_parts
     from openfield.runner.experiment import RunOptions, naming_file, read_experiment
-    from openfield.runner.plan import add_controls, make_plan
     from openfield.runner.shares import Stage, choose_stage
     from openfield.runner.slurm import SlurmPlan, check_options, submit_jobs, write_jobs
 
     check_options(sbatch)
     read = read_experiment(experiment)
     with naming_file(experiment):
-        domain = find_domain(read.domain)
-        merged = output or read.find_path(domain)
+        apart = [part.change({"isolate": False}) for part in read.split()]  # the nodes isolate, if they can
+        parts = [Part(part, find_domain(part.domain)) for part in apart]
+        merged = output or read.find_path(experiment.stem if read.domains else parts[0].domain.name)
         if read.sealed and read.secret is None:
             raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')
-        agents = read.read_agents()
-        trials, _ = read.make_trials(domain, merged)
-        plan = make_plan(add_controls(agents) if read.controls else agents, trials, read.repeats, domain)
+        plan = plan_parts(parts, merged)
     if merged.exists():
         Run(merged).close()  # another file is refused before the tasks play
     stages: tuple[Stage, ...] = ("first", "rest") if choose_stage(plan.cells, "first") else ("all",)

@@ -28,12 +28,22 @@ DomainOptions = Annotated[Any, Parameter(parse=False)]
 
 @dataclass(frozen=True)
 class Target:
-    """What a command is about: a domain, and the experiment file that names it."""
+    """What a command is about: a domain, and the experiment file that names it, which may name several for `run`."""
 
-    domain: Domain[Any]
+    domains: tuple[Domain[Any], ...]
     experiment: Experiment
     """What the file says; without one, only the domain."""
     file: Path | None
+
+    @property
+    def domain(self) -> Domain[Any]:
+        """The domain, or the first one."""
+        return self.domains[0]
+
+    @property
+    def name(self) -> str:
+        """What its run file is called: the domain, or the experiment file that names several."""
+        return self.domain.name if self.file is None or not self.experiment.domains else self.file.stem
 
 
 DomainTarget = Annotated[Target | None, Parameter(parse=False)]
@@ -56,20 +66,25 @@ def read_target(app: App, words: list[str]) -> Target | None:
 
 def find_target(command: str, name: str) -> Target:
     """Return what a word names in a command: a domain, or an experiment file if the command takes one."""
+    from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, names_experiment, read_experiment
 
     file = Path(name) if command in ("run", "play") and names_experiment(name) else None
     experiment = make_experiment({"domain": name}) if file is None else read_experiment(file)
-    return Target(find_domain(experiment.domain), experiment, file)
+    parts = experiment.split()
+    if len(parts) > 1 and command != "run":
+        raise InvalidInput(f"{name} names {len(parts)} domains, and `openfield {command}` takes one. Name it instead.")
+    found = {source: find_domain(source) for source in dict.fromkeys(part.domain for part in parts)}
+    return Target(tuple(found[part.domain] for part in parts), experiment, file)
 
 
-def add_options(command: Callable[..., Any], domain: Domain[Any], name: str, **fixed: Any) -> Callable[..., Any]:
+def add_options(command: Callable[..., Any], domain: Domain[Any] | None, name: str, **fixed: Any) -> Callable[..., Any]:
     """Return the function of a command with the options of a domain in its signature, if there are any.
 
     Args:
         command: The function.
-        domain: The domain.
+        domain: The domain; None for several.
         name: The name of the command.
         **fixed: What it is called with beside what is parsed.
     """
@@ -78,8 +93,8 @@ def add_options(command: Callable[..., Any], domain: Domain[Any], name: str, **f
     def extended(*args: Any, **options: Any) -> Any:
         return command(*args, **options, **fixed)
 
-    kind = find_options(domain, name)
-    if kind is None:
+    kind = None if domain is None else find_options(domain, name)
+    if domain is None or kind is None:
         return extended
     annotated: Any = Annotated
     parameter = annotated[kind, Parameter(name="*", group=Group(name_group(domain), sort_key=5))]
