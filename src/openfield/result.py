@@ -47,6 +47,7 @@ class NumberChoice(TypedDict, total=False):
     metrics: Sequence[str] | None
     intervals: Intervals
     failures: Policy
+    numbers: str | Sequence[str] | None
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -161,7 +162,11 @@ class Result:
         return [read_record(path) for path in self.paths]
 
     def summary(
-        self, metrics: Sequence[str] | None = None, intervals: Intervals = "conservative", failures: Policy = "count"
+        self,
+        metrics: Sequence[str] | None = None,
+        intervals: Intervals = "conservative",
+        failures: Policy = "count",
+        numbers: str | Sequence[str] | None = None,
     ) -> Summary:
         """Return all numbers with their intervals.
 
@@ -169,15 +174,20 @@ class Result:
             metrics: The metrics; by default those that the domains name.
             intervals: `conservative`, valid without a law of the scores, or `usual`: narrower, for a single peak.
             failures: `count` trials that an agent failed, or `exclude` them.
+            numbers: Which of them tables show: `all`, or names; by default the six that matter most, and returns
+                where there is no scale.
         """
+        from openfield.metrics.selection import name_numbers, split_names
         from openfield.metrics.stats import KINDS_OF_INTERVALS
         from openfield.metrics.summary import explain_missing, summarise
 
         if intervals not in KINDS_OF_INTERVALS:
             raise UnknownName("kind of intervals", intervals, KINDS_OF_INTERVALS, label="Known")
         cells = self.counted(failures)
-        chosen = self._metrics(metrics, cells)
-        found = summarise(cells, chosen, intervals, failures)
+        chosen = self._metrics(metrics, cells, split_names(numbers))
+        asked = chosen if metrics else [metric for metric in chosen if self.baseline and metric.is_related]
+        shown = tuple(name_numbers(numbers, chosen, asked))
+        found = msgspec.structs.replace(summarise(cells, chosen, intervals, failures), shown=shown)
         return msgspec.structs.replace(found, missing=tuple(explain_missing(found, chosen))) if metrics else found
 
     def findings(self, intervals: Intervals = "conservative", failures: Policy = "count") -> list[dict[str, Any]]:
@@ -204,14 +214,16 @@ class Result:
             raise UnknownName("policy about failures", failures, POLICIES, label="Known")
         return apply_policy(self.cells, failures)
 
-    def table(
-        self, metrics: Sequence[str] | None = None, intervals: Intervals = "conservative", failures: Policy = "count"
-    ) -> RenderableType:
-        """Return the summary as a table that rich prints: `rich.print(result.table())`."""
+    def table(self, **options: Unpack[NumberChoice]) -> RenderableType:
+        """Return the summary as a table that rich prints: `rich.print(result.table())`.
+
+        Args:
+            options: Those of `summary`, such as `numbers="all"`.
+        """
         from openfield.console import Escaped
         from openfield.report.terminal import render_summary
 
-        return Escaped(render_summary(self.summary(metrics, intervals, failures), self.domains))
+        return Escaped(render_summary(self.summary(**options), self.domains))
 
     def numbers(
         self, metrics: Sequence[str] | None = None, failures: Policy = "count"
@@ -249,7 +261,7 @@ class Result:
 
     def _list_rows(self, rows: RowKind, options: NumberChoice) -> tuple[type[msgspec.Struct], Iterable[msgspec.Struct]]:
         """Return the kind of the rows of a table, and the rows."""
-        from openfield.report.export.rows import EstimateRow, Row, list_estimates, list_rows, make_cell_rows
+        from openfield.report.export.rows import EstimateRow, list_estimates, make_cell_rows, make_episode_rows
 
         allowed = {"estimates": ("metrics", "intervals", "failures"), "cells": ("metrics", "failures"), "episodes": ()}
         if rows not in allowed:
@@ -261,7 +273,7 @@ class Result:
         if rows == "cells":
             failures = options.get("failures", "count")
             return make_cell_rows(self.numbers(options.get("metrics"), failures), failures)
-        return Row, list_rows(self.cells, self.responses())
+        return make_episode_rows(self.cells, self.responses())
 
     def responses(self) -> dict[str, list[float | None]]:
         """Return the mean seconds of people's actions in each episode, by cell."""
@@ -284,27 +296,23 @@ class Result:
     def page(
         self,
         path: str | Path,
-        metrics: Sequence[str] | None = None,
-        intervals: Intervals = "conservative",
-        failures: Policy = "count",
         objectives: dict[str, Any] | None = None,
         films: Sequence[DomainFilm] = (),
         links: Mapping[str, str] | None = None,
+        **options: Unpack[NumberChoice],
     ) -> Path:
         """Write the report, one self-contained HTML file, and return its path.
 
         Args:
             path: Where to write it.
-            metrics: The metrics; by default those that the domains name.
-            intervals: As for `summary`.
-            failures: As for `summary`.
             objectives: What `objectives` returned, for a section about it.
             films: What `films` returned.
             links: Title -> address of what else is on a site that the page is part of.
+            options: Those of `summary`, such as `numbers="all"`.
         """
         from openfield.report.page import write_report
 
-        summary, cells = self.summary(metrics, intervals, failures), self.counted(failures)
+        summary, cells = self.summary(**options), self.counted(options.get("failures", "count"))
         write_report(Path(path), self, summary, cells, objectives, films, links or {})
         return Path(path)
 
@@ -333,7 +341,10 @@ class Result:
         """Whether all cells have ended, so that the root seed of a sealed run may be shown."""
         return all(cell.outcome is not None for cell in self.cells)
 
-    def _metrics(self, wanted: Sequence[str] | None, cells: Sequence[CellRecord]) -> list[Metric]:
+    def _metrics(
+        self, wanted: Sequence[str] | None, cells: Sequence[CellRecord], numbers: Sequence[str] = ()
+    ) -> list[Metric]:
+        """Return the metrics that were asked for, by their names or by those of their numbers."""
         found = find_metrics(wanted or self._named_metrics())
         if self.baseline is not None or any(found[name].relate for name in wanted or ()):
             self._check_baseline()
@@ -342,6 +353,9 @@ class Result:
             chosen = installed_metrics()
         elif self.baseline is not None and not wanted:  # who names a baseline wants the numbers against it
             chosen += [metric for metric in installed_metrics() if metric.relate]
+        known = {number.name for metric in chosen for number in metric.numbers}
+        if lacking := [] if wanted else [name for name in numbers if name not in known]:
+            chosen += [each for each in installed_metrics() if any(one.name in lacking for one in each.numbers)]
         return [metric.among(cells, self.baseline) for metric in chosen]
 
     def _named_metrics(self) -> list[str]:

@@ -56,13 +56,6 @@ class TestContent:
         assert "Swap." in render(make_run(), {})
         assert "Fog." in render(make_run(novelty=("fog",)))
 
-    @pytest.mark.parametrize(("performance", "shown"), [(1.0, False), (0.7, True)])
-    def test_the_share_won_is_a_headline_where_performance_counts_more(self, performance: float, shown: bool) -> None:
-        cell = make_cell([], [1.0], [performance])
-        episodes = tuple(replace(one, detail={"won": True}) for one in cell.episodes)
-        columns = re.findall(r'<th scope="col"[^>]*>([^<]*)', render([replace(cell, episodes=episodes)]))
-        assert any("won after" in column for column in columns) is shown
-
     def test_shows_estimates_with_intervals(self) -> None:
         page = render([make_cell([], [0.9], [a], trial=make_trial(s)) for s, a in enumerate([0.1, 0.2, 0.3, 0.4, 0.6])])
         assert re.search(r"<b>0\.32</b><span class=\"ci\">0\.\d\d – 0\.\d\d</span><svg class=\"estimate p\"", page)

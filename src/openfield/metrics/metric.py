@@ -95,6 +95,8 @@ class Metric:
     """Measures all scored cells of an agent in a scenario together, for the numbers that are pooled or are ratios."""
     counts_failures: bool = False
     """Whether the measure knows failed episodes. Else a trial that its agent failed has the worst of every number."""
+    is_related: bool = False
+    """Whether it measures cells among others, which `relate` gave it."""
     reason: str = ""
     """Why it measures nothing in the cells it is related to."""
 
@@ -129,6 +131,7 @@ class Metric:
             measure=lambda cell: {} if cell.control else related.measure(cell),
             pool=lambda played: related.pool([one for one in played if not one.control]) if related.pool else {},
             relate=None,
+            is_related=True,
             reason=related.reason,
         )
 

@@ -195,6 +195,11 @@ def measure_returns(cell: CellRecord) -> dict[str, float | None]:
     return {"return_before": mean(_told(before, "return")), "return_after": mean(_told(after, "return"))}
 
 
+def read_return(episode: Episode) -> float | None:
+    """Return the raw return of an episode, if its world tells it."""
+    return next(iter(_told((episode,), "return")), None)
+
+
 def _told(episodes: Iterable[Episode], name: str) -> list[float]:
     """Return a number of the episodes whose worlds tell it; one that was not played has none."""
     told = (_details(episode).get(name) for episode in episodes)

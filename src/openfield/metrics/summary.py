@@ -123,6 +123,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Agents that played in several scenarios of a domain, over all of them."""
     missing: tuple[str, ...] = ()
     """Why metrics that were asked for have no row, in sentences."""
+    shown: tuple[str, ...] = ()
+    """The names of the numbers that tables show, as they were chosen; empty for the usual ones."""
 
 
 def summarise(

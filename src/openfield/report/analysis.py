@@ -15,6 +15,7 @@ from openfield.metrics.metric import Number
 from openfield.metrics.openset.cells import read_sample_answers
 from openfield.metrics.performance import has_borders, mean, performances, pick_after, split_periods
 from openfield.metrics.scenario import CurriculumResults, Key, Scenario, group_cells, scenario_of
+from openfield.metrics.selection import pick_numbers, shows_all
 from openfield.metrics.summary import AgentResults, Failure, Summary, count_outcomes
 from openfield.parameters import shorten_agents
 from openfield.report.addresses import (
@@ -45,8 +46,6 @@ from openfield.report.words import (
     write_findings,
 )
 
-HEADLINE = ("before", "after", "won_after", "concordance", "correct", "delay", "alarmed")
-"""The numbers that are shown first, as far as they are defined."""
 PERFORMANCE = ("after", "before", "success", "oscr", "auroc")
 """Numbers from 0 to 1 that say how well an agent did; the first that it has is shown at a glance."""
 NOTICED = ("concordance", "correct", "borders_found")
@@ -83,6 +82,8 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     comparisons: list[Comparison]
     note: str
     """How the comparisons are read."""
+    headline: list[Number]
+    """The numbers that are shown first."""
     numbers: list[Number]
     """The numbers that are defined, in the words of this scenario."""
     sources: dict[str, dict[str, str]]
@@ -93,15 +94,6 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     """For each comparison, the address where it is shown trial by trial."""
     played: dict[str, str]
     """Agent -> the address of its trials in this scenario."""
-
-    @property
-    def headline(self) -> list[Number]:
-        """The numbers that are shown first. The share won is one where winning is not all that performance counts."""
-        known = {number.name: number for number in self.numbers}
-        measured = [group.estimates for group in (*self.groups, *self.controls)]
-        if all(each.get("won_after") == each.get("after") for each in measured):
-            known.pop("won_after", None)
-        return [known[name] for name in HEADLINE if name in known] or self.numbers[:4]
 
     @property
     def has_onset(self) -> bool:
@@ -173,7 +165,9 @@ class Analysis(msgspec.Struct, frozen=True):
     totals: list[AgentResults]
     """Agents over all their scenarios of a domain, if these are several."""
     total_numbers: list[Number]
-    """The numbers that they have."""
+    """The numbers that are shown of them."""
+    is_full: bool = False
+    """Whether all numbers were asked for."""
 
 
 class ScenarioFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +206,8 @@ def analyse(
         cautions=list(cautions),
         reading=explain_reading(summary),
         totals=list(summary.totals),
-        total_numbers=[each for each in summary.numbers if any(each.name in one.estimates for one in summary.totals)],
+        total_numbers=pick_numbers(summary, summary.totals),
+        is_full=shows_all(summary),
     )
 
 
@@ -289,6 +284,7 @@ def _analyse_scenarios(
             curves=[each for each in traced if each is not None],
             comparisons=comparisons,
             note=note,
+            headline=[_rename(number, scenario) for number in pick_numbers(summary, groups)],
             numbers=[_rename(number, scenario) for number in shown],
             sources={
                 group.agent: {number.name: number_address(*homes[group.agent], number.name, name) for number in shown}

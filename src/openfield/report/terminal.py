@@ -20,10 +20,11 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from openfield.console import MAX_WIDTH
+from openfield.console import MAX_WIDTH, say_count
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import CurriculumResults, Scenario
+from openfield.metrics.selection import ALL, pick_numbers, shows_all
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
@@ -39,9 +40,6 @@ TASK_COLUMNS = ("solved", "steps", "alone", "transfer", "retention")
 
 HEADLINES = ("concordance", "correct", "alarmed", "after", "tasks_solved", "borders_found")
 """The numbers of controls that a terminal has room for."""
-
-FIRST = ("after", "concordance", "before", "correct", "alarmed")
-"""The numbers that come first where there is no room for all."""
 
 LINES = r", (?=p|\d+ trial)| (?=[\[(])"
 """Where an estimate is folded: before its interval or what stands for it, and before its p-value."""
@@ -81,7 +79,17 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         title = words.title_domain(groups[0].scenario, domains)
         told = "All scenarios together, each trial counted once"
         parts += [Text(title, style="bold").append(f"\n{told}", style="not bold"), _Results(summary, groups)]
-    return Stack(*parts, Text(words.explain_reading(summary), style="dim"))
+    return Stack(*parts, *_say_more(summary), Text(words.explain_reading(summary), style="dim"))
+
+
+def _say_more(summary: Summary) -> Iterator[Text]:
+    """Yield how to see the numbers that are left out, if some are."""
+    groups = (*summary.groups, *summary.totals)
+    shown = {number.name for each in groups for number in pick_numbers(summary, [each])}
+    left = {name for each in groups for name in each.estimates} - shown
+    if left:
+        more = say_count(len(left), "more number")
+        yield Text(f'{more}: --numbers {ALL}, or their names (in Python: numbers="{ALL}")', style="dim")
 
 
 def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
@@ -92,7 +100,7 @@ def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
         loose = ", by loose rules" if scenario.loose else ""
         yield f"{words.title_domain(scenario, domains)}: {words.describe_novelty(scenario, domains)}{loose}"
         names = shorten_agents(group.agent for group in groups)
-        shown = _order_numbers(summary, groups)[:2]
+        shown = _pick_telling(pick_numbers(summary, groups))
         lines = [["", *(words.name_number(number, scenario)[0] for number in shown)]]
         for group in words.rank_agents(groups, summary.comparisons)[:MAX_AGENTS]:
             told = (words.format_estimate(group.estimates.get(number.name), number, group) for number in shown)
@@ -162,18 +170,20 @@ class _Results:
         def fits(table: Table) -> bool:
             return _fits(table, console, options)
 
-        table, note = self._tabulate(), ""
-        if not fits(table):
-            table = self._tabulate(narrow=True)
-        if not fits(table) and len(self._groups) > 1:
-            shown = _order_numbers(self._summary, self._groups)
-            tables = ((count, self._transpose(shown[:count])) for count in range(len(shown), 1, -1))
-            count, table = next((found for found in tables if fits(found[1])), (1, self._transpose(shown[:1])))
-            left = len(shown) - count
-            note = f"{left} more numbers: in a wider terminal, on the page, or with --json." if left else ""
-        yield table
+        tables = (self._tabulate(narrow) for narrow in (False, True))
+        fitting = next(filter(fits, tables), None)
+        yield from self._split(fits) if fitting is None and len(self._groups) > 1 else [fitting or self._tabulate(True)]
         renamed = [f"{name} is {agent}" for agent, name in self._names.items() if name != agent]
-        yield from (Text(line, style="dim") for line in (note, "; ".join(renamed)) if line)
+        yield from [Text("; ".join(renamed), style="dim")] if renamed else []
+
+    def _split(self, fits: Callable[[Table], bool]) -> Iterator[Table]:
+        """Yield tables with a row for each agent, each with as many numbers as fit."""
+        left = pick_numbers(self._summary, self._groups)
+        while left:
+            tables = ((count, self._transpose(left[:count])) for count in range(len(left), 1, -1))
+            count, table = next((found for found in tables if fits(found[1])), (1, self._transpose(left[:1])))
+            yield table
+            left = left[count:]
 
     def _tabulate(self, narrow: bool = False) -> Table:
         """Return a table with a column for each agent; in a narrow one p-values stand below their numbers."""
@@ -188,15 +198,14 @@ class _Results:
             table.add_row("trials", *(_fold(each, ", ") if narrow else each for each in trials), style="dim")
         if any(group.versions for group in groups):
             table.add_row("version", *(Text(group.versions, style="yellow") for group in groups))
-        for number in summary.numbers:
-            if any(number.name in group.estimates for group in groups):
-                cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)
-                folded = (_fold(cell, ", (?=p)") for cell in cells) if narrow else cells
-                table.add_row(Text(words.name_number(number, groups[0].scenario)[0]), *folded)
+        for number in pick_numbers(summary, groups):
+            cells = (_estimate(group.estimates.get(number.name), number, group) for group in groups)
+            folded = (_fold(cell, ", (?=p)") for cell in cells) if narrow else cells
+            table.add_row(Text(words.name_number(number, groups[0].scenario)[0]), *folded)
             if any(number.name in group.completed for group in groups):
                 beside = (_estimate(group.completed.get(number.name), number, group) for group in groups)
                 table.add_row("  of completed trials", *beside, style="dim")
-        if any(group.iqm for group in groups):
+        if shows_all(summary) and any(group.iqm for group in groups):
             table.add_row("Interquartile mean", *(_estimate(group.iqm, None, group) for group in groups))
         return table
 
@@ -232,13 +241,10 @@ def _fits(table: Table, console: Console, options: ConsoleOptions) -> bool:
     return Measurement.get(console, endless, table).maximum <= options.max_width
 
 
-def _order_numbers(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
-    """Return the numbers that have a value for some agent, the headlines first."""
-    known = [(each.name, group.estimates.get(each.name)) for each in summary.numbers for group in groups]
-    valued = {name for name, found in known if found is not None and str(found) != NONE}
-    found = [number for number in summary.numbers if number.name in valued]
-    ranks = {name: rank for rank, name in enumerate(FIRST)}
-    return sorted(found, key=lambda number: ranks.get(number.name, len(ranks)))
+def _pick_telling(numbers: Sequence[Number]) -> list[Number]:
+    """Return the two most telling of the numbers that are shown: not what came before the change, if there is one."""
+    names = {number.name for number in numbers}
+    return [number for number in numbers if number.name.replace("before", "after") not in names - {number.name}][:2]
 
 
 def _fold(text: Text, where: str) -> Text:

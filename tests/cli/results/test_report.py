@@ -105,7 +105,7 @@ def test_a_metric_of_ones_own_is_given_as_a_file(openfield: Any, run: Path, tmp_
     (tmp_path / "mine.py").write_text(MEASURE.format(value="sum(novel) / len(novel)"))
     assert "Turns of novel episodes" in openfield("report", run, "--metric", "mine.py:LENGTH").out
     assert openfield("export", run, "--metric", "mine.py:LENGTH", "-o", "x.csv").out == "10 cells in x.csv\n"
-    assert (tmp_path / "x.csv").read_text().splitlines()[0].endswith(",agent_version,failures,novel_turns")
+    assert ",agent_version,failures,novel_turns,setting_" in (tmp_path / "x.csv").read_text().splitlines()[0]
     assert "Which metric of mine.py? Write mine.py:NAME." in openfield("report", run, "--metric", "mine.py").err
     assert "'mine.py:length' is a function, not a Metric." in openfield("report", run, "--metric", "mine.py:length").err
 
@@ -207,3 +207,26 @@ def test_the_terminal_the_page_and_json_open_with_the_same_sentences(openfield: 
     first = finding["text"].split(". ")[0]
     assert first in (tmp_path / "page.html").read_text()
     assert first in Result([run])._repr_html_()
+
+
+def test_six_numbers_are_shown_until_others_are_named(openfield: Any, run: Path) -> None:
+    usual = openfield("report", run).out
+    assert "Performance before the onset" in usual
+    assert "Area under the curve" not in usual
+    assert "more numbers: --numbers all" in usual
+    every = openfield("report", run, "--numbers", "all").out
+    assert "Area under the curve" in every
+    assert "more numbers" not in every
+    named = openfield("report", run, "--numbers", "area,passive_correct").out
+    assert "Area under the curve" in named
+    assert "Correct passive detection" in named  # of a metric that the domain does not name
+    assert "Performance before" not in named
+    assert "Unknown number 'aria'. Did you mean 'area'?" in openfield("report", run, "--numbers", "aria").err
+
+
+def test_tables_for_papers_have_the_same_numbers(openfield: Any, run: Path, tmp_path: Path) -> None:
+    for chosen, shown in (((), False), (("--numbers", "all"), True)):
+        openfield("export", run, "--format", "latex", "-o", "x.tex", *chosen)
+        assert ("Area under the curve" in (tmp_path / "x.tex").read_text()) is shown
+    refused = openfield("export", run, "--numbers", "all").err
+    assert "--numbers has no effect on --format csv, which has all numbers; leave it out." in refused

@@ -17,7 +17,7 @@ from openfield.errors import MissingExtra, OpenfieldError, UnknownName
 from openfield.report.export.rows import (
     FORMATS,
     Row,
-    list_rows,
+    make_episode_rows,
     to_pandas,
     to_polars,
     write_episodes,
@@ -25,7 +25,7 @@ from openfield.report.export.rows import (
     write_numbers,
 )
 from support.players import copycat
-from support.records import make_cell, make_run
+from support.records import make_cell, make_run, make_trial
 from support.worlds import tiny_trials
 
 CELLS = [make_cell([0.25], [None], [0.5], [None, 0.1, 0.9], agent='a,"b"'), *make_run(trials=2)]
@@ -52,6 +52,25 @@ def test_csv_reads_back(tmp_path: Path) -> None:
     assert rows[2]["novel"] == "true"
 
 
+def test_episodes_say_their_return_their_onset_and_the_settings_of_their_trial(tmp_path: Path) -> None:
+    raw = make_cell([], [None], [None, None], trial=make_trial(settings={"wind": 2, "map": {"size": 8}}))
+    raw = msgspec.structs.replace(
+        raw, episodes=tuple(msgspec.structs.replace(each, detail={"return": -1.5}) for each in raw.episodes)
+    )
+    other = make_cell([], [0.5], [], trial=make_trial(2, settings={"wind": 0.5, "a-b": "x"}), id="b")
+    write_episodes(tmp_path / "x.jsonl", [raw, other], "jsonl")
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "x.jsonl").read_bytes().splitlines()]
+    names = ("return", "onset", "changed", "setting_wind", "setting_map", "setting_a-b")
+    assert [[row[name] for name in names] for row in rows] == [
+        *[[-1.5, 1, True, 2.0, '{"size":8}', None]] * 3,
+        [None, None, True, 0.5, None, "x"],
+    ]
+    assert write_episodes(tmp_path / "x.parquet", [raw, other], "parquet") == 4
+    columns, types, found = read_parquet(tmp_path / "x.parquet")
+    assert [dict(zip(columns, row, strict=True)) for row in found] == rows
+    assert types[columns.index("setting_wind")] == "DOUBLE"
+
+
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
 def test_csv_gives_spreadsheets_nothing_to_run(tmp_path: Path, name: str) -> None:
     write_episodes(tmp_path / "x.csv", [make_cell([-0.25], agent=name), make_cell([0.5], agent="-7")], "csv")
@@ -64,7 +83,8 @@ def test_csv_gives_spreadsheets_nothing_to_run(tmp_path: Path, name: str) -> Non
 def test_json_lines_read_back(tmp_path: Path) -> None:
     write_episodes(tmp_path / "x.jsonl", CELLS, "jsonl")
     lines = (tmp_path / "x.jsonl").read_bytes().splitlines()
-    assert [msgspec.json.decode(line, type=Row) for line in lines] == list(list_rows(CELLS))
+    kind, rows = make_episode_rows(CELLS)
+    assert [msgspec.json.decode(line, type=kind) for line in lines] == list(rows)
 
 
 def read_parquet(path: Path) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
@@ -77,7 +97,8 @@ def read_parquet(path: Path) -> tuple[list[str], list[str], list[tuple[Any, ...]
 def test_parquet_reads_back(tmp_path: Path) -> None:
     write_episodes(tmp_path / "x.parquet", CELLS, "parquet")
     names, types, rows = read_parquet(tmp_path / "x.parquet")
-    assert [Row(**dict(zip(names, row, strict=True))) for row in rows] == list(list_rows(CELLS))
+    kind, expected = make_episode_rows(CELLS)
+    assert [msgspec.convert(dict(zip(names, row, strict=True)), kind) for row in rows] == list(expected)
     assert types[names.index("performance")] == "DOUBLE"
 
 

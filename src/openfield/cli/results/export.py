@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import KindOfFailures, KindOfIntervals, Metrics, Output
+from openfield.cli.shared.parameters import KindOfFailures, KindOfIntervals, Metrics, Numbers, Output
 from openfield.console import say_count
 
 SUFFIXES = {"markdown": "md", "latex": "tex"}
@@ -20,6 +20,7 @@ def export(
     *,
     format_: Annotated[str, Parameter(name=["--format", "-f"], metavar="NAME")] = "csv",
     output: Output = None,
+    numbers: Numbers = None,
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
     intervals: KindOfIntervals | None = None,
@@ -33,6 +34,8 @@ def export(
         format_: `csv`, `jsonl`, `parquet`; `markdown`, `latex` or `html` for the results as tables of a paper or a
             page; or a format of the run's domain, such as the logs of birds [csv].
         output: The file to write [beside the first run file].
+        numbers: The numbers of a table for a paper or a page: `all`, or names such as before,after,oscr [the six that
+            matter most, and returns where there is no scale].
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
         intervals: Write one row for each number of each agent instead, with intervals by this rule.
@@ -61,12 +64,14 @@ def export(
     if cell is not None:
         raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
     if format_ in FORMS:
-        summary = result.summary(metric, intervals or "conservative", failures)
+        summary = result.summary(metric, intervals or "conservative", failures, numbers)
         print(f"Scenarios in {target}: {write_tables(target, summary, result.domains, format_):,}")
         return
+    if numbers is not None:
+        raise InvalidInput(f"--numbers has no effect on --format {format_}, which has all numbers; leave it out.")
     if intervals is not None:
-        numbers = write_estimates(target, result.summary(metric, intervals, failures), format_)
-        print(f"{say_count(numbers, 'number')} in {target}")
+        rows = write_estimates(target, result.summary(metric, intervals, failures), format_)
+        print(f"{say_count(rows, 'number')} in {target}")
         return
     if metric:
         cells = write_numbers(target, result.numbers(metric, failures), format_, failures)

@@ -33,7 +33,7 @@ def report(
         output: The page to write [beside the first run file].
         metric: Show only this metric: a name, `module:NAME` or `file.py:NAME`. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
-        numbers: How numbers are computed.
+        numbers: Which numbers are shown, and how they are computed.
         objectives: Add what agents did, without reward, in training, before the onset and after it.
         films: Add a film of each domain that draws to the page: the first episode in a changed world, played again.
         trust: Film in domains that run files name even if you did not sign them.
@@ -56,7 +56,7 @@ def report(
     if output is not None or not json:
         taken = result.films(trust) if films else []
         path = output or runs[0].with_suffix(".html")
-        page = result.page(path, metric, numbers.intervals, numbers.failures, found, taken)
+        page = result.page(path, found, taken, **numbers.choose(metric))
         if not json:
             print(f"\nPage: {page}")
 

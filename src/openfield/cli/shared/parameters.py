@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -14,12 +14,18 @@ from openfield.options import MORE
 from openfield.runner.cluster import Cluster
 from openfield.runner.experiment import RunOptions, ServedTrials
 
+if TYPE_CHECKING:
+    from openfield.result import NumberChoice
+
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")]
 """The file to write."""
 Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multiple=False, metavar="NAME")]
 """Metrics, one with each `--metric`."""
 Trust = Annotated[bool, Parameter(group=MORE)]
 """Whether code that a run file names may run although this user did not sign it."""
+
+Numbers = Annotated[str | None, Parameter(metavar="NAMES")]
+"""Which numbers a table shows: `all`, or names with commas between them."""
 
 KindOfIntervals = Literal["conservative", "usual"]
 """The rule of the intervals."""
@@ -30,12 +36,19 @@ KindOfFailures = Literal["count", "exclude"]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class NumberOptions:
-    """How numbers are computed."""
+    """Which numbers are shown, and how they are computed."""
 
+    numbers: Numbers = None
+    """The numbers to show: `all`, or names such as before,after,oscr [the six that matter most, and returns where there
+    is no scale]. JSON always has all."""
     intervals: KindOfIntervals = "conservative"
     """The rule of the intervals. Usual ones are narrower and hold only for scores with a single peak [conservative]."""
     failures: KindOfFailures = "count"
     """Count trials that an agent failed, as 0 where it failed, or exclude them [count]."""
+
+    def choose(self, metrics: list[str] | None = None) -> NumberChoice:
+        """Return the options of `Result.summary`."""
+        return {"metrics": metrics, "intervals": self.intervals, "failures": self.failures, "numbers": self.numbers}
 
 
 NUMBERS = NumberOptions()

@@ -96,11 +96,11 @@ def print_result(
         result: The run files.
         as_json: Whether to print JSON instead of tables.
         metrics: The metrics; by default those that the domains name.
-        numbers: How numbers are computed.
+        numbers: Which numbers are shown, and how they are computed.
         more: Further keys of the JSON object.
     """
     if as_json:
-        summary = to_builtins(result.summary(metrics, numbers.intervals, numbers.failures))
+        summary = to_builtins(result.summary(**numbers.choose(metrics)))
         told = {
             "findings": result.findings(numbers.intervals, numbers.failures),
             "runs": result.records,
@@ -112,7 +112,7 @@ def print_result(
         return
     from openfield.journal.reader import SCORED
 
-    make_console().print(result.table(metrics, numbers.intervals, numbers.failures))
+    make_console().print(result.table(**numbers.choose(metrics)))
     print_usage(result)
     for caution in result.cautions:
         print(escape_controls(caution))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from openfield.files.atomic import replacing
 from openfield.metrics.scenario import Scenario
+from openfield.metrics.selection import pick_numbers
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
 from openfield.report import words
@@ -74,7 +75,7 @@ class _Table:
         if any(group.versions for group in groups):
             self.rows.append(["Version", *(group.versions or "the same" for group in groups)])
         estimates, completed = [group.estimates for group in groups], [group.completed for group in groups]
-        for number in summary.numbers:
+        for number in pick_numbers(summary, groups):
             title = words.name_number(number, scenario)[0]
             for name, found in ((title, estimates), (f"{title}, completed trials", completed)):
                 if any(number.name in each for each in found):

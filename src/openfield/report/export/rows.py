@@ -19,9 +19,11 @@ from openfield.files.csv_files import write_csv
 from openfield.files.database import Database
 from openfield.installation import name_program
 from openfield.journal.reader import CellRecord
+from openfield.metrics.performance import read_return
 from openfield.metrics.scenario import CurriculumResults
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
+from openfield.trial import Trial
 
 if TYPE_CHECKING:
     import pandas
@@ -60,11 +62,15 @@ class CellColumns(msgspec.Struct, frozen=True, kw_only=True):
     novelty: str
     """The novelties of the trial joined by `+`; empty if it has none."""
     red_light: bool
+    changed: bool
+    """Whether the world changes in the trial; in an unchanged twin it does not."""
+    onset: int | None
+    """The episode in which it changed, counted from 0, training included; none if the trial did not get there."""
     agent_version: str
     """`earlier` if an earlier version of the agent played it, `unknown` if none was recorded; else empty."""
 
 
-class Row(CellColumns, frozen=True, kw_only=True):
+class Row(CellColumns, frozen=True, kw_only=True, rename={"return_": "return"}):
     """A row of the table of episodes."""
 
     episode: int
@@ -72,6 +78,8 @@ class Row(CellColumns, frozen=True, kw_only=True):
     novel: bool
     turns: int
     performance: float | None
+    return_: float | None
+    """The raw return, in domains whose episodes have one."""
     belief: float | None
     """P(novel) as last reported in the episode; of several samples the highest."""
     belief_level: int | None
@@ -115,7 +123,7 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     failures: str
 
 
-def write_episodes(path: Path, cells: Iterable[CellRecord], form: str, responses: Responses = NO_RESPONSES) -> int:
+def write_episodes(path: Path, cells: Sequence[CellRecord], form: str, responses: Responses = NO_RESPONSES) -> int:
     """Write one row per finished episode, whatever the outcome of its cell. Return the number of rows.
 
     Args:
@@ -124,7 +132,7 @@ def write_episodes(path: Path, cells: Iterable[CellRecord], form: str, responses
         form: The format.
         responses: The mean seconds of people's actions in each episode, by cell.
     """
-    return _write(path, Row, list_rows(cells, responses), form)
+    return _write(path, *make_episode_rows(cells, responses), form)
 
 
 def write_numbers(path: Path, numbers: Numbers, form: str, failures: str = "count") -> int:
@@ -144,15 +152,69 @@ def write_estimates(path: Path, summary: Summary, form: str) -> int:
     return _write(path, EstimateRow, list_estimates(summary), form)
 
 
+def make_episode_rows(
+    cells: Sequence[CellRecord], responses: Responses = NO_RESPONSES
+) -> tuple[type[msgspec.Struct], Iterator[msgspec.Struct]]:
+    """Return the kind of the rows of all episodes, which has a column for each setting, and the rows."""
+    settings = _SettingColumns(cells)
+    kind = settings.extend("EpisodeRow", Row)
+    return kind, _list_episodes(kind, cells, settings, responses)
+
+
 def make_cell_rows(numbers: Numbers, failures: str) -> tuple[type[msgspec.Struct], Iterator[msgspec.Struct]]:
-    """Return the kind of the rows of all cells, which has a column for each number, and the rows."""
-    rest = iter(numbers)
-    first = next(rest, None)
-    found = rest if first is None else itertools.chain([first], rest)
+    """Return the kind of the rows of all cells, which has a column for each number and each setting, and the rows."""
+    found = list(numbers)
+    settings = _SettingColumns([cell for cell, _ in found])
     columns: list[tuple[str, Any]] = [("failures", str)]
-    columns += [(name, float | None) for name in (first[1] if first is not None else ())]
-    kind = msgspec.defstruct("CellRow", columns, bases=(CellColumns,), frozen=True, kw_only=True)
-    return kind, (kind(**_describe(cell), failures=failures, **values) for cell, values in found)
+    columns += [(name, float | None) for name in (found[0][1] if found else ())]
+    kind = settings.extend("CellRow", CellColumns, columns)
+    return kind, (
+        kind(**_describe(cell), failures=failures, **values, **settings.read(cell.trial)) for cell, values in found
+    )
+
+
+class _SettingColumns:
+    """A column for each setting that is not its default in some trial, where it is empty if it is the default."""
+
+    def __init__(self, cells: Iterable[CellRecord]) -> None:
+        """Find the settings of the trials of cells, and what their values are."""
+        trials = {cell.trial.id: cell.trial for cell in cells}.values()
+        values: dict[str, set[type]] = {}
+        for trial in trials:
+            for name, value in trial.settings.items():
+                values.setdefault(name, set()).add(type(value))
+        self._types = {name: _pick_type(values[name]) for name in sorted(values)}
+        self._columns = {name: f"setting_{number}" for number, name in enumerate(self._types)}
+
+    def extend(self, name: str, base: type[msgspec.Struct], columns: Sequence[Any] = ()) -> type[msgspec.Struct]:
+        """Return a kind of rows with these columns at its end, each called by its setting.
+
+        Args:
+            name: The name of the kind.
+            base: The kind that is extended.
+            columns: The columns before those of settings.
+        """
+        own = [(column, self._types[setting] | None) for setting, column in self._columns.items()]
+        titles = {column: f"setting_{setting}" for setting, column in self._columns.items()}
+        return msgspec.defstruct(name, [*columns, *own], bases=(base,), rename=titles, frozen=True, kw_only=True)
+
+    def read(self, trial: Trial) -> dict[str, Any]:
+        """Return the values of a trial by column."""
+        return {column: self._read(name, trial.settings.get(name)) for name, column in self._columns.items()}
+
+    def _read(self, name: str, value: Any) -> Any:
+        """Return a value as its column has it: as JSON if its type is not the column's."""
+        kind = self._types[name]
+        if value is None or isinstance(value, kind):
+            return value
+        return float(value) if kind is float else msgspec.json.encode(value).decode()
+
+
+def _pick_type(kinds: set[type]) -> type:
+    """Return the type of a column that holds values of these types."""
+    if len(kinds) == 1 and kinds <= SQL_TYPES.keys():
+        return next(iter(kinds))
+    return float if kinds <= {int, float} else str
 
 
 def list_estimates(summary: Summary) -> Iterator[EstimateRow]:
@@ -187,16 +249,20 @@ def _describe_estimate(
     )
 
 
-def list_rows(cells: Iterable[CellRecord], responses: Responses = NO_RESPONSES) -> Iterator[Row]:
+def _list_episodes(
+    kind: type[msgspec.Struct], cells: Iterable[CellRecord], settings: _SettingColumns, responses: Responses
+) -> Iterator[msgspec.Struct]:
     """Yield the rows of all episodes, in order."""
     for cell in cells:
         times = responses.get(cell.id) or [None] * len(cell.episodes)
+        same = _describe(cell) | settings.read(cell.trial)
         for episode, seconds in zip(cell.episodes, times, strict=True):
             belief = episode.belief
-            yield Row(
-                **_describe(cell),
+            yield kind(
+                **same,
                 **{name: getattr(episode, name) for name in OF_EPISODE},
                 episode=episode.number,
+                return_=read_return(episode),
                 belief=belief.highest if belief else None,
                 belief_level=belief.level if belief else None,
                 response_seconds=seconds,
@@ -206,8 +272,9 @@ def list_rows(cells: Iterable[CellRecord], responses: Responses = NO_RESPONSES) 
 def _describe(cell: CellRecord) -> dict[str, Any]:
     trial = cell.trial
     same = {name: getattr(cell, name) for name in OF_CELL} | {name: getattr(trial, name) for name in OF_TRIAL}
+    onset = next((episode.number for episode in cell.episodes if episode.novel), None)
     named = {"cell": cell.id, "trial": trial.id, "novelty": "+".join(trial.novelty)}
-    return same | named | {"agent_version": cell.version}
+    return same | named | {"changed": trial.is_changed, "onset": onset, "agent_version": cell.version}
 
 
 def _write(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct], form: str) -> int:
@@ -228,7 +295,7 @@ def _write(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct
 
 
 def _write_csv(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
-    write_csv(path, kind.__struct_fields__, (list(map(_plain, msgspec.structs.astuple(row))) for row in rows))
+    write_csv(path, kind.__struct_encode_fields__, (list(map(_plain, msgspec.structs.astuple(row))) for row in rows))
 
 
 def _plain(value: Any) -> Any:
@@ -245,7 +312,7 @@ def _write_jsonl(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.
 
 def _write_parquet(path: Path, kind: type[msgspec.Struct], rows: Iterable[msgspec.Struct]) -> None:
     fields = msgspec.structs.fields(kind)
-    columns = ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in fields)
+    columns = ", ".join(f'"{field.encode_name}" {_sql_type(field.type)}' for field in fields)
     values = ", ".join(f"unnest(?::{_sql_type(field.type)}[])" for field in fields)
     with Database(path) as base:
         base.run(f"CREATE TABLE rows ({columns})")
@@ -293,7 +360,7 @@ def _list_columns(
 ) -> dict[str, tuple[tuple[type, ...], list[Any]]]:
     """Return the values of each field, with its types: one, and that of None if values may be missing."""
     fields, found = msgspec.structs.fields(kind), list(rows)
-    return {f.name: (get_args(f.type) or (f.type,), [getattr(row, f.name) for row in found]) for f in fields}
+    return {f.encode_name: (get_args(f.type) or (f.type,), [getattr(row, f.name) for row in found]) for f in fields}
 
 
 def _name_dtype(types: tuple[type, ...]) -> str | None:

@@ -1,0 +1,77 @@
+"""Which numbers a table shows: six by default, all of them, or those that are named.
+
+Terminal, page, notebook and the tables for papers ask here, so they show the same numbers. Data (JSON, CSV, Parquet)
+always has all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from openfield.errors import UnknownName
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.summary import AgentResults, Summary
+
+ALL = "all"
+RETURNS = ("return_before", "return_after")
+"""Shown first; an agent has them only where returns have no scale, and so no performance can be made of them."""
+USUAL = (*RETURNS, "before", "after", "concordance", "correct", "delay", "alarmed")
+"""The numbers that are shown where the world changes."""
+UNCHANGING = (*RETURNS, "before", "tasks_solved", "steps_to_solve", "borders_found", "border_steps", "other_crossings")
+"""The numbers that are shown where nothing changes, or only tasks do."""
+MAX_UNKNOWN = 6
+"""How many numbers are shown of metrics that have none of the usual ones."""
+
+
+def name_numbers(wanted: str | Sequence[str] | None, metrics: Sequence[Metric], asked: Sequence[Metric]) -> list[str]:
+    """Return the names of the numbers that are shown; none stands for the usual ones.
+
+    Args:
+        wanted: `all`, or names, also as one text with commas; None for the usual ones.
+        metrics: The metrics that are measured.
+        asked: Those that the user asked for: their numbers are shown unless others are named.
+
+    Raises:
+        UnknownName: No metric that is measured has such a number.
+    """
+    known = _list_names(metrics)
+    if wanted is None:
+        usual = USUAL if asked and len(asked) < len(metrics) else ()
+        return list(dict.fromkeys([*usual, *_list_names(asked)]))
+    names = split_names(wanted)
+    for name in names:
+        if name not in (ALL, *known):
+            raise UnknownName("number", name, [ALL, *known], label="Here")
+    return known if ALL in names else names
+
+
+def split_names(wanted: str | Sequence[str] | None) -> list[str]:
+    """Return names as a list, which may be given as one text with commas."""
+    parts = wanted.split(",") if isinstance(wanted, str) else wanted or ()
+    return [part.strip() for part in parts if part.strip()]
+
+
+def pick_numbers(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
+    """Return the numbers that a table of these agents shows, those of returns without a scale first."""
+    known = {number.name: number for number in summary.numbers}
+    if summary.shown:
+        names = [name for name in (*RETURNS, *summary.shown) if name in summary.shown]
+        return [known[name] for name in dict.fromkeys(names) if any(name in group.estimates for group in groups)]
+    changes = any(group.scenario.novelty for group in groups)
+    found = [known[name] for name in (USUAL if changes else UNCHANGING) if name in known and _has_value(name, groups)]
+    return found or [number for number in summary.numbers if _has_value(number.name, groups)][:MAX_UNKNOWN]
+
+
+def shows_all(summary: Summary) -> bool:
+    """Return whether all numbers were asked for."""
+    return bool(summary.shown) and {number.name for number in summary.numbers} <= set(summary.shown)
+
+
+def _list_names(metrics: Iterable[Metric]) -> list[str]:
+    return list(dict.fromkeys(number.name for metric in metrics for number in metric.numbers))
+
+
+def _has_value(name: str, groups: Sequence[AgentResults]) -> bool:
+    """Return whether the number says something about some agent: a value, or more than a reason why there is none."""
+    found = (group.estimates.get(name) for group in groups)
+    return any(each is not None and (each.mean is not None or each.beyond is not None) for each in found)
