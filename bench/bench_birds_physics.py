@@ -116,7 +116,7 @@ def show_signatures(bench: Bench) -> None:
     ]
     points = [score for block in blocks for score in hit_points(bench, block)]
     odd = sum(score % 10 != 0 for score in points) / max(1, len(points))
-    show("phyq, one bird at blocks: share of points that are no multiples of 10", odd, published=0.8)
+    show("phyq, one bird at blocks: share of points that are not multiples of 10", odd, published=0.8)
     square = LevelObject(kind="Block", type="SquareHole", material="wood", x=-6.06, y=-3.1)
     level = Level(birds=("BirdRed",), objects=(square, LevelObject(kind="Pig", type="BasicSmall", x=15.0, y=-3.27)))
     scores = [score for number in range(26) if (score := bench.shoot(level, number / 2 - 13, "phyq").score) >= 100]

@@ -2,7 +2,7 @@
 
 One JSON line per rule, family of distributions and number of trials. Families without a bar (0.93 to 0.97) show where
 the usual rule ends; those of `UNSEEN_SCORES` and `UNSEEN_COUNTS` were chosen after the rules and before their coverage
-was known (design/intervals.md tells how that went). Conservative intervals, which are the default, and those of
+was known (design/intervals.md says how that went). Conservative intervals, which are the default, and those of
 concordance, have the bar 0.94 for every family. `python bench/bench_coverage.py 2000` is a quick look,
 `python bench/bench_coverage.py objectives` plays only the worlds of `objective_worlds`, 500 times each.
 """
@@ -46,7 +46,7 @@ MAX_SAMPLES = 600_000
 PLAYED = 500
 """Simulations of each world."""
 MIN_SHOWN = 20
-"""Estimates that are printed from which their coverage is told."""
+"""Estimates that are printed from which their coverage is reported."""
 Floats = NDArray[np.floating[Any]]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 

@@ -80,7 +80,7 @@ class Catch(of.Domain[CatchSettings]):
     default_novelty, agents, demo_agents = "swapped", {"follower": Follower}, ("follower", "random")
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        """Return what an agent may know before the trial starts."""
+        """Return the agent's knowledge before the trial starts."""
         settings = self.settings_in(trial, trial.phases[0])
         column, row = of.spaces.Discrete(settings.width), of.spaces.Discrete(settings.height)
         actions, seen = of.spaces.Choice(tuple(MOVES)), of.spaces.Fields({"ball": column, "row": row, "paddle": column})

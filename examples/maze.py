@@ -101,7 +101,7 @@ class Maze(of.Domain[MazeSettings]):
     )  # fmt: skip
 
     def spec(self, trial: of.Trial) -> of.Spec:
-        """Return what an agent may know before the trial starts."""
+        """Return the agent's knowledge before the trial starts."""
         place = of.spaces.Box(0, self.settings_in(trial, trial.phases[0]).size - 1, (2,), "int64")
         actions = of.spaces.Choice(tuple(MOVES))
         seen = of.spaces.Fields({"at": place, "goal": place, "open": of.spaces.Box(0, 1, (4,), "int64")})

@@ -423,7 +423,7 @@ def test_an_unrecordable_reply_is_a_protocol_fault_and_leaves_no_half_step(make:
 def test_what_is_no_belief_is_a_protocol_fault(belief: Any, ask: Ask) -> None:
     kept = Kept()
     rollout = Rollout(endless(ask=ask), recorder=kept.recorder())
-    with pytest.raises(AgentProtocol, match=r"Turn 0: .* is no belief"):
+    with pytest.raises(AgentProtocol, match=r"Turn 0: .* is not a belief"):
         rollout.reply(Reply(1, belief))
     assert len(close_and_read(rollout, kept)) == 1
 

@@ -108,7 +108,7 @@ NEEDS = {
 }
 """Commands, and the extra that they name."""
 REFUSED = {
-    "play maze.py": (130, "Stopped; what you played is in runs/maze-played.sqlite. The same command goes on."),
+    "play maze.py": (130, "Stopped; your trials are in runs/maze-played.sqlite. The same command goes on."),
     "birds import maze.py": (2, "maze.py"),
     "score ond": (2, "Give --results and --data"),
     "ond merge episode.npz -o all.npz": (2, "episode.npz"),

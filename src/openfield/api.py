@@ -73,8 +73,8 @@ def run(
     Args:
         agents: Functions, classes, factories, names or commands; a mapping gives them names of your choice, and
             `isolate` plays them in isolated processes.
-        trials: What they are evaluated on.
-        journal: The run file. What it already holds is not done again.
+        trials: The trials they are evaluated on.
+        journal: The run file. Cells it already holds are not played again.
         workers: How many processes play cells; 0 plays them here, one after the other.
         repeats: How often each agent plays each trial, each time with another seed of its own.
         retry: Play cells again that an agent failed.
@@ -141,7 +141,7 @@ def _play(plan: Plan, journal: Path, watch: Watch | None, progress: bool | None)
 
 @contextmanager
 def _watching(plan: Plan, journal: Path, watch: Watch | None, wanted: bool | None) -> Iterator[Watch | None]:
-    """Yield what is called with every entry: what the caller gave, the progress bars, or both."""
+    """Yield a function to call with every entry: the caller's, that of the progress bars, or both."""
     if not (is_interactive() if wanted is None else wanted):
         yield watch
         return

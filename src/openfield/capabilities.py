@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-# What is played.
+# How it is played.
 
 
 @runtime_checkable
@@ -136,7 +136,7 @@ class HasDispatcher(Protocol):
         ...
 
 
-# What its options are.
+# Its options.
 
 
 @runtime_checkable
@@ -148,7 +148,7 @@ class HasOptions(Protocol):
         ...
 
 
-# What is made of it.
+# Its results.
 
 
 @runtime_checkable
@@ -161,10 +161,10 @@ class CharacterisesNovelties(Protocol):
 
 
 class Curriculum(NamedTuple):
-    """What is known of the tasks of a trial before it is played."""
+    """The tasks of a trial as known before it is played."""
 
     tasks: tuple[str, ...]
-    """The names of its tasks in order, each once; empty where only playing tells."""
+    """The names of its tasks in order, each once; empty where that is known only from playing."""
     steps: int
     """The steps in which all tasks must be solved, a retest not counted."""
     task_steps: int | None

@@ -27,7 +27,7 @@ class Cell(msgspec.Struct, frozen=True, dict=True):
     def seed(self) -> int:
         """The agent's own seed. The world's is the trial's, so that all agents meet the same worlds.
 
-        An unchanged twin has the world of another trial. Its agent has a seed of its own, which tells no twins.
+        An unchanged twin has the world of another trial. Its agent has another seed, which does not give twins away.
         """
         twin = ("unchanged",) if self.trial.is_unchanged_twin else ()
         return derive(self.trial.seed, "agent", self.agent, self.repeat, *twin)

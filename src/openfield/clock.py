@@ -33,7 +33,7 @@ def monotonic() -> float:
 
 
 def outlast_stops(wait: Callable[[], T]) -> T:
-    """Return what a wait returns; wait again after a timeout in which the process was stopped."""
+    """Return the result of a wait; wait again after a timeout in which the process was stopped."""
     while True:
         before = _stopped
         try:

@@ -46,7 +46,7 @@ def is_notebook() -> bool:
 
 
 def is_interactive() -> bool:
-    """Return whether a person sees what is printed as it comes: on a terminal or in a notebook."""
+    """Return whether a person sees the output as it comes: on a terminal or in a notebook."""
     return is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 

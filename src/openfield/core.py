@@ -27,7 +27,7 @@ _SHORT = {
     "first": "s",
     "took": "t",
 }
-"""What fields are called in the record, where a turn's names would be longer than what they say: 0.3 calls a turn."""
+"""The names of fields in the record, where a turn's names would be longer than their values: 0.3 calls a turn."""
 __all__ = [
     "Agent",
     "AgentFactory",
@@ -53,7 +53,7 @@ turn of the test that wants an action."""
 
 
 class Ask(enum.Enum):
-    """What a turn wants of the agent."""
+    """The request of a turn to the agent."""
 
     ACT = "act"
     """An action; a belief may ride on it."""
@@ -114,7 +114,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_S
 
 
 class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename=_SHORT.get):
-    """What is true of a turn. It goes into the journal and never reaches an agent."""
+    """The truth about a turn. It goes into the journal and never reaches an agent."""
 
     novel: bool = False
     """The world differs from the normal one."""
@@ -124,11 +124,11 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """How well the episode went so far, from 0 to 1; its value at the end of the episode counts."""
     detail: Any = None
     belief: Belief | None = None
-    """The belief that counts for the episode, whatever else is stated: the agent was told the truth after it."""
+    """The belief that counts for the episode, whatever else is stated: the agent was shown the truth after it."""
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an agent may know before it starts: the task in words, and what goes in and out."""
+    """The agent's knowledge before it starts: the task in words, and the spaces of actions and observations."""
 
     domain: str
     task: str
@@ -150,7 +150,7 @@ class World(Protocol):
 
     @property
     def truth(self) -> Truth:
-        """What is true of the turn shown last."""
+        """The truth about the turn shown last."""
         ...
 
     @property
@@ -196,7 +196,7 @@ class AgentFactory(Protocol):
 
 @runtime_checkable
 class ChecksSpec(Protocol):
-    """A factory of agents that tells before a run starts whether they can play a trial, as a trained policy does."""
+    """A factory of agents that checks before a run starts whether they can play a trial, as a trained policy does."""
 
     def check_spec(self, spec: Spec) -> Any:
         """Check that observations and actions fit; raise `InvalidInput` if they do not."""
@@ -221,7 +221,7 @@ class Remembers(Protocol):
     """An agent that receives its recorded past when a cell is resumed, instead of being asked again.
 
     For agents whose replies cost money or are random. One that also has `save` and `load` gets its last saved state
-    first, and then receives what came after it.
+    first, and then receives the later turns.
     """
 
     def remember(self, turn: Turn, reply: Reply, /) -> None:

@@ -1,7 +1,7 @@
 """A domain is a family of worlds: its settings, novelties, trials and the agents that come with it.
 
-The registry finds domains by name. Plans ask them for trials, rollouts for worlds, reports for words. What a domain may
-bring beyond this, such as a wire, films or exports, is in `capabilities`.
+The registry finds domains by name. Plans ask them for trials, rollouts for worlds, reports for words. What else a
+domain may have, such as a wire, films or exports, is in `capabilities`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Domain(ABC, Generic[S]):
     default_novelty: str | None = None
     """The novelty that `openfield run` plays when none is named."""
     limits: Limits = Limits()
-    """What an agent may use up in a trial, unless the user says otherwise."""
+    """The default limits of an agent in a trial."""
     extra: str = ""
     """The optional part of openfield that it needs, such as `birds`."""
     modules: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Domain(ABC, Generic[S]):
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:
-        """Return what an agent may know before this trial starts."""
+        """Return the agent's knowledge before this trial starts."""
 
     @abstractmethod
     def phases(self, settings: S, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
@@ -117,7 +117,7 @@ class Domain(ABC, Generic[S]):
             **settings: Changes of the domain's settings.
 
         Raises:
-            InvalidInput: A setting has a value it cannot have, a novelty changes what it may not change, or one
+            InvalidInput: A setting has a value it cannot have, a novelty changes a setting that must stay, or one
                 novelty undoes another.
         """
         chosen = make_settings(self.settings, settings)
@@ -158,7 +158,7 @@ class Domain(ABC, Generic[S]):
         return ()
 
     def tells_change(self, feedback: Any) -> bool:
-        """Return whether feedback of a turn tells that the world has changed."""
+        """Return whether the feedback of a turn reveals that the world has changed."""
         return False
 
     @property
@@ -197,7 +197,7 @@ class Domain(ABC, Generic[S]):
         return ""
 
     def remark(self, trial: Trial) -> str:
-        """Return what a reader of the numbers must know of a trial, in a few words."""
+        """Return a caution for readers of the numbers of a trial, in a few words."""
         return ""
 
     def diagnose(self) -> str:
@@ -225,7 +225,7 @@ class Domain(ABC, Generic[S]):
         return apply_novelties(self.novelties, phase.novelty, self.settings_of(trial))
 
     def settings_of(self, trial: Trial) -> S:
-        """Return the settings of a trial: what it says, and the defaults of the version that made it."""
+        """Return the settings of a trial: its own, and the defaults of the version that made it."""
         later = [version for version in sorted(self.older_defaults, reverse=True) if version >= trial.version]
         older = {name: value for version in later for name, value in self.older_defaults[version].items()}
         return make_settings(self.settings, {**older, **trial.settings})

@@ -127,7 +127,7 @@ class LimitGuard:
         self.pause_at = 0
 
     def describe_limit(self) -> str:
-        """Return the note of an attempt that a limit ends: it tells it from an agent that was free to leave."""
+        """Return the note of an attempt that a limit ends: it differs from that of an agent that was free to leave."""
         limit = "tokens" if self._tokens_left <= 0 else "trial_seconds" if self._late else "episode_turns"
         return f"{CUT_OFF} {limit} is {getattr(self.limits, limit)}."
 

@@ -41,7 +41,7 @@ class Novelty(Generic[S]):
     """The change in words, for people."""
     change: Callable[[S], S]
     difficulty: str = ""
-    """`easy`, `medium` or `hard` where the domain tells them apart."""
+    """`easy`, `medium` or `hard` where the domain distinguishes them."""
 
     def __post_init__(self) -> None:
         if self.kind not in HIERARCHY:

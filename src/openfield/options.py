@@ -113,7 +113,7 @@ def say_mismatch(error: msgspec.ValidationError) -> str:
 
 
 def check_record_kind(record: object) -> None:
-    """Refuse what is not a `RecordKind`; None is no choice.
+    """Refuse anything but a `RecordKind`; None leaves the choice open.
 
     Raises:
         InvalidInput: It is something else.

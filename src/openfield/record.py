@@ -194,7 +194,7 @@ def make_plain(reply: Reply) -> Reply:
         try:
             belief = check_belief(belief)
         except ValueError as error:
-            raise AgentProtocol(f"{shorten(belief)} is no belief: {error}.") from None
+            raise AgentProtocol(f"{shorten(belief)} is not a belief: {error}.") from None
     if note is not None:
         try:
             note = check_note(note)

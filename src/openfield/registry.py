@@ -312,7 +312,7 @@ def _as_factory(found: Any, parameters: Mapping[str, Any]) -> AgentFactory:
 
 
 def check_parameters(found: Callable[..., Any], parameters: Mapping[str, Any], taken: int = 2) -> None:
-    """Refuse parameters that something does not take, as far as its signature tells.
+    """Refuse parameters that something does not take, as far as its signature shows.
 
     Args:
         found: What is called with them.
@@ -336,7 +336,7 @@ def check_parameters(found: Callable[..., Any], parameters: Mapping[str, Any], t
 
 
 def _check_factory(bound: Callable[..., Any], found: Callable[..., Any]) -> None:
-    """Check that something with its parameters can be called with a spec and a seed, as far as its signature tells."""
+    """Check that something with its parameters can be called with a spec and a seed, as far as its signature shows."""
     try:
         inspect.signature(bound).bind(None, 0)
     except ValueError:
@@ -344,7 +344,7 @@ def _check_factory(bound: Callable[..., Any], found: Callable[..., Any]) -> None
     except TypeError as error:
         name = getattr(found, "__qualname__", repr(found))
         raise InvalidInput(
-            f"'{name}' is no agent: {error}. A class or factory takes (spec, seed), a function that answers (turn)."
+            f"'{name}' is not an agent: {error}. A class or factory takes (spec, seed), a function that answers (turn)."
         ) from None
 
 

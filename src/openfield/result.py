@@ -448,7 +448,7 @@ def choose_record(known: CellRecord, other: CellRecord, path: Path) -> CellRecor
     is_over, is_other_over = known.outcome not in RESUMABLE, other.outcome not in RESUMABLE
     if is_over and is_other_over and (known.outcome, known.episodes) != (other.outcome, other.episodes):
         raise InvalidInput(
-            f"{path} and a file before it tell cell {known.id} of '{known.agent}' differently. "
+            f"{path} and an earlier file contradict each other on cell {known.id} of '{known.agent}'. "
             "Read them apart, or name the agents differently: --agent NAME=AGENT."
         )
     return other if (is_other_over, other.steps) > (is_over, known.steps) else known
@@ -472,7 +472,7 @@ def _find_domain(run: Run, name: str) -> Domain[Any] | DomainRules:
 
 
 def _rule_of(domain: Domain[Any] | DomainRules, trial: Trial) -> Callable[[Belief], bool] | None:
-    """Return the rule for detections in a trial; None where only the recorded verdicts tell."""
+    """Return the rule for detections in a trial; None where only the recorded verdicts are known."""
     if isinstance(domain, Domain):
         return own_rule(domain, trial) or says_novel
     threshold = domain.threshold

@@ -156,7 +156,7 @@ class Rollout:
             self._end_episode(self.turn, self._truth, "truncated")
 
     def commit(self) -> Receipt[None] | None:
-        """Hand over all turns so far to be made durable, and return a receipt that tells when they are."""
+        """Hand over all turns so far to be made durable, and return a receipt that says when they are."""
         return None if self._recorder is None else self._recorder.commit()
 
     def close(self, outcome: str = "cancelled", note: str = "") -> None:

@@ -142,7 +142,7 @@ def _gather_keys(values: Mapping[str, Any], rows: Mapping[str, SettingRow]) -> d
 
 
 def read_plain(text: str) -> Any:
-    """Return the value that a text stands for as JSON; text that is no JSON stands for itself.
+    """Return the value that a text stands for as JSON; other text stands for itself.
 
     Shells take away quotes: so `[a,b]` is a list of texts.
     """

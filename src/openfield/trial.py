@@ -2,7 +2,7 @@
 
 Domains write trials, plans pair them with agents, rollouts play them. `draw_set` keeps agents blind to the change: it
 draws its place anew in every trial and adds trials in which nothing changes. All trials of a set have the same length,
-so counting episodes tells nothing about the world.
+so counting episodes reveals nothing about the world.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class BlindSet(NamedTuple):
 def draw_set(
     settings: Settings, given: Collection[str], length: int, novelty: tuple[str, ...], roots: Sequence[int]
 ) -> BlindSet:
-    """Draw the onset of each trial, add unchanged twins, and shuffle: the order must tell nothing either.
+    """Draw the onset of each trial, add unchanged twins, and shuffle: the order must reveal nothing either.
 
     Args:
         settings: The settings of the set; its `onset` and `unchanged` are used.

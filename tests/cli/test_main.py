@@ -74,7 +74,7 @@ def test_a_full_disk_behind_the_output_is_said_in_a_line(tmp_path: Path, finishe
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "openfield", "show", str(finished)]
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (75, "openfield: No room left for what is printed.\n")
+    assert (done.returncode, done.stderr) == (75, "openfield: No room left for the output.\n")
 
 
 def test_a_run_that_was_stopped_before_it_began_says_what_to_do(tmp_path: Path) -> None:

@@ -98,10 +98,10 @@ def test_records_that_differ_are_refused_by_name(tmp_path: Path) -> None:
     with Run(first) as run:
         (cell,) = run.cells()
     other = play(tmp_path / "c.sqlite", tiny_trials(3)[1:])
-    with pytest.raises(InvalidInput, match=f"^{second} and {first} tell cell {cell.id} differently"):
+    with pytest.raises(InvalidInput, match=f"^{second} and {first} contradict each other on cell {cell.id}"):
         merge_runs([other, first, second], tmp_path / "joined.sqlite")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite", "c.sqlite"]
-    with pytest.raises(InvalidInput, match=f"tell cell {cell.id} of 'Fickle' differently"):
+    with pytest.raises(InvalidInput, match=f"contradict each other on cell {cell.id} of 'Fickle'"):
         Result([first, second])
 
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_merged_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="exists"):
         merge_runs([first], first)
     isolated = change(play(tmp_path / "i.sqlite", tiny_trials(2)), "INSERT INTO facts VALUES ('isolation', '{}')")
-    with pytest.raises(InvalidInput, match="differ in what they say of 'isolation'"):
+    with pytest.raises(InvalidInput, match="have different values of 'isolation'"):
         merge_runs([first, isolated], target)
 
 

@@ -179,7 +179,7 @@ def test_an_agent_may_fail_after_its_last_turn_with_a_note_and_in_known_ways_onl
     (fault,) = find_faults(forged)
     assert fault.endswith("as agent_error; its turns say done, and no note says what failed after them.")
     forge(forged, "attempts", "outcome", lambda _: "agent_\x1b[31mfoo")
-    assert find_faults(forged)[0].endswith("foo is no outcome.")
+    assert find_faults(forged)[0].endswith("foo is not an outcome.")
 
 
 def test_an_agent_that_cannot_be_saved_in_the_end_or_hesitates_too_long_is_no_fault_of_the_file(path: Path) -> None:

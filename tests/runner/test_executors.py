@@ -167,7 +167,7 @@ class SelfTerminator(Bad):
     [
         (Terminator, "Turn 9: the agent raised PermissionError: an agent may not send signals to the process that"),
         (GroupTerminator, "Turn 9: the agent raised PermissionError: an agent may not send signals to the process"),
-        (SelfTerminator, "It was told to stop, but not by openfield, each of 4 times while the agent was asked."),
+        (SelfTerminator, "It was asked to stop, but not by openfield, each of 4 times while the agent was asked."),
     ],
 )
 def test_an_agent_that_sends_signals_stops_no_run(path: Path, agent: type[Bad], note: str) -> None:

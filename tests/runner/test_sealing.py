@@ -61,7 +61,7 @@ def test_a_secret_that_others_can_read_is_refused(path: Path, tmp_path: Path) ->
 def test_a_secret_is_a_regular_file(path: Path, tmp_path: Path, make: Callable[[Path], None]) -> None:
     secret = tmp_path / "secret"
     make(secret)
-    with pytest.raises(InvalidInput, match="secret is no regular file"):
+    with pytest.raises(InvalidInput, match="secret is not a regular file"):
         seal(path, secret)
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 VERBS = frozenset(Path(__file__).with_name("verbs.txt").read_text().split())
 PREFIX = re.compile(r"_?(MOST|LEAST|LONGEST|SHORTEST|LARGEST|SMALLEST|FEWEST|HIGHEST|LOWEST)_")
-NAMELESS = re.compile(r"\b(somebody|someone|whoever|nobody|whom|what is none)\b", re.I)
+NAMELESS = re.compile(
+    r"\b(somebody|someone|whoever|nobody|whom|what is (none|told)|so many|(?<!there )(is|are) no (?!longer)\w+)\b", re.I
+)
 PROPERTY = {"property", "cached_property", "functools.cached_property", "setter"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

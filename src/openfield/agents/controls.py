@@ -1,4 +1,4 @@
-"""Controls: agents that must fail. One that does not shows what is wrong with an evaluation, not how good it is.
+"""Controls: agents that must fail. One that does not reveals a fault of the evaluation.
 
 They act at random in any domain and differ in what they believe. `counter`, `alarmist`, `doubter`, `quitter` and
 `sleeper` never look at the world. `peeker` looks where no agent should find anything, and `enumerator` computes the
@@ -69,7 +69,7 @@ NOTES = "openfield-scout"
 
 
 class Control:
-    """Acts at random. A subclass says what it believes."""
+    """Acts at random. A subclass states its beliefs."""
 
     usual: ClassVar[float] = 0.0
     """The number behind the name, as in `counter:12`, where none is given."""
@@ -81,7 +81,7 @@ class Control:
 
         Args:
             domain: The domain, whose own random agent acts.
-            spec: What an agent may know.
+            spec: The agent's knowledge before the trial.
             seed: The seed of its actions and guesses.
             number: The number behind its name; the usual one if it is None.
         """
@@ -97,7 +97,7 @@ class Control:
         return Reply(reply.action, self.believe(turn))
 
     def believe(self, turn: Turn) -> Belief | None:
-        """Return what is believed at a turn; None states nothing."""
+        """Return the belief at a turn; None states nothing."""
         raise NotImplementedError
 
     @property
@@ -151,8 +151,8 @@ class Sleeper(Control):
 class Quitter(Doubter):
     """Guesses as the doubter does, and raises an error once its last `n` test episodes went badly.
 
-    They went badly if they earned less than half of what the episodes before did. It goes by what it receives: the
-    performance if that is shown, or else the rewards.
+    They went badly if they earned less than half of what the episodes before did. It goes by the rewards it receives:
+    the performance if that is shown, or else the rewards.
     """
 
     usual, bounds = 3, (1.0, 1e12)
@@ -416,7 +416,7 @@ def _list_processes() -> Iterator[Path]:
 
 
 def _list_telling(observation: Any) -> Iterator[str]:
-    """Yield what an observation says of the truth by name: `novel = True`, or an id such as `test-novel-3`."""
+    """Yield the truths that an observation names: `novel = True`, or an id such as `test-novel-3`."""
     waiting, looked = [("", observation)], 0
     while waiting and looked < MAX_PARTS:
         key, value = waiting.pop()
@@ -432,9 +432,9 @@ def _list_telling(observation: Any) -> Iterator[str]:
 
 
 class Buyer(Control):
-    """States a belief of `p`, which may unlock feedback, buys all it can, and then believes what that tells.
+    """States a belief of `p`, which may unlock feedback, buys all it can, and then believes that feedback.
 
-    Who is told has not detected anything. Where a domain sells feedback, it must do no better than chance.
+    Being shown the truth is not a detection. Where a domain sells feedback, it must do no better than chance.
     """
 
     usual, bounds = 0.6, (0.0, 1.0)
@@ -444,7 +444,7 @@ class Buyer(Control):
         self._domain = domain
         self._bought: list[Any] = []
         self.told: int | None = None
-        """The test episode in which feedback told that the world has changed."""
+        """The test episode in which feedback revealed that the world has changed."""
 
     def __call__(self, turn: Turn) -> Reply:
         """Buy what can be bought, once in an episode; act at random otherwise."""
@@ -460,7 +460,7 @@ class Buyer(Control):
         return super().__call__(turn)
 
     def believe(self, turn: Turn) -> Belief:
-        """Return what feedback told; before it is bought, what may unlock it."""
+        """Return the belief that feedback supports; before it is bought, one that may unlock it."""
         if self.told is not None:
             return SURE
         return CALM if self._bought else Belief(self.number)
@@ -478,7 +478,7 @@ class Scout(Buyer):
         self._known: dict[str, int | None] = {}
 
     def __call__(self, turn: Turn) -> Reply:
-        """Note what was told, and look up the trial when its test begins: twins have the same training."""
+        """Note what feedback revealed, and look up the trial when its test begins: twins have the same training."""
         if not self._trial and turn.phase == "test" and self._domain.sells_feedback:
             self._trial = hashlib.sha256(ENCODER.encode(turn)).hexdigest()
             self._known = {**dict(_read_notes()), **self.seen}

@@ -21,7 +21,7 @@ from openfield.registry import AgentSource, find_agent, find_domain
 from openfield.spaces import Choice, Discrete, Fields, Space, Text, Tuple
 
 MIN_TRAINING = 3
-"""Training episodes that a detector needs: fewer do not tell how much scores vary."""
+"""Training episodes that a detector needs: fewer do not show how much scores vary."""
 MAX_FOLDS = 20
 """In how many parts training episodes are left out of the fit to be scored."""
 MAX_NUMBERS = 10_000
@@ -29,7 +29,7 @@ MAX_NUMBERS = 10_000
 MAX_OPTIONS = 64
 """Whole numbers up to this many are one-hot."""
 DRIFT = 0.5
-"""What is taken off each standardised score before it is summed up: sums answer to shifts of about one deviation."""
+"""Subtracted from each standardised score before summing: sums respond to shifts of about one deviation."""
 OVERSHOOT = 1.166
 """How far a sum of normal steps is beyond a bound on average when it crosses it, twice (Siegmund 1985)."""
 
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
 
 class EpisodeDetector(Protocol):
-    """Tells how strange an episode is."""
+    """Scores how unusual an episode is."""
 
     def fit(self, episodes: Sequence[Seen], /) -> None:
         """Learn from episodes in which nothing has changed; forget earlier ones."""
@@ -182,7 +182,7 @@ class ScoreDistribution(NamedTuple):
 
     @property
     def drift(self) -> float:
-        """What is taken off each standardised score: also one deviation of the mean, which training only estimates."""
+        """Subtracted from each standardised score: also one deviation of the mean, which training only estimates."""
         return DRIFT + 1 / math.sqrt(self.episodes)
 
 
@@ -268,7 +268,7 @@ def with_detector(
 
     Raises:
         UnknownName: There is no detector of this name.
-        InvalidInput: An argument is not what it should be.
+        InvalidInput: An argument is wrong.
     """
     if isinstance(detector, str) and detector not in DETECTORS:
         raise UnknownName("detector", detector, list(DETECTORS))

@@ -30,7 +30,7 @@ class LineHuman:
     """Shows turns on one stream and reads from another, a line at a time.
 
     Args:
-        writer: Says turns in words, and reads what is typed.
+        writer: Says turns in words, and reads the person's input.
         source: Where lines are read; by default standard input.
         target: Where turns are shown; by default standard output.
     """
@@ -55,7 +55,7 @@ class LineHuman:
         return Reply(None, self._ask_belief(turn) if writer.asks_belief(turn) else None)
 
     def remember(self, turn: Turn, reply: Reply) -> None:
-        """Take note of a turn that was played before, and of what was believed then."""
+        """Take note of a turn that was played before, and of its belief."""
         self._writer.describe(turn)
         self._belief = reply.belief or self._belief
 

@@ -162,7 +162,7 @@ def make_page(spec: Spec, writer: TurnWriter | None = None) -> KeyPage | LinePag
 
 
 def read_names(task: str, numbers: Sequence[int]) -> list[str]:
-    """Return what a task calls numbered actions, as in `left (0) or right (1)`; the numbers if it names not all."""
+    """Return the names of numbered actions in a task, as in `left (0) or right (1)`; the numbers if some lack one."""
     named = {int(found[2]): found[1] for found in _NUMBERED.finditer(task)}
     told = all(number in named for number in numbers)
     return [named[number] if told else str(number) for number in numbers]
@@ -214,7 +214,7 @@ def describe_turn(turn: Turn) -> dict[str, str]:
 
 
 def _find_words(writer: TurnWriter) -> Callable[[Turn], Mapping[str, str]]:
-    """Return what a page shows of a turn: the words of a domain's own writer, else the values by their names."""
+    """Return a turn as a page shows it: in the words of the domain's own writer, else as named values."""
     if type(writer) is TurnWriter:
         return describe_turn
 
@@ -236,7 +236,7 @@ class GridMap:
         self.size, self.names = size, names
 
     def draw(self, observation: Any) -> NDArray[np.uint8]:
-        """Return a picture of the places that an observation tells."""
+        """Return a picture of the places in an observation."""
         picture = np.full((self.size * SQUARE, self.size * SQUARE, 3), FLOOR, np.uint8)
         picture[::SQUARE] = picture[:, ::SQUARE] = LINE
         for name, colour in reversed(list(zip(self.names, COLOURS, strict=False))):
@@ -246,7 +246,7 @@ class GridMap:
 
 
 def find_grid(space: Space | None) -> GridMap | None:
-    """Return the map of a space of observations; None if they tell no places on a grid."""
+    """Return the map of a space of observations; None if they have no places on a grid."""
     parts = space.parts if isinstance(space, Fields) else {}
     names = [name for name, part in parts.items() if isinstance(part, Box) and _is_place(part)]
     sizes = {part.high for name in names if isinstance(part := parts[name], Box)}

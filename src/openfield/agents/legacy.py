@@ -79,7 +79,7 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
 async def start_server(
     serve: Callable[[Callable[[int], None]], Coroutine[Any, Any, None]],
 ) -> tuple[asyncio.Task[None], int]:
-    """Start a server that tells on which port it listens. Return its task and the port."""
+    """Start a server and wait for its port. Return its task and the port."""
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     server = asyncio.create_task(serve(port.set_result))
     either: list[asyncio.Future[Any]] = [port, server]
@@ -107,7 +107,7 @@ async def _start(command: str, host: str, port: int, wire: Any, cell: Cell, guar
         host: Where the wire listens.
         port: On which port.
         wire: The wire.
-        cell: What is played.
+        cell: The cell to play.
         guard: What surrounds the program.
     """
     words, folders = _say(command, host, port, wire, cell)

@@ -33,7 +33,7 @@ Shaper = Callable[[Array], Array]
 
 
 class Input(NamedTuple):
-    """An input of a network, and what it is given."""
+    """An input of a network, and the values it receives."""
 
     name: str
     dtype: str

@@ -11,7 +11,7 @@ from openfield.core import Reply, Turn, World
 class PlayPage(Protocol):
     """How a person plays one trial in a browser: what the page shows, and what the person's acts mean.
 
-    It reads no clock and talks to no network. It may show what a turn shows an agent, and no more.
+    It reads no clock and uses no network. It may show only what a turn shows an agent.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class PlayPage(Protocol):
             turn: The turn that is shown.
 
         Raises:
-            AgentProtocol: It is no act; the message tells the person what is.
+            AgentProtocol: It is not an act; the message says what would be one.
         """
         ...
 
@@ -51,7 +51,7 @@ class FilmsPlay(Protocol):
     """How long each picture is shown."""
 
     def preview(self, act: Any) -> Iterable[Any]:
-        """Return pictures of what an act would lead to if the person did nothing more. The world is not changed."""
+        """Return pictures of the consequences of an act if the person did nothing more. The world is not changed."""
         ...
 
     def pictures(self, seen: int = 0) -> Iterable[Any]:

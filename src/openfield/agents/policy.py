@@ -1,7 +1,7 @@
 """Play with a trained policy: anything that answers an observation with an action.
 
-`policy` takes the policy and says what it sees; `Policy` is the agent it becomes in a cell. A policy is shown values as
-the Gymnasium environments of openfield show them: arrays, and a choice as the number of its option.
+`policy` takes the policy and how it sees observations; `Policy` is the agent it becomes in a cell. A policy is shown
+values as the Gymnasium environments of openfield show them: arrays, and a choice as the number of its option.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Frames:
-    """What a policy is shown of observations: they are prepared one by one, and then the last few are stacked."""
+    """The input of a policy: observations are prepared one by one, and then the last few are stacked."""
 
     def __init__(
         self,
@@ -33,10 +33,10 @@ class Frames:
         pad: Literal["first", "zeros"] = "first",
         preprocess: Callable[[Any], Any] | None = None,
     ) -> None:
-        """Declare what a policy is shown; `policy` says what each argument means.
+        """Declare the input of a policy; `policy` explains the arguments.
 
         Raises:
-            InvalidInput: An argument is not what it should be.
+            InvalidInput: An argument is wrong.
         """
         if isinstance(stack, bool) or not isinstance(stack, int) or not 1 <= stack <= MAX_STACK:
             raise InvalidInput(f"'stack' is a whole number from 1 to {MAX_STACK:,}, not {stack!r}.")
@@ -64,7 +64,7 @@ class Frames:
         return np.stack(frames) if self.stack_axis is None else np.concatenate(frames, self.stack_axis)
 
     def show_example(self, space: Space) -> Any:
-        """Return what a policy is shown where all numbers are at their lower bounds, to see its form.
+        """Return the input of a policy where all numbers are at their lower bounds, to see its form.
 
         Raises:
             InvalidInput: Observations of this space cannot be prepared and stacked so.
@@ -88,14 +88,14 @@ class Answering(Protocol):
         ...
 
     def __call__(self, shown: Any, /) -> Any:
-        """Return the action for what is shown."""
+        """Return the action for an input."""
         ...
 
 
 class Policy:
     """The agent that a policy becomes. It states no belief of its own.
 
-    On resume it is asked again what it was asked before, and must answer as it did.
+    On resume it is asked the same questions again, and must answer as it did.
     """
 
     def __init__(self, answer: Answering, frames: Frames, spec: Spec) -> None:
@@ -135,7 +135,7 @@ class Policy:
 
 
 class PurePolicy(Policy):
-    """A policy whose answers depend only on what it is shown: on resume it gets its past and is not asked again."""
+    """A policy whose answers depend only on its input: on resume it gets its past and is not asked again."""
 
     def remember(self, turn: Turn, reply: Reply) -> None:
         """Take note of a turn that it was shown."""
@@ -186,7 +186,7 @@ class PolicyFactory:
         return kind(Model(_copy(self.model), self.rows, spec.actions), self.frames, spec)
 
     def check_spec(self, spec: Spec) -> None:
-        """Check that the policy was made for the observations and actions of a trial, as far as it tells.
+        """Check that the policy was made for the observations and actions of a trial, as far as it can be known.
 
         Raises:
             InvalidInput: It was made for others.
@@ -217,13 +217,13 @@ def policy(
         rows: Whether it takes a table of one row and returns one answer per row, as in scikit-learn; None finds out.
 
     Raises:
-        InvalidInput: It is no policy, or an argument is not what it should be.
+        InvalidInput: It is not a policy, or an argument is wrong.
     """
     if inspect.isclass(model):
         raise InvalidInput(f"A policy is an object or a function, not the class {model.__name__}: make it first.")
     if not hasattr(model, "predict") and any(kind.__module__.startswith("torch.nn.") for kind in type(model).__mro__):
         raise InvalidInput(
-            "A module of torch takes tensors, and its answer is no action. Write what it is shown and what it chooses: "
+            "A module of torch takes tensors, and its answer is not an action. Write its input and its choice: "
             "of.policy(lambda seen: int(module(torch.as_tensor(seen)[None]).argmax()))"
         )
     if not callable(getattr(model, "predict", model)):
@@ -233,7 +233,7 @@ def policy(
 
 
 def check_spaces(model: Any, frames: Frames, rows: bool, spec: Spec) -> None:
-    """Check that a policy was made for the observations and actions of a trial, as far as it tells.
+    """Check that a policy was made for the observations and actions of a trial, as far as it can be known.
 
     Raises:
         InvalidInput: It was made for others.
@@ -280,7 +280,7 @@ def _is_action(space: Space, given: Any) -> bool:
 
 
 def to_action(space: Space | None, given: Any) -> Any:
-    """Return what a policy answered as an action of a space: arrays of one number count as the number.
+    """Return a policy's answer as an action of a space: arrays of one number count as the number.
 
     Raises:
         IndexError, KeyError, TypeError, ValueError: It has no such form.

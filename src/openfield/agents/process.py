@@ -152,7 +152,7 @@ class Program:
         while not selector.select(None if end is None else max(end - monotonic(), 0)):
             if end is not None and monotonic() < end:  # this process was stopped meanwhile
                 continue
-            if self._process.poll() is not None:  # what it started keeps its pipes open
+            if self._process.poll() is not None:  # its children keep its pipes open
                 raise self._gone()
             raise AgentTimeout(f"No message within {self._patience:g} s.")
 

@@ -45,7 +45,7 @@ _PERCENT = re.compile(r"\s*([\d.]+)\s*%\s*")
 
 
 class TurnText(NamedTuple):
-    """What is said of a turn."""
+    """A turn in words."""
 
     text: str
     """Empty if there is nothing to say."""
@@ -60,9 +60,9 @@ class TurnWriter:
     """
 
     rules = ""
-    """What a player should know beside the task."""
+    """Advice to a player beside the task."""
     help = HELP
-    """What a person at a terminal may type."""
+    """The words that a person at a terminal may type."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -79,7 +79,7 @@ class TurnWriter:
 
     @property
     def action(self) -> str:
-        """What an action is, in words."""
+        """A description of actions, in words."""
         return "anything" if self.spec.actions is None else describe_space(self.spec.actions)
 
     def describe(self, turn: Turn) -> TurnText:
@@ -125,7 +125,7 @@ class TurnWriter:
         """Return the action that a JSON value stands for.
 
         Raises:
-            ValueError: It is no action here; the message says what would be one.
+            ValueError: It is not an action here; the message says what would be one.
         """
         if self.spec.actions is None:
             return value
@@ -215,7 +215,7 @@ def object_schema(properties: Schema) -> Schema:
 
 
 def describe_space(space: Space) -> str:
-    """Return in words what a value of a space is."""
+    """Describe the values of a space in words."""
     match space:
         case Discrete(n, start):
             return f"a whole number from {start} to {start + n - 1}"
@@ -361,7 +361,7 @@ def draw_beside(pictures: Mapping[str, str]) -> str:
 
 
 def draw_as_text(image: NDArray[Any]) -> str:
-    """Draw a picture as text; anything that is no picture is printed as numbers."""
+    """Draw a picture as text; anything else is printed as numbers."""
     pixels = np.asarray(image, dtype=float)
     pixels = pixels.mean(axis=2) if pixels.ndim == 3 else pixels
     if pixels.ndim != 2:

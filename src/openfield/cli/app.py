@@ -208,7 +208,7 @@ class CompactHelp:
 
 
 def label_entry(entry: HelpEntry) -> str:
-    """Return the names of an option, short ones first, and what its value stands for."""
+    """Return the names of an option, short ones first, and a word for its value."""
     if entry.positional_label:
         return entry.positional_label
     return ", ".join([*entry.shorts, *entry.names]) + (f" {entry.metavar}" if entry.metavar else "")

@@ -66,7 +66,7 @@ def _run_command(words: list[str]) -> int:
             return _print_error(str(too_many_files()), 2)
         if error.errno not in NO_ROOM:
             raise
-        return _print_error(f"No room left for {error.filename or 'what is printed'}.", DiskFull.exit_status)
+        return _print_error(f"No room left for {error.filename or 'the output'}.", DiskFull.exit_status)
     return 0
 
 
@@ -99,7 +99,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def explain_usage(error: cyclopts.CycloptsError) -> str:
-    """Return what is wrong with the words of a command, as one sentence or two."""
+    """Explain the error in the words of a command, in one sentence or two."""
     match error:
         case cyclopts.UnknownOptionError():
             word = (error.token.keyword or error.token.value).partition("=")[0]
@@ -125,7 +125,7 @@ def explain_usage(error: cyclopts.CycloptsError) -> str:
 
 
 def _explain_value(error: cyclopts.CoercionError, value: str) -> str:
-    """Say what an option takes instead of this value."""
+    """Explain which values an option takes instead of this one."""
     kind = error.target_type
     if get_origin(kind) is Literal:
         choices = [str(choice) for choice in get_args(kind)]

@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _check_place(path: Path) -> bool:
-    """Refuse a folder and a run file. Return whether the path is no file but something like `/dev/stdout`."""
+    """Refuse a folder and a run file. Return whether the path is not a file but something like `/dev/stdout`."""
     if path.is_dir():
         raise InvalidInput(f"Cannot write {path}: Is a directory.")
     if path.is_file() and _is_database(path):

@@ -35,7 +35,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_bounded(path).decode("utf-8-sig"))
     except RecursionError:
         raise InvalidInput(f"{path} is not read: its values are nested too deeply.") from None
-    except ValueError as error:  # bytes that are no text, no TOML, and numbers with thousands of digits
+    except ValueError as error:  # neither text nor TOML, or numbers with thousands of digits
         raise InvalidInput(f"{path} is not TOML: {error}.") from None
 
 
@@ -49,7 +49,7 @@ def read_json(path: Path) -> Any:
         return msgspec.json.decode(read_bounded(path).decode("utf-8-sig"))
     except RecursionError:
         raise InvalidInput(f"{path} is not read: its values are nested too deeply.") from None
-    except ValueError as error:  # bytes that are no text or no JSON
+    except ValueError as error:  # neither text nor JSON
         raise InvalidInput(f"{path} is not JSON: {error}.") from None
 
 

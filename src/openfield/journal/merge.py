@@ -139,7 +139,7 @@ class _Merge:
             if key.startswith(EQUAL_FACTS) and needed and known.get(key) != facts.get(key):
                 first = self._origins.get(key) or next(iter(self._origins.values()))
                 raise InvalidInput(
-                    f"{self._path} and {first} differ in what they say of '{key}', and cannot be one run."
+                    f"{self._path} and {first} have different values of '{key}', so they cannot be one run."
                 )
         facts.pop(BEGUN_FACT, None)
         for key, value in {**facts, f"{PART}{self._path.name}": fingerprint}.items():
@@ -189,7 +189,8 @@ class _Merge:
                 shorter.outcome not in RESUMABLE and shorter.result != longer.result
             ):
                 raise InvalidInput(
-                    f"{self._path} and {self._find_giver(cell)} tell cell {cell} differently (attempt {mine.number}). "
+                    f"{self._path} and {self._find_giver(cell)} contradict each other on cell {cell} "
+                    f"(attempt {mine.number}). "
                     "Was its agent another one? Merge one of them only, or name the agents differently."
                 )
         return [_extent(each) for each in theirs] > [_extent(each) for each in ours]

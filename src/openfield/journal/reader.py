@@ -37,7 +37,7 @@ RESUMABLE = (None, "cancelled")
 SCORED = ("done", "truncated")
 """The outcomes that speak about the agent's behaviour. All others are counted, never scored."""
 OUR_FAILURES = ("world_error", "harness_error")
-"""Outcomes that are no behaviour of the agent: the cell is tried again, this many times."""
+"""Outcomes that are not behaviour of the agent: the cell is tried again, this many times."""
 MAX_RETRIES = 3
 
 
@@ -65,12 +65,12 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def early(self) -> bool:
-        """Whether the change came within the episode and was declared before it, as domains with samples tell."""
+        """Whether the change came within the episode and was declared before it, as domains with samples report."""
         return isinstance(self.detail, dict) and self.detail.get("early") is True
 
     @property
     def steps(self) -> int:
-        """The steps of the world, if it tells them: a reply without an action takes a turn, and may take no step."""
+        """The steps of the world, if it reports them: a reply without an action takes a turn, and may take no step."""
         told = self.detail.get("steps") if isinstance(self.detail, dict) else None
         return told if isinstance(told, int) and told >= 0 else self.turns
 

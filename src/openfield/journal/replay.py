@@ -31,7 +31,7 @@ def resume_rollout(
         recorder: Where new steps are written; None records nothing.
         heartbeat: Where a watchdog in another process sees by when the agent must answer.
         known: How many recorded steps the agent knows of. The turns after them are shown to it again, and it must
-            answer as it did, unless `recall` tells it of them.
+            answer as it did, unless `recall` passes them on.
 
     Raises:
         ReplayMismatch: A replayed turn differs from the recorded one; the message says which.

@@ -194,7 +194,7 @@ def select_run_files(folder: Path, names: Iterable[str]) -> set[str]:
 
     Args:
         folder: The folder.
-        names: Names of files in it. A link is not followed, and is no run file.
+        names: Names of files in it. A link is not followed, and is not a run file.
     """
     names, opened = set(names), _list_opened()
     runs = {name for name in names if _is_run_file(f"{folder}/{name}", opened)}

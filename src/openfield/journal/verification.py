@@ -178,7 +178,7 @@ def _find_false_outcome(attempt: Attempt, ended: str | None) -> Iterator[str]:
     outcome = attempt.outcome or ""
     said = f"{attempt.place}: the outcome is recorded as {outcome or 'open'}"
     if outcome not in OUTCOMES:
-        yield f"{attempt.place}: {_shorten(outcome)} is no outcome."
+        yield f"{attempt.place}: {_shorten(outcome)} is not an outcome."
     elif outcome in ENDED and ended not in (None, outcome):
         yield f"{said}; its turns say {ended}."
     elif ended not in ENDED or outcome == ended:

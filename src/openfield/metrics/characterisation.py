@@ -60,7 +60,7 @@ def _names(found: dict[int, float], level: int) -> bool:
 
 
 def _levels(belief: Belief) -> dict[int, float]:
-    """Return the probability of each level that a belief names; a level below 0 is no opinion."""
+    """Return the probability of each level that a belief names; a level below 0 means no opinion."""
     try:
         told = msgspec.convert(_characterization(belief).get("level", []), list[_Level], strict=False)
     except msgspec.ValidationError:

@@ -38,7 +38,7 @@ class AgentScores(NamedTuple):
 
     trials: Scores
     people: Mapping[str, Scores]
-    """The same for each person; empty if the agent is no people."""
+    """The same for each person; empty if the agent is not people."""
 
     @property
     def units(self) -> list[float]:

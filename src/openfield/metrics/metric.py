@@ -69,8 +69,8 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     given: str = ""
     """The share of trials that have it. Where it is 0 the number is missing, though failed trials would count in it."""
     unchanged: bool = False
-    """Measured in unchanged twins, and only there. A twin shares its seed with a changed trial, so it is no trial more
-    in any other row."""
+    """Measured in unchanged twins, and only there. A twin shares its seed with a changed trial, so it is not one trial
+    more in any other row."""
 
     @property
     def worst(self) -> float | None:

@@ -144,7 +144,7 @@ def find_curriculum(trial: Trial) -> Curriculum | None:
 
 
 def assume_curriculum(trial: Trial) -> Curriculum:
-    """Return the curriculum of a trial; where no domain tells of it, what its phases and settings tell."""
+    """Return the curriculum of a trial; where no domain reports one, as its phases and settings give it."""
     if (known := find_curriculum(trial)) is not None:
         return known
     steps = sum(phase.steps for phase in trial.phases) or planned_size(trial, "max_steps")
@@ -201,7 +201,7 @@ def read_return(episode: Episode) -> float | None:
 
 
 def _told(episodes: Iterable[Episode], name: str) -> list[float]:
-    """Return a number of the episodes whose worlds tell it; one that was not played has none."""
+    """Return a number of the episodes whose worlds report it; one that was not played has none."""
     told = (_details(episode).get(name) for episode in episodes)
     return [float(value) for value in told if isinstance(value, int | float) and math.isfinite(value)]
 

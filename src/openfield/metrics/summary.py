@@ -264,7 +264,7 @@ def estimate_numbers(
         for n in list_numbers(metrics)
         if n.name in values and (n.given not in measured or any(measured[n.given].values()))
     }
-    if any(map(find_published, scored)):  # a published mean of unknown spread is no trial
+    if any(map(find_published, scored)):  # a published mean of unknown spread is not a trial
         return {name: without_interval(estimate, "of published means") for name, estimate in found.items()}
     return {name: mark_people(estimate, people) for name, estimate in found.items()}
 

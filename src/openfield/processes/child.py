@@ -163,7 +163,7 @@ class Hung(OpenfieldError):
 
 
 def send_heartbeat() -> None:
-    """Tell the parent that a call goes on, at most once in `HEARTBEAT_SECONDS`."""
+    """Show the parent that a call goes on, at most once in `HEARTBEAT_SECONDS`."""
     if _parent is not None:
         _parent.beat(HEARTBEAT_SECONDS)
 

@@ -15,7 +15,7 @@ from typing import Any
 WORKER_NAME = "openfield worker"
 """The name of processes that play cells for a run. If one is lost, another takes its place."""
 WORD_NAME = "OPENFIELD_WORKER"
-"""The variable that tells the processes of one worker from those of another."""
+"""The variable that distinguishes the processes of one worker from those of another."""
 HANDLES = 16
 """How many files a worker must be able to open after a cell: an agent may have left it with fewer."""
 DEATH_SECONDS = 10

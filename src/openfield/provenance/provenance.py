@@ -233,7 +233,7 @@ def find_false_players(run: Run) -> Iterator[str]:
 
 
 def read_revision(folder: Path) -> tuple[str, bool]:
-    """Return the git revision of a folder and whether files were changed since; nothing where git cannot tell."""
+    """Return the git revision of a folder and whether files were changed since; nothing where git cannot say."""
     words = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", "status", "--porcelain=v2", "--branch"]
     with suppress(OSError, subprocess.SubprocessError, UnicodeDecodeError):
         told = subprocess.run(  # noqa: S603 - a program of the user's, found as their shell finds it

@@ -1,4 +1,4 @@
-"""Tell versions of an agent apart: by its files, its package or its program, without running any of them.
+"""Identify versions of an agent: by its files, its package or its program, without running any of them.
 
 The plan of a run has a fingerprint for every agent; the journal keeps it with every attempt. What an agent imports by a
 computed name, and the files that it opens by itself, are not seen.
@@ -51,9 +51,9 @@ MAX_NESTING = 6
 MAX_FOLDER_FILES, MAX_FOLDER_BYTES = 100_000, 4 << 30
 """A folder with more of either is known by the names, sizes and times of its first files, not by their content."""
 UNCOVERED = (".", "__pycache__")
-"""How the names of files and folders in a folder begin that are no part of an agent."""
+"""How the names of files and folders in a folder begin that are not part of an agent."""
 SYSTEM_FOLDERS = (Path("/proc"), Path("/sys"))
-"""Their files are no files on a disk: to read one may wait for ever."""
+"""Their files are not on a disk: reading one may never end."""
 
 
 class Code:

@@ -87,7 +87,7 @@ def novelty_address(run: str, domain: str, novelty: Sequence[str]) -> str:
     Args:
         run: The key of the run.
         domain: The domain's name.
-        novelty: The names of what changes; none of them is no novelty.
+        novelty: The names of what changes; without any there is no novelty.
     """
     return run and f"/runs/{run}/novelties/{escape_name(name_novelty(domain, novelty))}"
 

@@ -134,7 +134,7 @@ class TrialScore(msgspec.Struct, frozen=True):
     noticed: int | None
     """Episodes from the onset to the first detection."""
     alarms: int
-    """Detections in the test before the onset; where only tasks change, a belief is no alarm."""
+    """Detections in the test before the onset; where only tasks change, a belief is not an alarm."""
     noticed_in: int | None
     """The episode with the first detection from the onset on."""
     alarmed_in: int | None
@@ -155,7 +155,7 @@ class Analysis(msgspec.Struct, frozen=True):
     """Agent -> outcome -> number of cells."""
     failures: tuple[Failure, ...]
     failed: int
-    """How many cells of agents that are no controls were not played to their end."""
+    """How many cells of agents other than controls were not played to their end."""
     trials: list[TrialScore]
     episodes: int
     turns: int

@@ -49,7 +49,7 @@ cover each other."""
 HEADROOM = 1.08
 """The top of a plot of objectives, in parts of the highest value."""
 SHAPES = {"w": "M1 3h14v5h14", "w q": "M15 5h0", "o": "M15 0v10", "d": "M15 1l4 7h-8z", "d h": "M15 1l4 7h-8z"}
-"""Samples of marks that are no straight line, for a key."""
+"""Samples of marks that are not a straight line, for a key."""
 INK, BLUE, ORANGE = "currentColor", "#0072b2", "#d55e00"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 """Okabe and Ito's colours, which most eyes tell apart, for drawings that are files of their own."""

@@ -221,7 +221,7 @@ class EpisodeReplay:
             if before and self._film.skip is not None and self._film.skip(before):
                 try:
                     rollout = self._resume(first)
-                except ReplayMismatch:  # play all of it: that tells which turn differs
+                except ReplayMismatch:  # play all of it, to find out which turn differs
                     self._film.world.close()
                     self._film = self._make_film()
             if rollout is not None:

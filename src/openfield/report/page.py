@@ -75,7 +75,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def matrix(self) -> list[str]:
-        """The agents that a matrix of agents and novelties shows: those that are no controls."""
+        """The agents that a matrix of agents and novelties shows: those that are not controls."""
         if self.analysis is None:
             return []
         groups = (group for each in self.analysis.scenarios for group in each.groups)

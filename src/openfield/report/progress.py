@@ -163,7 +163,7 @@ class _Mean:
 
 
 class Forecast:
-    """Tells from the first cells of a large run how long it will take and how large its file will be.
+    """Forecasts from the first cells of a large run how long it will take and how large its file will be.
 
     It counts from the end of the first cell: by then the plan is written, which may be larger than what is played.
     """

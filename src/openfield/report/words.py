@@ -27,7 +27,7 @@ from openfield.provenance.rules import DomainRules
 MAX_PAIRS = 15
 MAX_NOTE_LENGTH = 300
 MAX_COMMANDS = 20
-"""How many commands a page tells of, the latest ones."""
+"""How many commands a page lists, the latest ones."""
 
 Domains = Mapping[str, Domain[Any] | DomainRules]
 
@@ -293,7 +293,7 @@ def write_findings(
     One agent is called better than another only if the corrected p-value of their comparison is below 0.05.
 
     Args:
-        groups: The agents of a scenario that are no controls, the best first.
+        groups: The agents of a scenario without its controls, the best first.
         comparisons: Those of the scenario.
         names: What each agent is called.
         brief: Leave out intervals, and all but the most telling agents.

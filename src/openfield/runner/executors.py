@@ -183,7 +183,7 @@ class Processes:
         if not self._stopping and any(_is_stop(entry) for entry in worker.ending):
             self._emit(*(entry for entry in worker.ending if not _is_stop(entry)))
             worker.ending = []
-            self._blame_death(worker, "It was told to stop, but not by openfield", asked=True)
+            self._blame_death(worker, "It was asked to stop, but not by openfield", asked=True)
             return
         entries, worker.ending, worker.job = worker.ending, [], None
         self._busy.remove(worker)

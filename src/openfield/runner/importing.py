@@ -32,7 +32,7 @@ class ImportedEpisode(NamedTuple):
     performance: float | None
     belief: Belief | None = None
     detail: Any = None
-    """What the domain's own worlds tell of an episode in `Truth.detail`, as far as it is known. A key `published` with
+    """What the domain's own worlds report of an episode in `Truth.detail`, as far as known. A key `published` with
     numbers by name stands for a trial of which only these are known."""
 
 

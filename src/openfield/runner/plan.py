@@ -116,7 +116,7 @@ def make_plan(
 
     Args:
         agents: One agent, several, or several by name.
-        trials: What they are evaluated on.
+        trials: The trials they are evaluated on.
         repeats: How often each agent plays each trial.
         domain: The domain of the trials; without it domains are looked for by name.
     """

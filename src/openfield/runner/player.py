@@ -259,7 +259,7 @@ class Player:
         return not plays_here(source, domain)
 
     def _announce(self, job: Job, domain: Domain[Any]) -> None:
-        """Tell a domain, once, which of its trials the run has: a process that plays one may play others."""
+        """Let a domain know, once, which of its trials the run has: a process that plays one may play others."""
         if (job.run, domain.name) not in self._announced:
             self._announced.add((job.run, domain.name))
             if isinstance(domain, PreparesTrials):

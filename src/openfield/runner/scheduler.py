@@ -55,7 +55,7 @@ class CellScheduler:
         Args:
             journal: The run file, in which they are entered.
             reader: The same file, open as long as cells are played.
-            plan: What is to be played.
+            plan: The plan to play.
             watch: Called with every entry of the record.
         """
         self._journal = journal
@@ -135,7 +135,10 @@ class CellScheduler:
         return receipt
 
     def put_back(self, cell: str) -> None:
-        """Put a cell back in line whose machine is lost. It goes on where its record ends; that is no failure of it."""
+        """Put a cell back in line whose machine is lost.
+
+        It goes on where its record ends, and this does not count as a failure.
+        """
         self._running.discard(cell)
         self._put_in_line([cell])
 
@@ -361,7 +364,7 @@ def is_outdated(cell: Cell, player: str | None, plan: Plan) -> bool:
     Args:
         cell: What was planned.
         player: The fingerprint of the agent that played it.
-        plan: What is to be played now.
+        plan: The current plan.
     """
     current = plan.fingerprints.get((cell.trial.domain, cell.agent))
     return None not in (player, current) and player != current

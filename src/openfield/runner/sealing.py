@@ -71,14 +71,16 @@ def read_secret(path: Path) -> int:
                 file.write(f"{secrets.randbits(SEED_BITS):032x}\n")
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):  # a pipe would be waited for
-            raise InvalidInput(f"{path} is no regular file. Name one, or one that is missing: it is made.")
+            raise InvalidInput(f"{path} is not a regular file. Name one, or a new one, which is then made.")
         if stat.S_IMODE(mode) & 0o077:
-            raise InvalidInput(f"Others can read {path}, so it is no secret. Allow only its owner: chmod 600 {path}")
+            raise InvalidInput(f"Others can read {path}, so it is not a secret. Allow only its owner: chmod 600 {path}")
         text = path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be used as a secret: {error.strerror}.") from None
     except UnicodeDecodeError:
         text = ""
     if not re.fullmatch(r"[0-9a-f]{32}", text):
-        raise InvalidInput(f"{path} is no secret: it must hold 32 hexadecimal digits. A file that is missing is made.")
+        raise InvalidInput(
+            f"{path} is not a secret: it must hold 32 hexadecimal digits. A file that does not exist is made."
+        )
     return int(text, 16)

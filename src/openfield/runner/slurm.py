@@ -103,7 +103,7 @@ class SlurmPlan(NamedTuple):
     options: Sequence[str] = ()
     """What goes to sbatch as it is."""
     uses_processors: bool = True
-    """Whether a task plays in as many processes as it has processors (--cpus-per-task), if SLURM tells their number."""
+    """Whether a task plays in as many processes as it has processors (--cpus-per-task), if SLURM gives their number."""
 
 
 def write_jobs(plan: SlurmPlan) -> list[Path]:
@@ -169,7 +169,7 @@ def check_options(options: Sequence[str]) -> None:
 
 
 def _write_options(words: Sequence[str]) -> str:
-    """Return the lines of a script that tell sbatch these options. A value may be a word of its own."""
+    """Return the lines of a script that give sbatch these options. A value may be a word of its own."""
     lines: list[str] = []
     for word in words:
         before = "" if word.startswith("-") else f"{lines.pop()} "

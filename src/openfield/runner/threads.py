@@ -1,6 +1,6 @@
 """Play cells side by side in one process: an executor for agents that wait, as those that ask a language model do.
 
-Every cell has a thread. Threads share the interpreter, so this is no faster for agents and worlds that compute. Agents
+Every cell has a thread. Threads share the interpreter, so this is not faster for agents and worlds that compute. Agents
 are trusted as with `workers=0`; one that does not answer in time is left behind.
 """
 

@@ -33,7 +33,7 @@ class Assignments:
         self._has_dropped = False
 
     def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str]) -> None:
-        """Give an agent trials of its own, and record the facts it tells about itself."""
+        """Give an agent trials of its own, and record the facts it states about itself."""
         cells = self._own[name] = make_cells([name], trials)
         self._enter(name, cells, facts)
         if len(self._own) > MAX_KEPT:  # the record has them too, and strangers may enroll under any number of names

@@ -151,7 +151,7 @@ class TrialDispatcher(RecordingDispatcher):
         self._agent = agent
         self._remotes: dict[str, tuple[Cell, RemoteRollout]] = {}
         self.notice: Callable[[str], None] = lambda text: None
-        """Is told in a line who begins which trial, and how it ended."""
+        """Receives a line when an agent begins a trial, and when the trial ends."""
         self._forgotten: OrderedDict[str, Cell] = OrderedDict()
         self._joining: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # as long as one has it
 
@@ -201,7 +201,7 @@ class TrialDispatcher(RecordingDispatcher):
         return list(self._assignments.trials)
 
     async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
-        """Give an agent trials of its own, and record the facts it tells about itself."""
+        """Give an agent trials of its own, and record the facts it states about itself."""
         check_agent_name(name)
         own = list(trials)
         self.notice(f"{name} registered for {say_count(len(own), 'trial')}.")
@@ -311,7 +311,7 @@ class TrialDispatcher(RecordingDispatcher):
         return None
 
     def _announce(self, trials: Sequence[Trial]) -> None:
-        """Tell domains which of their trials agents may ask for."""
+        """Let domains know which of their trials agents may ask for."""
         for trial in {trial.domain: trial for trial in trials}.values():
             domain = self._domain_of(trial)
             if isinstance(domain, PreparesTrials):

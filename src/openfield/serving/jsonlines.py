@@ -104,7 +104,7 @@ class LineDecoder:
         """Yield the messages that are complete now.
 
         Raises:
-            AgentProtocol: A line is no message, or too long.
+            AgentProtocol: A line is not a message, or is too long.
         """
         self._rest += data
         if len(self._rest) > MAX_LINE + len(data):
@@ -118,7 +118,7 @@ class LineDecoder:
 
 
 def welcome(spec: Spec, seed: int, session: str | None = None) -> bytes:
-    """Return the line that tells an agent its task and its seed."""
+    """Return the line that gives an agent its task and its seed."""
     return _line(type="welcome", protocol=PROTOCOL, spec=spec, seed=seed, session=session)
 
 
@@ -128,7 +128,7 @@ def turn_line(turn: Turn, arrays: ArrayForm = "lists") -> bytes:
 
 
 def remember_line(turn: Turn, reply: Reply, arrays: ArrayForm = "lists") -> bytes:
-    """Return the line that tells an agent of a recorded turn and its own reply to it."""
+    """Return the line that reminds an agent of a recorded turn and its own reply to it."""
     message = {"type": "remember", "turn": _show(turn), "reply": _told(reply)}
     return _ENCODERS[arrays].encode(message) + b"\n"
 
@@ -144,7 +144,7 @@ def load_line(state: bytes) -> bytes:
 
 
 def bye(note: str = "") -> bytes:
-    """Return the line that tells an agent that the trial is over."""
+    """Return the line that ends a trial."""
     return _line(type="bye", note=note)
 
 

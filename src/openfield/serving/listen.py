@@ -148,6 +148,6 @@ def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
 
 
 def check_port(port: int | None, flag: str) -> None:
-    """Refuse a number that is no port: some event loops take it for another one."""
+    """Refuse a number that is not a port: some event loops take it for another one."""
     if port is not None and not 0 <= port <= LAST_PORT:
         raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")

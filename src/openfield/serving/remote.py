@@ -128,7 +128,7 @@ class RemoteRollout:
 
     @property
     def was_left(self) -> bool:
-        """Whether an agent was connected, and is no more."""
+        """Whether an agent was connected and has left."""
         return not self.taken and self._left_at > 0
 
     def is_idle(self, before: float) -> bool:

@@ -73,7 +73,7 @@ class SessionDispatcher(RecordingDispatcher):
         self._finished: OrderedDict[tuple[str, str], RemoteRollout] = OrderedDict()
         self._seen: dict[str, float] = {}
         self.told: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """How often a wire told results of a trial, by what it calls the trial and to whom; it fills this itself."""
+        """How often a wire gave results of a trial, by its name for the trial and the receiver; the wire fills it."""
         self._load()
 
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:

@@ -16,7 +16,7 @@ class Wire(Protocol):
     """A protocol foreign agents speak.
 
     Optional: `offer` says what agents get and where; `command(words, cell)` and `check_command(words)` say how a
-    program is told of the wire, and whether it can be, where not by host and port; `finished()` waits for what agents
+    program learns of the wire, and whether it can, where not by host and port; `finished()` waits for what agents
     have to say after the last turn.
     """
 

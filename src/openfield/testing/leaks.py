@@ -226,7 +226,7 @@ def intersect(one: Differences, other: Differences) -> dict[KeyPath, Difference]
 
 
 def find_common(found: Iterable[Differences]) -> set[KeyPath]:
-    """Return the key paths with the same difference for every novelty: they tell that there is one, not which."""
+    """Return the key paths with the same difference for every novelty: they reveal that there is one, not which."""
     first, *others = found
     return {place for place, one in first.items() if all(one[:2] == other.get(place, ())[:2] for other in others)}
 

@@ -66,7 +66,7 @@ class WatchedWorld:
 
     @property
     def truth(self) -> Truth:
-        """What is true of the turn shown last."""
+        """The truth about the turn shown last."""
         return self._world.truth
 
     @property

@@ -81,7 +81,7 @@ def _actions(evidence: Evidence) -> Iterator[str]:
 
 
 def _odd_actions(evidence: Evidence) -> Iterator[str]:
-    """What is no action at all is refused as the agent's mistake, not met with a failure of the world."""
+    """A reply without a valid action is refused as the agent's mistake, and is not a failure of the world."""
     world = evidence.domain.world(evidence.trials[0])
     try:
         turn = world.reset()
@@ -229,7 +229,7 @@ def _own_turns(evidence: Evidence) -> Iterator[str]:
 def _find_leaks(evidence: Evidence) -> Iterator[str]:
     """Yield what gives the truth away without naming it.
 
-    A novelty may change what is shown: that is what novelties do. So a difference alone is no leak. A leak is a key
+    A novelty may change what is shown: that is what novelties do. So a difference alone is not a leak. A leak is a key
     with one value on every turn of the usual world and another one on every turn of a changed world, for every agent
     and seed, that either says only yes or no, or says the same for every novelty.
     """

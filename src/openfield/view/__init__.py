@@ -1,7 +1,7 @@
 """The viewer: a local web application that shows runs while they are played and afterwards.
 
 Start with `app.py`, which says how a page is made and added. `server.py` serves the application, `access.py` lets its
-user in, `library.py` finds run files and reads them once, `live.py` tells browsers what has changed, `pages/` has one
+user in, `library.py` finds run files and reads them once, `live.py` notifies browsers of changes, `pages/` has one
 module per kind of page. The part needs the extra `view`; `openfield.cli` imports it late.
 """
 

@@ -123,7 +123,7 @@ def _enter(key: str, path: Path, summary: RunSummary) -> RunEntry:
 
 
 def sign_file(path: Path) -> Signature:
-    """Return what tells whether a run file has changed."""
+    """Return a value that differs once a run file has changed."""
     found: list[int] = []
     for each in (path, Path(f"{path}-wal")):
         try:

@@ -1,4 +1,4 @@
-"""Tell browsers that a run has changed: server-sent events.
+"""Notify browsers that a run has changed: server-sent events.
 
 A page that shows runs listens to `/events?run=KEY` (or to all runs without a key). It gets an event when a file was
 written to, and then asks for itself again; `static/live.js` puts in what is new. The server looks at sizes and times of

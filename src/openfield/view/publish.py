@@ -125,7 +125,7 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
         trust: Run a domain that a run file names even if this user did not sign it.
 
     Raises:
-        InvalidInput: There is no run, or two files tell a cell differently.
+        InvalidInput: There is no run, or two files contradict each other on a cell.
     """
     if not runs:
         raise InvalidInput("There is no run file to publish. Make a run: openfield demo")

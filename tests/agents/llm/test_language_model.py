@@ -334,7 +334,7 @@ def test_an_endpoint_that_breaks_off_is_asked_again(tmp_path: Path) -> None:
     assert steps[1].reply is not None
     failures = steps[1].reply.note["failures"]
     assert len(failures) == 4
-    assert "what it sends is no JSON: '<html>no</html>'" in failures
+    assert "it does not send JSON: '<html>no</html>'" in failures
     assert "oops" in failures[-1]
 
 

@@ -61,7 +61,7 @@ def test_a_domain_says_its_turns_and_reads_what_is_answered(name: str) -> None:
         ("birds", {"pull": 1}, "a shot has angle"),
         ("birds", {"angle": "up"}, "a shot has angle"),
         ("birds", {"angle": 42, "pull": 2}, "a shot has angle"),
-        ("commai", "ю", "is no symbol"),
+        ("commai", "ю", "is not a symbol"),
         ("commai", "x" * 999, "at most 500 characters"),
         ("ond", [1], "0 labels are wanted"),
         ("doom", "fly", "is not an action here; it must be one of"),

@@ -43,7 +43,7 @@ def test_a_typed_script_plays_a_whole_trial(openfield: Any, monkeypatch: pytest.
 def test_who_leaves_goes_on_later(openfield: Any, monkeypatch: pytest.MonkeyPatch, leave: str) -> None:
     said = play(openfield, monkeypatch, f"right\nup\n{leave}", "--trials", "2", "--set", "unchanged=0")
     assert said.status == 130
-    assert said.err == "openfield: Stopped; what you played is in x.sqlite. The same command goes on.\n"
+    assert said.err == "openfield: Stopped; your trials are in x.sqlite. The same command goes on.\n"
     with Run("x.sqlite") as run:
         assert [cell.outcome for cell in run.cells()] == ["cancelled", None]
     said = play(openfield, monkeypatch, "up\n" + 3 * "\nup\nup\nup\n", "--trials", "2", "--set", "unchanged=0")

@@ -15,7 +15,7 @@ from support.birds.worlds import begin, world
 def test_what_is_no_action_is_refused(action):
     opened = world()
     begin(opened)
-    with pytest.raises(AgentProtocol, match="is no action"):
+    with pytest.raises(AgentProtocol, match="is not an action"):
         opened.step(Reply(action))
 
 

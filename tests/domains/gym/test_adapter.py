@@ -83,7 +83,7 @@ def test_bounds_are_of_each_element_and_infinities_are_null_on_the_wire() -> Non
     ],
 )
 def test_what_is_no_action_is_refused(space: gs.Space[Any], action: Any) -> None:
-    with pytest.raises(AgentProtocol, match="is no action of"):
+    with pytest.raises(AgentProtocol, match="is not an action of"):
         to_env_action(space, to_space(space), action)
 
 
@@ -119,6 +119,6 @@ def test_a_space_without_a_form_here_is_refused_in_one_line(space: gs.Space[Any]
 def test_large_values_and_spaces_are_told_in_one_line() -> None:
     space = gs.Box(np.arange(12.0).reshape(3, 4), np.full((3, 4), 20.0), dtype=np.float64)
     assert "\n" in str(space)
-    with pytest.raises(AgentProtocol, match="is no action of") as caught:
+    with pytest.raises(AgentProtocol, match="is not an action of") as caught:
         to_env_action(space, to_space(space), np.zeros((4, 4)))
     assert "\n" not in str(caught.value)

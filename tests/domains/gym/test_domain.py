@@ -391,7 +391,7 @@ def test_wrappers_in_settings_are_code_in_whatever_form_a_file_has_them(key: str
     [
         ("Wider", "changes the action space from Discrete.2. to Discrete.3."),
         ("Broken", "cannot wrap CartPole-v1: ValueError: no"),
-        ("number", "is no wrapper: it makes a int"),
+        ("number", "is not a wrapper: it makes a int"),
         ("Missing", "Unknown name 'Missing'"),
     ],
 )

@@ -95,9 +95,9 @@ def test_wrappers_of_a_suite_lie_beside_it_and_are_code_of_the_trial(lab: Path) 
         ('kind = "objects"', 'kind = "things"', "Unknown kind of novelty 'things'"),
         ('change = "masscart*=5+', 'change = "masscart', "describes no change"),
         ('difficulty = "hard"', 'difficulty = "cruel"', "has no usable name"),
-        ("[10.0, 110.0]", "[10.0, 1.0]", "is no scale"),
+        ("[10.0, 110.0]", "[10.0, 1.0]", "is not a scale"),
         ("level = 1", "levels = 1", "unknown field `levels`"),
-        ('source = "our paper"', 'derived = {total_mass = "__import__(1)"}', "is no formula"),
+        ('source = "our paper"', 'derived = {total_mass = "__import__(1)"}', "is not a formula"),
         ('ids = ["CartPole-v1"]', 'ids = ["Cart*"]', "Which environment"),
     ],
 )
@@ -127,7 +127,7 @@ def test_derived_attributes_follow() -> None:
 def test_formulas_are_read_and_not_run() -> None:
     assert read_formula("(a + b) * 2 - a / b").compute({"a": 1.0, "b": 2.0}) == 5.5
     for text in ("a.b", "f(a)", "a ** 9", "'a'", "a if b else c", "", "a" * 500, "(" * 150 + "a" + ")" * 150 + "+"):
-        with pytest.raises(of.errors.InvalidInput, match="is no formula"):
+        with pytest.raises(of.errors.InvalidInput, match="is not a formula"):
             read_formula(text)
     with pytest.raises(of.errors.InvalidInput, match="cannot be computed"):
         read_formula("a / b").compute({"a": 1.0, "b": 0.0})

@@ -300,7 +300,7 @@ def test_another_typeface_is_another_print_of_the_same_characters() -> None:
         (["data=few.npz"], "too few samples"),
         (["known=20"], "20 known ones leave none unknown"),
         (["data=bare.npz"], "labels"),
-        (["data=holes.npz"], "Sample 3 holds values that are no numbers"),
+        (["data=holes.npz"], "Sample 3 holds values that are not numbers"),
         (["data=folder"], "a.png cannot be read as an image"),
         (["data=junk.npz"], "holds no samples"),
         (["data=glyphs", "known=60"], "There are 50 glyphs"),

@@ -257,7 +257,7 @@ def test_another_game_is_no_persons_play(words, said, plan, run, tmp_path, monke
         ('name = "storm"', 'name = "field"', "'field' is listed twice"),
         ('agents = ["noop", "random", "count_bonus"]', "agents = []", "no agent is listed"),
         ("width = 5", "depth = 5", "cannot be made: TypeError"),
-        ("support.toy_games:ToyField-v0", "CartPole-v1", "Game 'field': observations of Box.* are no pictures"),
+        ("support.toy_games:ToyField-v0", "CartPole-v1", "Game 'field': observations of Box.* are not pictures"),
         ("support.toy_games:ToyField-v0", "Pendulum-v1", "Game 'field': its actions are Box.*; a study needs numbered"),
         ("make = { width = 5 }", "noop = 4", "Game 'storm': noop is 4; its actions are 0 to 3"),
         ("[full]", "[large]", "not a study of games"),

@@ -162,7 +162,7 @@ def test_codes_without_a_lasting_form_are_refused_at_once():
 
 @pytest.mark.parametrize("shape", [(), (4,), (4, 4, 2), (2, 3, 4, 3), (0, 3)])
 def test_what_is_no_picture_is_refused(shape):
-    with pytest.raises(InvalidInput, match="is no picture"):
+    with pytest.raises(InvalidInput, match="is not a picture"):
         Life(PictureInputs()).begin(np.zeros(shape, np.uint8))
 
 

@@ -126,5 +126,5 @@ def test_the_callback_takes_named_parts_and_pictures_with_colours_first():
     assert named.measure().inputs == len(set(places[:-1, 0].tolist()))
     assert np.array_equal(coloured.life.table().book.words, life.table().book.words)
     assert np.array_equal(coloured.life.table().obs, life.table().obs)
-    with pytest.raises(InvalidInput, match="is no picture"):
+    with pytest.raises(InvalidInput, match="is not a picture"):
         ObjectivesCallback().life.begin(np.zeros((4, 24, 20), np.uint8))  # a stack of frames

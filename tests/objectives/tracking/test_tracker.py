@@ -200,7 +200,7 @@ def test_a_sampled_life_says_so_in_its_file(run, tmp_path):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Tracker(gymnasium.make("CartPole-v1")), "are no pictures"),
+        (lambda: Tracker(gymnasium.make("CartPole-v1")), "are not pictures"),
         (lambda: Tracker(3), "wraps a Gymnasium environment"),
         (lambda: VectorTracker(LineEnv()), "wraps a vector environment"),
         (lambda: Tracker(LineEnv(), caps=3), "no setting 'caps'. It has codes, size"),

@@ -2,7 +2,7 @@
 
 `language_model.py` is the agent: it turns what `turn_writer.py` says of a turn into a question, and an answer into a
 reply. `model_endpoint.py` asks, waits where the endpoint says so, and tries again. `factory.py` holds the parameters,
-and `estimate.py` says beforehand what a run will ask for.
+and `estimate.py` forecasts the tokens and cost of a run.
 """
 
 from typing import TYPE_CHECKING

@@ -45,7 +45,7 @@ class CallEstimate(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    """What was asked in some turns of a trial."""
+    """The questions of some turns of a trial."""
 
     tokens_in: list[int]
     tokens_out: list[int]
@@ -57,7 +57,7 @@ def estimate_plan(plan: Plan, done: Collection[str] = ()) -> dict[str, CallEstim
     """Return what every language model of a plan will be asked, by the name of the agent.
 
     Args:
-        plan: What is to be played.
+        plan: The plan to play.
         done: Cells that are over.
     """
     left = [cell for cell in plan.cells if cell.id not in done]

@@ -57,9 +57,9 @@ class ModelParameters(msgspec.Struct, frozen=True, kw_only=True):
     rpm: Annotated[float, Meta(gt=0, le=1e6)] | None = None
     """Requests a minute that all processes of this machine make at most."""
     price_in: Price | None = None
-    """What a million tokens cost that are sent."""
+    """The price of a million input tokens."""
     price_out: Price | None = None
-    """What a million tokens cost that are written."""
+    """The price of a million output tokens."""
     body: dict[str, Any] = {}
     """Further fields of every request."""
 
@@ -106,7 +106,7 @@ def llm_agent(model: str, domain: Domain[Any], **parameters: Any) -> LanguageMod
 
     Args:
         model: The name of the model at the endpoint.
-        domain: What is played. It may say its turns in words better than is possible for any domain.
+        domain: The domain to play. It may have words of its own for its turns.
         **parameters: See `ModelParameters`.
 
     Raises:
@@ -151,7 +151,7 @@ def _check_url(url: str | None) -> None:
     except ValueError:
         wrong, secret = True, None
     if wrong:
-        raise InvalidInput(f"llm: '{url}' is no address of an endpoint, such as http://127.0.0.1:8000/v1.")
+        raise InvalidInput(f"llm: '{url}' is not the address of an endpoint, such as http://127.0.0.1:8000/v1.")
     if secret:
         raise InvalidInput("llm: an address is recorded, so it may hold no name, password or key.")
 

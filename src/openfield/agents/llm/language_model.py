@@ -1,6 +1,6 @@
 """An agent that asks a language model: turns become questions in words, answers become replies with a note.
 
-The note of a reply holds what was sent and answered, tokens, seconds and cost. From it a resumed agent rebuilds its
+The note of a reply holds the messages, the answer, tokens, seconds and cost. From it a resumed agent rebuilds its
 conversation, so that nothing is asked, and paid for, twice.
 """
 
@@ -56,7 +56,7 @@ class PromptOptions:
     images: bool = True
     """Whether pictures are sent."""
     prices: tuple[float, float] | None = None
-    """What a million tokens cost that are sent, and that are written."""
+    """The prices of a million input tokens and a million output tokens."""
 
 
 class LanguageModel:
@@ -84,7 +84,7 @@ class LanguageModel:
         return self._answer(turn, self._ask)
 
     def remember(self, turn: Turn, reply: Reply) -> None:
-        """Take note of a recorded turn: what was answered then is in the note of the reply."""
+        """Take note of a recorded turn: the note of its reply holds the model's answer."""
         recorded = _read_recorded(reply.note)
 
         def ask(question: ModelQuestion) -> ModelAnswer:
@@ -203,7 +203,7 @@ class _Exchange:
 
     @property
     def note(self) -> dict[str, Any]:
-        """What is kept of the calls."""
+        """The record of the calls."""
         told = sum(answer.tokens_in for answer in self._answers)
         written = sum(answer.tokens_out for answer in self._answers)
         note: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Ask an OpenAI-compatible endpoint: wait where it says so, try again where that helps, and say what an answer cost.
+"""Ask an OpenAI-compatible endpoint: wait where it says so, try again where that helps, and report the cost.
 
 All agents of a process that ask the same endpoint share one `ModelEndpoint`, and the processes of a machine share its
 `RequestGate`, so that a rate limit that one of them meets holds for all.
@@ -51,7 +51,7 @@ class QuestionTooLong(Exception):
 
 
 class ModelQuestion(NamedTuple):
-    """What is asked of an endpoint."""
+    """A question to an endpoint."""
 
     messages: Sequence[Mapping[str, Any]]
     schema: Mapping[str, Any] | None
@@ -63,7 +63,7 @@ class ModelQuestion(NamedTuple):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an endpoint answered, and what that took."""
+    """An endpoint's answer, with its tokens and seconds."""
 
     text: str
     tokens_in: int = 0
@@ -71,7 +71,7 @@ class ModelAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float = 0.0
     """Of the call that was answered. Waiting and failed calls are not counted."""
     thinking: str = ""
-    """What the model wrote before its answer, where the endpoint tells."""
+    """The model's reasoning before its answer, where the endpoint returns it."""
     counted: bool = True
     """Whether the endpoint counted the tokens; else they are estimated from the length of the texts."""
     failures: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class ModelEndpoint:
         )
         self.address = str(self._client.base_url).rstrip("/")
         self._gate = RequestGate(f"{self.address} {model} {key_env}", 60.0 / rpm if rpm else 0.0)
-        self._answered = False  # whether it has ever answered: what it refuses then is the fault of a question
+        self._answered = False  # whether it has ever answered: if so, a refusal is the fault of a question
         self._structured = True  # whether it takes a schema
         self._streams = False  # whether it answers only piece by piece
 
@@ -110,7 +110,7 @@ class ModelEndpoint:
         """Return the answer to a question.
 
         Args:
-            question: What is asked.
+            question: The question.
             retries: How often a call that fails is made again.
             patience: Seconds that may be spent on waiting because the endpoint is busy.
             wait: Called with all time that is spent on waiting and on failed calls.
@@ -175,10 +175,10 @@ class ModelEndpoint:
         return ModelAnswer(str(text), told or 0, written or 0, round(seconds, 6), str(thinking), counted)
 
     def _read(self, response: Any) -> Any:
-        """Return what an endpoint answers once it has begun to answer, in one piece or in several.
+        """Return the answer of an endpoint that has begun to answer, in one piece or in several.
 
         Raises:
-            ValueError: It is no answer, or it breaks off or stalls, and may be another one next time.
+            ValueError: It is not an answer, or it breaks off or stalls, and may be another one next time.
         """
         transport = import_module(type(response.http_response).__module__.partition(".")[0])  # httpx, or its successor
         try:
@@ -215,11 +215,11 @@ class ModelEndpoint:
         return late and type(error.__cause__).__name__ not in ("ConnectTimeout", "PoolTimeout")
 
     def _refuse(self, status: int, told: str, left: int) -> int:
-        """Return how many tries are left after a failure, or raise what it means.
+        """Return how many tries are left after a failure, or raise the error it means.
 
         Args:
             status: The status of the endpoint's answer; 0 without an answer.
-            told: What it said.
+            told: The endpoint's explanation.
             left: How many tries were left.
         """
         again = status in TRIED_AGAIN
@@ -278,7 +278,7 @@ def _describe(error: Exception) -> str:
     if status is not None:
         return f"status {status}: {text[:MAX_ERROR]}"
     if isinstance(error, json.JSONDecodeError):
-        return f"what it sends is no JSON: {error.doc[:80]!r}"
+        return f"it does not send JSON: {error.doc[:80]!r}"
     return f"{text} ({' '.join(str(cause).split()) or type(cause).__name__})"[:MAX_ERROR] if cause else text[:MAX_ERROR]
 
 
@@ -290,7 +290,7 @@ def join_stream(lines: Iterable[str]) -> Any:
     """Return the answer that the events of a stream make together.
 
     Raises:
-        ValueError: An event is no JSON, or the stream has none.
+        ValueError: An event is not JSON, or the stream is empty.
     """
     texts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
     usage, found = None, False

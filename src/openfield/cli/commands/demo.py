@@ -57,7 +57,7 @@ def demo(
 
 
 def _say_next(run: Path, domain: str, missing: dict[str, str]) -> None:
-    """Say what to type next, and how to add what is missing: its extra by the name of each part."""
+    """Suggest the next commands, and the extra of each missing part."""
     from openfield.installation import install_line, name_program
 
     name = name_program("openfield")

@@ -1,4 +1,4 @@
-"""`openfield doctor`: say what is installed and what is missing, with the line that installs it."""
+"""`openfield doctor`: list installed and missing parts, with the line that installs each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def doctor(*, json: bool = False) -> None:
 
 
 def _diagnoses() -> list[str]:
-    """Return what installed domains say of what they need, each line once."""
+    """Return the reports of installed domains on their requirements, each line once."""
     from openfield.registry import PluginWarning, installed_domains
 
     with warnings.catch_warnings():
@@ -50,7 +50,7 @@ def _diagnoses() -> list[str]:
 
 
 def _broken_plugins() -> list[str]:
-    """Return what is wrong with installed plugins."""
+    """Return the problems of installed plugins."""
     from openfield.metrics.catalogue import installed_metrics
     from openfield.registry import PluginWarning, installed_agents, installed_domains
 

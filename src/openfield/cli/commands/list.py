@@ -77,7 +77,7 @@ def _rows(what: Things, name: str | None) -> Rows:
 
 
 def _say_missing(domain: Domain[Any]) -> str:
-    """Return the line that installs what a domain needs; empty if nothing is missing."""
+    """Return the line that installs a domain's missing parts; empty if nothing is missing."""
     from openfield.installation import install_line
     from openfield.registry import find_missing_extra
 

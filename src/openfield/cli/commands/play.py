@@ -92,7 +92,7 @@ def play(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is to be played, and where it is recorded."""
+    """The trials to play, and the file that records them."""
 
     name: Path
     """What the user named: a domain, or a file."""
@@ -153,7 +153,7 @@ def _play_at_terminal(asked: _Asked, trial_options: ServedTrials) -> None:
     try:
         run_plan(replace(make_plan({asked.agent: person}, unhurried), facts=facts), asked.path)
     except Cancelled:
-        raise Cancelled(f"Stopped; what you played is in {asked.path}. The same command goes on.") from None
+        raise Cancelled(f"Stopped; your trials are in {asked.path}. The same command goes on.") from None
     _finish(asked, facts, Result([asked.path]))
 
 
@@ -188,7 +188,7 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
 
             server.serve(ready)
     except KeyboardInterrupt:
-        raise Cancelled(f"Stopped; what was played is in {asked.path}. The same command goes on.") from None
+        raise Cancelled(f"Stopped; the trials played are in {asked.path}. The same command goes on.") from None
     _finish(asked, facts, Result([asked.path]))
 
 

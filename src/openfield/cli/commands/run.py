@@ -46,9 +46,9 @@ def run(
             openfield run DOMAIN --help
         options: Options of the domain.
         target: What the first word names.
-        experiment: What is played, and how.
+        experiment: The trials and how they are played.
         isolation: Whether agents are isolated.
-        limits: What an agent may use up.
+        limits: The limits of an agent.
         view: Show the run in the browser, also when it is over.
         dry_run: Print what would be played and the fingerprint of the plan, to publish it beforehand; play nothing.
         json: Print the numbers as JSON.
@@ -107,7 +107,7 @@ def _make_plan(target: Target, path: Path, changes: CommandChanges, own: dict[st
     from openfield.runner.campaign import Part, plan_parts
     from openfield.runner.experiment import naming_file
 
-    changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the file is not what is wrong
+    changed = changes.experiment or own.keys() & {"agents", "novelty", "settings"}  # then the fault is not in the file
     with nullcontext() if target.file is None or changed else naming_file(target.file):
         chosen = [part.change(changes.experiment, own) for part in target.experiment.split()]
         if chosen[0].share and chosen[0].sealed and chosen[0].secret is None:

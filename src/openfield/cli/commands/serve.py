@@ -183,11 +183,11 @@ def _ending_on_request() -> Iterator[None]:
         return
 
     def end(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second request must not break off what is being booked
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second request must not interrupt the booking
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, end)
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as shells have it for what a script starts with `&`
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as shells do for `&` in scripts
     if ignored:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -25,7 +25,7 @@ def slurm(
         experiment: The experiment file.
         sbatch: After `--`: options that go to sbatch as they are.
         array: How many tasks share the experiment out.
-        output: The merged run file [the one the experiment names]. What it holds already stays in it.
+        output: The merged run file [the one the experiment names]. Its present cells stay in it.
         submit: Give the scripts to sbatch.
 
     Example:

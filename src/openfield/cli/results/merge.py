@@ -23,7 +23,7 @@ def merge(
     Args:
         runs: Run files: the shares of a plan, or copies that went on apart.
         output: The new run file.
-        json: Print what was joined as JSON.
+        json: Print a summary of the merge as JSON.
 
     Example:
         openfield merge share-*.sqlite -o runs/all.sqlite

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EARLIER = "an earlier version"
 SourceRow = tuple[str, list[str], str, str]
-"""A source file: its name, what it belongs to, its digest and its text."""
+"""A source file: its name, its owner, its digest and its text."""
 
 
 def show(
@@ -47,7 +47,7 @@ def show(
             that draws.
         episode: The number of the episode to film [0].
         trust: Film in a domain that the file names even if you did not sign it.
-        transcript: Print what was said to a language model and what it answered. Needs `--cell`.
+        transcript: Print the messages to a language model and its answers. Needs `--cell`.
         source: List the source files that the run file holds, or print one: the name of an agent or of a file, or the
             beginning of a digest.
         json: Print as JSON.

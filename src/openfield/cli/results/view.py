@@ -51,7 +51,7 @@ def view(
     from openfield.view import check_view
 
     check_view()
-    from openfield.view import Library, ViewServer  # these need what has just been looked for
+    from openfield.view import Library, ViewServer  # these need the parts that were just checked
 
     places = runs or (Path("runs"),)
     _check_places(places)

@@ -47,7 +47,7 @@ class Target:
 
 
 DomainTarget = Annotated[Target | None, Parameter(parse=False)]
-"""Where a command takes what it is about, which was found already when its words were read."""
+"""The target of a command, already found when its words were read."""
 
 
 def read_target(app: App, words: list[str]) -> Target | None:
@@ -59,13 +59,13 @@ def read_target(app: App, words: list[str]) -> Target | None:
 
         return find_target(words[0], words[1]) if words[1] in domain_names() else None
     name = None
-    with suppress(CycloptsError):  # what is wrong is said when the words are parsed
+    with suppress(CycloptsError):  # the error is reported when the words are parsed
         name = app.parse_known_args(words[1:])[1].arguments.get("domain")
     return None if name is None or name.endswith(".sqlite") else find_target(words[0], name)
 
 
 def find_target(command: str, name: str) -> Target:
-    """Return what a word names in a command: a domain, or an experiment file if the command takes one."""
+    """Return the target that a word names: a domain, or an experiment file if the command takes one."""
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, names_experiment, read_experiment
@@ -86,7 +86,7 @@ def add_options(command: Callable[..., Any], domain: Domain[Any] | None, name: s
         command: The function.
         domain: The domain; None for several.
         name: The name of the command.
-        **fixed: What it is called with beside what is parsed.
+        **fixed: Arguments beside those that are parsed.
     """
 
     @functools.wraps(command)
@@ -119,7 +119,7 @@ def name_group(domain: Domain[Any]) -> str:
 
 
 def describe_options(domain: Domain[Any], command: str) -> list[tuple[str, str]]:
-    """Return how each option of a domain is typed in a command, and what it does."""
+    """Return how each option of a domain is typed in a command, and its effect."""
 
     def take(options: DomainOptions = None) -> None: ...
 

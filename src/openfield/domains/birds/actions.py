@@ -98,14 +98,14 @@ def read_action(action: Any) -> Action:
         read: Action = msgspec.convert(plain, Action)
         return read
     except msgspec.ValidationError as error:
-        raise AgentProtocol(f"{action!r} is no action: {error}") from None
+        raise AgentProtocol(f"{action!r} is not an action: {error}") from None
 
 
 def _launch(numbers: Sequence[Any]) -> SlingshotLaunch:
     try:
         dx, dy, tap = (float(number) for number in numbers)
     except (TypeError, ValueError):
-        raise AgentProtocol(f"{numbers!r} is no action: a launch is three numbers") from None
+        raise AgentProtocol(f"{numbers!r} is not an action: a launch is three numbers") from None
     if not all(map(math.isfinite, (dx, dy, tap))) or max(abs(dx), abs(dy)) > 1:
-        raise AgentProtocol(f"{numbers!r} is no action: a launch is three numbers from -1 to 1")
+        raise AgentProtocol(f"{numbers!r} is not an action: a launch is three numbers from -1 to 1")
     return SlingshotLaunch(dx, dy, max(0.0, min(tap, 1.0)) * TAP_SECONDS * 1000)

@@ -74,7 +74,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     }
 
     def spec(self, trial: Trial) -> Spec:
-        """Return what an agent may know before the trial starts."""
+        """Return the agent's knowledge before the trial starts."""
         from openfield.domains.birds.game.ground_truth import FEATURE_ROWS, FEATURES
         from openfield.domains.birds.picture.thumbnail import SIDE
 

@@ -169,7 +169,7 @@ def _reports(trial: int, cell: CellRecord, run: Run) -> Iterator[list[Any]]:
 
 
 def _is_report(shown: Any, belief: Belief) -> bool:
-    """Return whether a belief was asked for or sent over the wire; a belief attached to a shot is no report."""
+    """Return whether a belief was asked for or sent over the wire; a belief attached to a shot is not a report."""
     return shown.ask is Ask.BELIEF or (isinstance(belief.detail, dict) and "objects" in belief.detail)
 
 

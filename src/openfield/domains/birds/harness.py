@@ -125,12 +125,12 @@ class SetProgress:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts that an agent is told when the set begins."""
+        """The facts that an agent receives when the set begins."""
         return {**msgspec.structs.asdict(self.set), "levels": len(self.set.levels)}
 
     @property
     def menu(self) -> dict[str, Any]:
-        """The facts that an agent is told between levels: the last level, the available ones, and the best scores."""
+        """The facts that an agent receives between levels: the last level, the available ones, and the best scores."""
         return {
             "level": self.position + 1,
             "available": [index + 1 for index in range(len(self.left)) if self.may_load(index)],
@@ -156,7 +156,7 @@ class Harness:
 
     @property
     def state(self) -> HarnessState:
-        """The state that the agent is told."""
+        """The state that the agent receives."""
         return HarnessState.REQUEST_BELIEF if self.report_pending else self.stage
 
     @property

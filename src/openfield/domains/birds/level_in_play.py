@@ -43,7 +43,7 @@ class LevelInPlay:
         """Ground truths recorded during the last shot or watch."""
         self.settings, self._seed = settings, seed
         self.played: list[Shot | SlingshotLaunch | Wait | Watch] = []
-        """What was done in it so far, refused shots included."""
+        """The actions in it so far, refused shots included."""
         self._shown = level.early.picture
         self._view: Viewport = zoomed_out(level.camera, settings.screen_size)
         self._initial = see(self.game, self._view)
@@ -108,7 +108,7 @@ class LevelInPlay:
             self.frames.append(self.ground_truth(self.settings.noisy_batch))
 
     def copy(self) -> LevelInPlay:
-        """Return the same level in the same state: what was done in it is done again in a new one."""
+        """Return the same level in the same state: its actions are repeated in a new one."""
         made = LevelInPlay(self.game.level, self.settings, self._seed, name=self.name, index=self.index)
         made.set_number = self.set_number
         made._view = self._view

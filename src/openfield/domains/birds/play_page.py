@@ -109,7 +109,7 @@ class SlingPage:
 
 
 def _name_level(turn: Turn) -> str:
-    """Return what comes next in words."""
+    """Say in words what comes next."""
     told = turn.observation if isinstance(turn.observation, dict) else {}
     number, count = told.get("level", 0) + 1, len(told.get("scores", ()))
     kind = "Practice level" if turn.phase == "training" else "Level"

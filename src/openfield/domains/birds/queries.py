@@ -38,14 +38,14 @@ def _set_facts(world: BirdsWorld) -> dict[str, Any]:
 
 
 def _novelty_info(world: BirdsWorld) -> int:
-    """Return 1 or 0 for a novel or a normal level; -1 if the trial does not tell."""
+    """Return 1 or 0 for a novel or a normal level; -1 if the trial keeps it secret."""
     if not world.harness.script.informed:
         return -1
     return int(world.in_play is not None and world.in_play.novel)
 
 
 def _hint(world: BirdsWorld) -> str:
-    """Describe the novelty of the level, if the trial tells that there is one."""
+    """Describe the novelty of the level, if the trial reveals that there is one."""
     return describe_changes(world.in_play.game.level) if world.in_play and _novelty_info(world) == 1 else ""
 
 

@@ -116,7 +116,7 @@ class BirdsWorld:
         """Keep the last level: agents may look at it after the end of the trial."""
 
     def _read(self, action: Any) -> Action | None:
-        """Read an action; outside a level anything that is no action is ignored."""
+        """Read an action; outside a level anything else is ignored."""
         if action is None or self._shown == "belief":
             return None
         try:
@@ -243,7 +243,7 @@ class BirdsWorld:
         return self._show("level", Ask.ACT, reward)
 
     def _show(self, shown: Shown, ask: Ask, reward: float, announced: dict[str, Any] | None = None) -> Turn:
-        """Make the next turn; it shows the level in play, or what is announced instead."""
+        """Make the next turn; it shows the level in play, or an announcement."""
         self._shown = shown
         seen = announced if announced or self.in_play is None else self.in_play.observation()
         first, self._first = self._first, False

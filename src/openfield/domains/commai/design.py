@@ -98,7 +98,7 @@ def _isolate(settings: CommaiSettings, task: str) -> CommaiSettings:
 
 
 def _scheduler_of(settings: CommaiSettings) -> str:
-    """Return the name of the scheduler; empty where only running a Python configuration would tell."""
+    """Return the name of the scheduler; empty where that is known only after running a Python configuration."""
     if settings.module or not settings.configuration:
         return "" if settings.module else settings.scheduler
     kind = str(_part(settings.configuration, "scheduler").get("type", ""))

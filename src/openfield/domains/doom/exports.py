@@ -76,7 +76,7 @@ def _interaction(record: CellRecord, shown: Turn, reply: Reply, result: Turn | N
 
 
 def predicted_level(belief: Belief | None) -> int:
-    """Return the novelty level a belief predicts, from 0 to 10; 0 is no novelty, and no belief."""
+    """Return the novelty level a belief predicts, from 0 to 10; 0 means no novelty, or no belief."""
     if belief is None:
         return 0
     level = int(belief.highest >= 0.5) if belief.level is None else belief.level

@@ -73,7 +73,7 @@ def unpack_image(text: str) -> Image:
     """Return the image that a server of protocol 0.8 sent.
 
     Raises:
-        AgentProtocol: It is no packed image.
+        AgentProtocol: It is not a packed image.
     """
     blosc = import_extra("blosc", "doom", "Pictures on the wire of Doom")
     try:
@@ -82,7 +82,7 @@ def unpack_image(text: str) -> Image:
             raise ValueError(f"an image of more than {MAX_PACKED >> 20} MB")
         image = _ImageReader(io.BytesIO(blosc.decompress(packed))).load()
         if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
-            raise ValueError("it is no array of bytes")
+            raise ValueError("it is not an array of bytes")
     except (*_UNREADABLE, blosc.blosc_extension.error) as error:
         raise AgentProtocol(f"the image cannot be read: {error}") from None
     return image

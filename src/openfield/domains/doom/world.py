@@ -147,7 +147,7 @@ class DoomWorld:
         return self._first_turn(phase, layout)
 
     def _first_turn(self, phase: Phase, layout: MapLayout) -> Turn:
-        """Return the first turn of an episode: with what an arena tells only once, and without feedback."""
+        """Return the first turn of an episode: with the facts that an arena gives only once, and without feedback."""
         observation = self._observe()
         if self._task is ARENA and self._settings.observation == "features":
             hints = hints_of(phase.novelty, getattr(self._settings, "hint_level", -1))

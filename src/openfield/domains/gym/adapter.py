@@ -119,7 +119,7 @@ def to_env_action(space: GymSpace, declared: Space, value: Any) -> Any:
         return value
     plain = _bare(value)
     if not declared.contains(plain):
-        raise AgentProtocol(f"{one_line(repr(value)):.80} is no action of {one_line(space):.120}")
+        raise AgentProtocol(f"{one_line(repr(value)):.80} is not an action of {one_line(space):.120}")
     return _convert(space, plain)
 
 

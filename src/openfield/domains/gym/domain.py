@@ -184,7 +184,7 @@ class GymDomain(Domain[GymSettings]):
         return found
 
     def spec(self, trial: Trial) -> Spec:
-        """Return what an agent may know before this trial starts."""
+        """Return the agent's knowledge before this trial starts."""
         probe = self.probe(self.settings_of(trial))
         task = self._entry.task or f"Earn a high return in {probe.id}."
         return Spec(domain=self.name, task=task, actions=probe.actions, observations=probe.observations)

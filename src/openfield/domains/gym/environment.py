@@ -60,7 +60,7 @@ def wrap_env(env: Env, wrappers: Sequence[str], text: str) -> Env:
             raise InvalidInput(f"{source} cannot wrap {text}: {one_line(describe_error(error))}") from error
         if not isinstance(wrapped, gymnasium.Env):
             env.close()
-            raise InvalidInput(f"{source} is no wrapper: it makes a {type(wrapped).__name__} of {text}.")
+            raise InvalidInput(f"{source} is not a wrapper: it makes a {type(wrapped).__name__} of {text}.")
         env = wrapped
     return env
 
@@ -161,7 +161,7 @@ def one_line(message: object) -> str:
 
 
 def split_change(text: str) -> tuple[str, str, Any] | None:
-    """Return the attribute, the sign and the value of a change such as `length*=2`; None if it is no change."""
+    """Return the attribute, the sign and the value of a change such as `length*=2`; None if it is not a change."""
     found = _CHANGE.fullmatch(text)
     return None if found is None else (found["path"], found["sign"], read_plain(found["value"]))
 

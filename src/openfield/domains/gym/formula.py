@@ -30,7 +30,7 @@ class Formula:
         """Return the value for these attributes.
 
         Raises:
-            InvalidInput: It divides by 0, or an attribute is no number.
+            InvalidInput: It divides by 0, or an attribute is not a number.
         """
         try:
             return _compute(self._tree, values)
@@ -49,7 +49,7 @@ def read_formula(text: str) -> Formula:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
     if tree is None or not all(map(_is_known, ast.walk(tree))):
-        raise InvalidInput(f"'{text:.80}' is no formula: write attributes, numbers, brackets and + - * /.")
+        raise InvalidInput(f"'{text:.80}' is not a formula: write attributes, numbers, brackets and + - * /.")
     return Formula(text, tree)
 
 
@@ -70,4 +70,4 @@ def _compute(node: ast.expr, values: Mapping[str, Any]) -> Any:
             return values[name]
         case ast.Constant(value):
             return value
-    raise InvalidInput(f"{ast.unparse(node)} is no part of a formula.")
+    raise InvalidInput(f"{ast.unparse(node)} cannot be part of a formula.")

@@ -96,7 +96,7 @@ class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
         if self.scale is not None and not (
             math.isfinite(self.scale[1] - self.scale[0]) and self.scale[0] < self.scale[1]
         ):
-            raise InvalidInput(f"return={self.scale[0]:g},{self.scale[1]:g} is no scale: LOW must be below HIGH.")
+            raise InvalidInput(f"return={self.scale[0]:g},{self.scale[1]:g} is not a scale: LOW must be below HIGH.")
 
 
 _SURROUNDINGS = {"make", "attributes", "derived", "suite", "instead", "wrappers", "novel_wrappers"}
@@ -109,6 +109,6 @@ _read_effects = attrgetter(*(each.name for each in _EFFECTS))
 
 
 def environment_key(settings: GymSettings) -> bytes:
-    """Return what tells environments apart that are made differently."""
+    """Return a key that differs between environments made differently."""
     made_of = settings.make, settings.attributes, settings.wrappers, settings.novel_wrappers, settings.instead
     return msgspec.json.encode((*made_of, settings.derived), order="sorted")

@@ -1,6 +1,7 @@
 """Values of spaces changed: in other places, mirrored, inverted, or without some of their parts.
 
-Each transform has a `can_` or `is_` beside it that says which spaces it fits: one that cannot be noticed is no change.
+Each transform has a `can_` or `is_` beside it that says which spaces it fits: one that cannot be noticed does not count
+as a change.
 """
 
 from __future__ import annotations

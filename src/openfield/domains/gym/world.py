@@ -152,7 +152,7 @@ class GymWorld(EpisodicWorld[GymSettings]):
 
     @property
     def _may_change(self) -> bool:
-        """Whether the world may change with this episode, as far as all trials of its set tell."""
+        """Whether the world may change with this episode, as far as all trials of its set show."""
         if self._trial.window is None:
             return self._number > 0 and self._script[self._number] is not self._script[self._number - 1]
         low, high = self._trial.window
@@ -276,7 +276,7 @@ class RewardEffects:
     def apply(self, reward: float, ended: bool) -> float:
         """Return what the agent is paid now; what it is still owed comes with the end of the episode."""
         if not self._delay and not self._sparse:
-            return reward * self._factor + 0.0  # not -0.0, which would tell of a changed sign
+            return reward * self._factor + 0.0  # not -0.0, which would reveal a changed sign
         self._waiting.append(reward * self._factor)
         due = len(self._waiting) if ended else 0 if self._sparse else max(0, len(self._waiting) - self._delay)
         return sum(self._waiting.popleft() for _ in range(due)) + 0.0

@@ -66,7 +66,7 @@ class Post(msgspec.Struct, frozen=True, tag="post", tag_field="do"):
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
-    """The answer to a sample before the truth about it was told."""
+    """The answer to a sample before the truth about it was revealed."""
 
     at: int
     values: tuple[Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)] | float | None, ...]
@@ -80,11 +80,11 @@ class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
     score: float = 0.0
     scored: list[int] = []
     told: str = ""
-    """A sign for each sample: 1 or 0 if a score was told about a right or wrong answer, - otherwise."""
+    """A sign for each sample: 1 or 0 if a score covered a right or wrong answer, - otherwise."""
     answers: dict[str, list[Told]] = {}
     """Type of results -> locked answers."""
     bound: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    """The belief that counts, because feedback had told of the change."""
+    """The belief that counts, because feedback had revealed the change."""
 
 
 class Complete(msgspec.Struct, frozen=True, tag="complete", tag_field="do"):
@@ -106,5 +106,5 @@ def read_action(action: Any) -> Action:
         made: Action = msgspec.convert(action, Action)
     except msgspec.ValidationError as error:
         forms = 'a table of scores, {"do": "buy", "ids": [...]}, {"do": "next"} or {"do": "clusters", "p": [...]}'
-        raise AgentProtocol(f"this is no action of ond: {error}. Actions are {forms}.") from None
+        raise AgentProtocol(f"this is not an action of ond: {error}. Actions are {forms}.") from None
     return made

@@ -122,7 +122,7 @@ class OndDomain(Domain[OndSettings]):
         return lambda belief: belief.highest >= threshold
 
     def list_purchases(self, turn: Turn) -> Sequence[Any]:
-        """Return purchases of both kinds of feedback that tell the truth, once a batch is answered."""
+        """Return purchases of both kinds of feedback that reveal the truth, once a batch is answered."""
         from openfield.domains.ond.actions import Buy
 
         answered = isinstance(turn.observation, dict) and turn.observation.get("answered")

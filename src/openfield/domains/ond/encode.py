@@ -21,7 +21,7 @@ STEPS = 8
 def coarse_batch(observation: Mapping[str, Any] | None) -> tuple[Any, ...]:
     """Return the mean picture of a batch, small and in few steps; of a turn without pictures, only its kind.
 
-    Ids and round numbers are left out: they never occur twice, so counting them tells nothing.
+    Ids and round numbers are left out: they never occur twice, so counting them is pointless.
     """
     kind = tuple(sorted(observation or ()))
     if observation is None or observation.get("images") is None:

@@ -67,7 +67,7 @@ class SheetWorld:
         return self._see(turn)
 
     def look(self, query: str) -> Any:
-        """Return the picture of now, or what the test itself tells."""
+        """Return the current picture, or one of the test itself."""
         return self._draw() if query == "picture" else self._world.look(query)
 
     def pictures(self) -> Iterator[Picture]:

@@ -34,8 +34,8 @@ class OndServeOptions:
     devmode: bool = False
     """Let clients see the scores of a test before its last round. Reports say where that was done."""
     scorings: Annotated[Count, Parameter(metavar="NUMBER")] = 1
-    """How often a team is told the scores of a test [1]. Once, when everyone has completed it: scores tell the onset,
-    and many of them the labels. Reports say how often they were told."""
+    """How often a team gets the scores of a test [1]. Once, when everyone has completed it: scores reveal the onset,
+    and many of them the labels. Reports say how often they were given."""
     hint: Annotated[tuple[str, ...], Parameter(metavar="KEY=MAX", consume_multiple=False)] = ()
     """A key of the metadata that clients may set by a hint KEY=NUMBER, and its highest number. Repeat the option for
     each key [feedback_max_ids=1000]."""

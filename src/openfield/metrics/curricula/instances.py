@@ -1,4 +1,4 @@
-"""The tasks of a cell as its record tells them: instances, visits, and the steps after which tasks were solved.
+"""The tasks of a cell as recorded: instances, visits, and the steps after which tasks were solved.
 
 One cell -> values that `gradual`, `borders` and `tasks` measure. It works on every domain whose episodes have a detail
 with their `task`, the answer to each question (`marks`, a text of + and -), the number of `steps`, whether they were
@@ -24,7 +24,7 @@ Whole = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class TaskInstance(msgspec.Struct, frozen=True):
-    """One instance of a task, as the detail of its episode tells it."""
+    """One instance of a task, as the detail of its episode gives it."""
 
     task: str
     marks: str

@@ -18,7 +18,7 @@ from openfield.parameters import read_agent
 
 @dataclass(frozen=True)
 class Detector:
-    """A way to tell unknown samples: how it is fitted, and which inputs it cannot do without."""
+    """A way to detect unknown samples: how it is fitted, and which inputs it cannot do without."""
 
     title: str
     fit: Callable[..., ScoreSamples]

@@ -201,8 +201,8 @@ def check_classes(p_class: ArrayLike, gt_class: ArrayLike) -> tuple[NDArray[Any]
     """Return the checked arrays of a classification metric.
 
     Raises:
-        InvalidInput: They differ in length, `p_class` is no table of numbers from 0 to 1, a label is beyond its columns
-            or all are negative, as in the original. `rank_labels` takes any label.
+        InvalidInput: They differ in length, `p_class` is not a table of numbers from 0 to 1, a label is beyond its
+            columns or all are negative, as in the original. `rank_labels` takes any label.
     """
     p, labels = np.asarray(p_class, dtype=float), np.asarray(gt_class, dtype=np.int64)
     if p.ndim != 2 or labels.ndim != 1 or len(p) != len(labels):

@@ -43,7 +43,8 @@ def convert(source: str | Path, target: str | Path) -> Conversion:
     """Write a table in the form the target's name asks for.
 
     Raises:
-        InvalidInput: The source is no table, or the target is neither `.parquet` nor `.pkl`, or its folder is missing.
+        InvalidInput: The source is not a table, or the target is neither `.parquet` nor `.pkl`, or its folder is
+            missing.
     """
     source, target = Path(source), Path(target)
     if source.resolve() == target.resolve():

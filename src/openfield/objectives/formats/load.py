@@ -16,7 +16,7 @@ def load_table(path: str | Path) -> Table:
     """Load the table of a file: a published pickle of either form, or Parquet.
 
     Raises:
-        InvalidInput: The file is something else, or a count is no positive number; the message names the key.
+        InvalidInput: The file is something else, or a count is not a positive number; the message names the key.
     """
     path = Path(path)
     check_form(path)

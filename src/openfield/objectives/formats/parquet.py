@@ -143,7 +143,7 @@ def open_rows(base: Database, number: int, table: Path, name: Path) -> RowFacts:
         name: The file that messages speak of.
 
     Raises:
-        InvalidInput: A count is no number from 0 on, or rows are not in the order the file says they are.
+        InvalidInput: A count is not a number from 0 on, or rows are not in the order the file says they are.
     """
     check_row_count(base, table, ROW_BYTES)
     header = header_in(base, table) or Header(ordered=False)

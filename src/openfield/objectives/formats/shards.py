@@ -170,7 +170,7 @@ def count_shard(shard: Shard) -> ShardCounts:
     """Count the histograms of one shard.
 
     Raises:
-        InvalidInput: The file cannot be read, its rows are out of order, or a count is no number from 0 on.
+        InvalidInput: The file cannot be read, its rows are out of order, or a count is not a number from 0 on.
     """
     name = Path(shard.name or shard.path)
     with Database(shard.path) as base, reading(name, DAMAGED):

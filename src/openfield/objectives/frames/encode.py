@@ -338,7 +338,7 @@ class FrameScaler:
         """Return a small picture as float64, and whether it holds exact sums, which `scale` turns into values.
 
         Raises:
-            InvalidInput: It is no picture, or holds what is no finite number.
+            InvalidInput: It is not a picture, or holds something else than finite numbers.
         """
         picture: Array = observation if isinstance(observation, np.ndarray) else np.asarray(observation)
         fit = self._fits.get((*picture.shape, picture.dtype.num)) or self._fit(picture)
@@ -359,7 +359,7 @@ class FrameScaler:
         flat = picture.ndim == 2 or (picture.ndim == 3 and picture.shape[2] in CHANNELS)
         if not flat or 0 in picture.shape or picture.dtype.kind not in "biuf":
             raise InvalidInput(
-                f"An observation of {picture.dtype} {picture.shape} is no picture (height, width[, colours]). "
+                f"An observation of {picture.dtype} {picture.shape} is not a picture (height, width[, colours]). "
                 "Give a function of your own: codes=FUNCTION."
             )
         rows, columns = taps(picture.shape[0], self.size), taps(picture.shape[1], self.size)

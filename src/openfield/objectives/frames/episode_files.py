@@ -35,7 +35,7 @@ def member_names(path: Path) -> list[str]:
     """Return the names of the arrays in a file.
 
     Raises:
-        InvalidInput: The file is no NPZ file.
+        InvalidInput: The file is not an NPZ file.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -165,7 +165,7 @@ def _check_spaces(game: StudyGame, env: Any) -> None:
     if not 0 <= game.noop < actions:
         raise InvalidInput(f"Game '{game.name}': noop is {game.noop}; its actions are 0 to {actions - 1}.")
     if not is_picture_space(env.observation_space):
-        raise InvalidInput(f"Game '{game.name}': observations of {env.observation_space} are no pictures.")
+        raise InvalidInput(f"Game '{game.name}': observations of {env.observation_space} are not pictures.")
 
 
 def write_life(life: LifeRecord, path: Path) -> None:

@@ -320,8 +320,8 @@ def read_in_child(path: Path) -> list[Rows | Codes]:
     """Return the entries of a pickled table and of its code book, which `unpickle` reads in a child process.
 
     It works on a foreign file, so its answer is not trusted either: it is numbers in files of checked lengths, and
-    never unpickled. It is no child of `openfield.processes`: there is nothing to say to it, it has only the standard
-    library, and the system itself limits how long it lives, also when its parent is gone.
+    never unpickled. It is not a child of `openfield.processes`: it gets no messages, it has only the standard library,
+    and the system itself limits how long it lives, also when its parent is gone.
 
     Raises:
         Refused: The file is damaged, holds something that no table holds, or takes more memory or time than a table.

@@ -99,7 +99,7 @@ def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
 
 
 def wrong_count(key: tuple[int, ...], count: float, name: str) -> InvalidInput:
-    """Return the error for a count that is no positive number."""
+    """Return the error for a count that is not a positive number."""
     return InvalidInput(f"{name}: the count of key {key} is {count}; counts are positive numbers.")
 
 

@@ -53,7 +53,7 @@ def is_picture_space(space: Any) -> bool:
 
 
 class FunctionInputs:
-    """Inputs that a function of the user tells apart."""
+    """Inputs that a function of the user distinguishes."""
 
     def __init__(self, function: Callable[[Any], Hashable]) -> None:
         """Take the function, which gets an observation and returns a number, a text, bytes, or a tuple of these."""

@@ -136,7 +136,7 @@ class Tracker(_Tracked, gymnasium.Wrapper[Any, Any, Any, Any]):
                 It gets scalars `every` (10,000) transitions, with nulls of `draws` (20) shuffles.
 
         Raises:
-            InvalidInput: A setting cannot be used, or observations are no pictures and there is no function.
+            InvalidInput: A setting cannot be used, or observations are not pictures and there is no function.
         """
         if not isinstance(env, gymnasium.Env):
             raise InvalidInput(f"Tracker wraps a Gymnasium environment; this is a {type(env).__name__}.")
@@ -218,7 +218,7 @@ def _inputs_for(space: Any, settings: TrackerSettings) -> Inputs:
         return FunctionInputs(int)
     if not is_picture_space(space):
         raise InvalidInput(
-            f"Observations of {space} are no pictures (height, width[, colours]). "
+            f"Observations of {space} are not pictures (height, width[, colours]). "
             "Give a function of your own: Tracker(env, codes=FUNCTION)."
         )
     given = settings.thresholds

@@ -130,7 +130,7 @@ def find_detections(curve: Curve, onset: bool) -> list[Point]:
 def _trace(cell: CellRecord, step: int) -> Curve:
     """Return one curve. Episodes are averaged in bins of `step` that never cross the onset.
 
-    Where only tasks change, a belief is no alarm and has no mark.
+    Where only tasks change, a belief is not an alarm and has no mark.
     """
     parts, marked = split_periods(cell), not has_borders(cell.trial)
     origin = len(parts.training) + (len(parts.before) if parts.after else 0)

@@ -31,7 +31,7 @@ def wrap(words: list[str], view: View, isolation: Isolation, info: int) -> list[
         words: The command.
         view: What it sees.
         isolation: What it may use.
-        info: The file number to which bubblewrap tells the number of the sandbox's first process.
+        info: The file number to which bubblewrap writes the number of the sandbox's first process.
 
     Raises:
         InvalidInput: The folders of the view hold more files to hide than bubblewrap can.

@@ -113,7 +113,7 @@ class RayExecutor:
         Args:
             emit: Called with what comes of the jobs.
             put_back: Called with a cell whose slot is lost, to play on where its record ends.
-            plan: What is to be played.
+            plan: The plan to play.
             run: The run file.
             connection: Leads to the cluster. The first `poll` opens it if it is not open; who made it closes it.
         """

@@ -103,7 +103,7 @@ def pack_shipment(plan: Plan, domains: Iterable[str]) -> Shipment:
     """Read all files that the cells of a plan need.
 
     Args:
-        plan: What is to be played.
+        plan: The plan to play.
         domains: The domains as text.
 
     Raises:

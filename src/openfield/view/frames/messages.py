@@ -1,4 +1,4 @@
-"""What the server and its workers tell each other, in MessagePack: orders one way, frames the other."""
+"""What the server and its workers send each other, in MessagePack: orders one way, frames the other."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Reel:
         self.message = ""
         """Why there are no more pictures, if it is not the end of the episode."""
         self.again = False
-        """Whether they may come if they are asked for again: what kept them was no fault of the episode."""
+        """Whether they may come if they are asked for again: the episode was not to blame for their absence."""
         self.replayed = -1
         """The turn that the replay has reached."""
         self.watchers = 0

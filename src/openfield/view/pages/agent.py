@@ -52,7 +52,7 @@ class AgentPage(msgspec.Struct, frozen=True):
     control: bool
     scenarios: list[AgentScenario]
     people: list[str]
-    """The people that the agent is; none if it is no people."""
+    """The people that the agent stands for; none for programs."""
     person: PersonRecord | None
     """The person whose trials are listed; None lists all trials."""
 

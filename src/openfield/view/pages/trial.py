@@ -163,7 +163,7 @@ def read_number(request: Request, name: str, usual: int) -> int:
         usual: The number if the query has none.
 
     Raises:
-        InvalidInput: It is no number, or below 0.
+        InvalidInput: It is not a number, or below 0.
     """
     text = request.query_params.get(name)
     if text is None:

@@ -18,7 +18,7 @@ from openfield.view.pages.trial import read_number
 MAX_ROWS = 100
 """Trials on one page."""
 OVER = ("done", "truncated", "playing", "waiting")
-"""Outcomes that are no failures."""
+"""Outcomes that are not failures."""
 NOTICED: dict[str, Callable[[TrialScore], bool]] = {
     "noticed": lambda trial: trial.noticed is not None,
     "missed": lambda trial: trial.onset is not None and trial.noticed is None,

@@ -225,7 +225,7 @@ def read_messages(note: Any) -> tuple[list[Message], Any]:
 
 
 def _read_tokens(note: Any) -> tuple[str, Any]:
-    """Return how many tokens a note tells of, in words, and the rest of it."""
+    """Return how many tokens a note counts, in words, and the rest of it."""
     if not isinstance(note, Mapping) or not all(
         isinstance(note.get(name), int) for name in ("tokens_in", "tokens_out")
     ):

@@ -45,11 +45,11 @@ class BrowserChannel:
         self._reader = asyncio.ensure_future(self._read())
 
     async def show(self, what: str, **content: Any) -> None:
-        """Tell the page what to show."""
+        """Send the page its next content."""
         await self._send(text=write_content({"show": what, **content}))
 
     async def send_text(self, text: str) -> None:
-        """Tell the page what to show, as text that `write_content` made."""
+        """Send the page its next content, as text that `write_content` made."""
         await self._send(text=text)
 
     async def send_picture(self, content: bytes) -> None:

@@ -70,4 +70,4 @@ def read_message(text: str | bytes) -> Message:
     try:
         return _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
-        raise AgentProtocol(f"This is no message: {str(error)[:200]}") from None
+        raise AgentProtocol(f"This is not a message: {str(error)[:200]}") from None

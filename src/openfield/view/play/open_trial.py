@@ -91,7 +91,7 @@ class OpenTrial:
             away: Nanoseconds since the person decided, while the page showed a film.
 
         Raises:
-            AgentProtocol: It is no act here. Nothing has changed then.
+            AgentProtocol: It is not an act here. Nothing has changed then.
         """
         with self._lock:
             self.committed = None
@@ -99,7 +99,7 @@ class OpenTrial:
             self._take(self.page.act(act, self.turn))
 
     def answer(self, reply: Reply) -> None:
-        """Take a reply that is no act: to the end of an episode, to a question, or to a beginning."""
+        """Take a reply that is not an act: to the end of an episode, to a question, or to a beginning."""
         with self._lock:
             self._take(_single(reply))
 

@@ -1,6 +1,6 @@
 """Who plays what: the people of a study, their trials, and what is recorded of both.
 
-All people are one agent, `human`; a person is a repeat of it. So a table has one column for them, and the record tells
+All people are one agent, `human`; a person is a repeat of it. So a table has one column for them, and the record says
 them apart. A single player is a study with one person.
 """
 

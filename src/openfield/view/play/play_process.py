@@ -131,7 +131,7 @@ class PlayProcess:
         self._child.kill()
 
     async def _leave(self) -> None:
-        """Tell the process that the page is gone, and wait until it shows nothing more."""
+        """Report to the process that the page is gone, and wait until it shows nothing more."""
         self._send(wire.LeaveOrder())
         with suppress(ProcessLost):
             answer = await self._wait_for(wire.Left, wire.Ended)
@@ -183,7 +183,7 @@ class PlayProcess:
                         self._tell(answer)
         except TimeoutError:
             self.kill(f"It did not answer for {SILENT_SECONDS:.0f} s.")
-        except (EOFError, OSError, ValueError):  # it is gone, or sent something that is no answer
+        except (EOFError, OSError, ValueError):  # it is gone, or did not send an answer
             self.kill("")
         self._child.process.join()
         how = describe_exit(self._child.process.exitcode)

@@ -33,10 +33,10 @@ class PlayChannel(Protocol):
     """What a session needs of the connection to a browser."""
 
     async def show(self, what: str, **content: Any) -> None:
-        """Tell the page what to show."""
+        """Send the page its next content."""
 
     async def send_text(self, text: str) -> None:
-        """Tell the page what to show, as text that `write_content` made."""
+        """Send the page its next content, as text that `write_content` made."""
 
     async def send_picture(self, content: bytes) -> None:
         """Send a picture; the page shows it after those before."""

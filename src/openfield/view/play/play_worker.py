@@ -196,11 +196,11 @@ class PipeChannel:
         self._inbox.put_nowait(message)
 
     async def show(self, what: str, **content: Any) -> None:
-        """Tell the page what to show."""
+        """Send the page its next content."""
         self._send(wire.ShowText(write_content({"show": what, **content})))
 
     async def send_text(self, text: str) -> None:
-        """Tell the page what to show, as text."""
+        """Send the page its next content, as text."""
         self._send(wire.ShowText(text))
 
     async def send_picture(self, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What the server and the process of a person tell each other: orders one way, answers the other.
+"""What the server and the process of a person send each other: orders one way, answers the other.
 
 Orders are pickled: they come from the server. A process runs code of domains, so its answers are MessagePack of known
 kinds and sizes.
@@ -121,12 +121,12 @@ _FAILURES = {each.__name__: each for each in (JournalError, ReplayMismatch, Worl
 
 
 def describe_failure(error: Exception) -> Ended:
-    """Return what tells the server of an error."""
+    """Return the message that reports an error to the server."""
     known = next((name for name, kind in _FAILURES.items() if isinstance(error, kind)), "")
     said = str(error) if isinstance(error, OpenfieldError) else f"{type(error).__name__}: {error}"
     return Ended(said or type(error).__name__, known)
 
 
 def restore_failure(ended: Ended) -> OpenfieldError:
-    """Return the error that an answer tells of."""
+    """Return the error that an answer reports."""
     return _FAILURES.get(ended.kind, OpenfieldError)(ended.failure)

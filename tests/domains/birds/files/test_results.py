@@ -254,7 +254,7 @@ def test_what_was_imported_is_not_replayed(logs, tmp_path, capsys, words):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n", "is no table of results"),
+        ("a,b\n1,2\n", "is not a table of results"),
         (LEVELS + level(0, "Maybe", NORMAL), "line 2: 'maybe' says neither"),
         (LEVELS + level(0, "Pass", NORMAL).replace("5000", "many"), "line 2: 'many' is not a number"),
         (REPORTS + report(0, 0, 0.2, NORMAL), "give the evaluation log as well"),

@@ -324,7 +324,7 @@ def test_handlers_can_be_added_until_the_instance_ends(compat, kept):
     task.log.clear()
     play(environment, "_.__b_______b__")
     assert task.log == kept  # Round 1 never removed functions
-    with pytest.raises(TypeError, match="is no handler"):
+    with pytest.raises(TypeError, match="is not a handler"):
         task.add_handler(task.added)
 
 

@@ -226,7 +226,7 @@ def test_a_belated_answer_to_another_conversation_is_let_pass(tmp_path):
     ("begins", "says"),
     [
         (SIGNATURE + b"\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32), "ZeroMQ refuses the peer (zmtp mechanism"),
-        (GREETING + ready(b"REQ"), "the peer is no PAIR socket"),
+        (GREETING + ready(b"REQ"), "the peer is not a PAIR socket"),
     ],
 )
 def test_a_peer_that_cannot_be_understood_is_named_at_once(tmp_path, begins, says):

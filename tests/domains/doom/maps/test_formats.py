@@ -82,9 +82,9 @@ class TestAssembler:
     @pytest.mark.parametrize(
         ("source", "complaint"),
         [
-            ("jump 3", "'jump' is no instruction"),
+            ("jump 3", "'jump' is neither an instruction"),
             ("goto @x", "leads nowhere"),
-            ("script 1 weird 0", "no kind of script"),
+            ("script 1 weird 0", "not a kind of script"),
         ],
     )
     def test_mistakes_are_named(self, source: str, complaint: str) -> None:

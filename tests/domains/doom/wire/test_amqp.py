@@ -515,7 +515,7 @@ def test_a_program_of_the_old_family_as_an_agent(
         ("--config nofile.ini --debug", "nofile.ini cannot be read"),
         ("--config", "does not say which file"),
         ("--config=", "does not say which file"),
-        ("--config={folder}/TA2.py", "is no INI file"),
+        ("--config={folder}/TA2.py", "is not an INI file"),
     ],
 )
 def test_a_program_without_its_file_is_refused_before_it_plays(tmp_path: Path, words: str, said: str) -> None:
@@ -620,11 +620,11 @@ def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: P
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ({"amqp": "foo"}, "'foo' is no broker's address"),
-        ({"amqp": ""}, "'' is no broker's address"),
-        ({"amqp": "amqp://field:field@127.0.0.1:abc/"}, "abc/' is no broker's address"),
-        ({"amqp": "amqp://field:field@127.0.0.1:70000/"}, "70000/' is no broker's address"),
-        ({"amqp": "amqp://[::1/"}, "is no broker's address"),
+        ({"amqp": "foo"}, "'foo' is not a broker's address"),
+        ({"amqp": ""}, "'' is not a broker's address"),
+        ({"amqp": "amqp://field:field@127.0.0.1:abc/"}, "abc/' is not a broker's address"),
+        ({"amqp": "amqp://field:field@127.0.0.1:70000/"}, "70000/' is not a broker's address"),
+        ({"amqp": "amqp://[::1/"}, "is not a broker's address"),
         ({"lease": 0.0}, "above 0, not 0"),
         ({"lease": float("nan")}, "above 0, not nan"),
         ({"lease": float("inf")}, "above 0, not inf"),

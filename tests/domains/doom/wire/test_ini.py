@@ -125,18 +125,18 @@ def test_mistakes_say_what_would_be_right(tmp_path: Path, line: str, said: str) 
 
 
 def test_a_key_nobody_knows_is_mentioned(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="'trails' is no key"):
+    with pytest.warns(UserWarning, match="'trails' is not a key"):
         assert read_server(written(tmp_path, SERVER.replace("trials", "trails"))).trials == 30
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("[vizdom]\nlive = True", "'vizdom' is no section"),
+        ("[vizdom]\nlive = True", "'vizdom' is not a section"),
         ("[options]\nlogfile = log.txt", "there is no log file"),
         ("[options]\nsave_experiment_json = True", "experiments are not saved as JSON"),
         ("[options]\ntesting = 1", "testing is 1, but there is no such mode"),
-        ("[amqp]\nhost = h\npasword = x", "'pasword' is no key of"),
+        ("[amqp]\nhost = h\npasword = x", "'pasword' is not a key of"),
     ],
 )
 def test_what_would_have_an_effect_elsewhere_is_mentioned(tmp_path: Path, line: str, said: str) -> None:
@@ -194,7 +194,7 @@ def test_every_published_key_is_known(tmp_path: Path) -> None:
 def test_a_client_of_another_domain_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="domain"):
         read_client(written(tmp_path, CLIENT.replace("vizdoom", "cartpole")))
-    with pytest.warns(UserWarning, match="'modelname' is no key"):
+    with pytest.warns(UserWarning, match="'modelname' is not a key"):
         read_client(written(tmp_path, CLIENT.replace("username", "modelname")))
 
 

@@ -45,7 +45,7 @@ def test_files_are_read_part_by_part(client: Client, tmp_path: Path, monkeypatch
         (lambda lines: [*lines[:-1], f"{lines[-1]},0.1"], "differ in their number of columns"),
         (lambda lines: [*lines[:-9], *(line.partition(",")[0] for line in lines[-9:])], "differ in their number"),
         (lambda _: ["", ""], "There are no rows"),
-        (lambda lines: [*lines[:-1], "stranger,1,0,0,0,0"], "is no sample of this test"),
+        (lambda lines: [*lines[:-1], "stranger,1,0,0,0,0"], "is not a sample of this test"),
     ],
 )
 def test_parts_of_a_file_are_held_against_each_other(

@@ -157,7 +157,7 @@ def test_more_scores_are_told_if_the_server_says_so_and_are_counted(data: Path, 
         client.play(session)
         assert scores(client, session).status_code == 200
         told = [text for key, text in facts(tmp_path / "more.sqlite").items() if key.startswith("caution")]
-        assert [f"told {count} times" in text for text in told] == [True] * (count - 1)
+        assert [f"given {count} times" in text for text in told] == [True] * (count - 1)
     client.close()
 
 

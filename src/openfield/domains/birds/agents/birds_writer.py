@@ -66,7 +66,7 @@ class BirdsWriter(TurnWriter):
         return super().describe(turn)
 
     def describe_observation(self, observation: Any) -> TurnText:
-        """Return what is where in a level, or what begins; other observations as in any domain."""
+        """Describe the objects of a level, or the set that begins; other observations as in any domain."""
         if isinstance(observation, dict) and "begins" in observation:
             return TurnText(announce(observation))
         if not isinstance(observation, list) or not observation or not isinstance(observation[0], dict):

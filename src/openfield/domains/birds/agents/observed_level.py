@@ -55,7 +55,7 @@ class ObservedLevel(msgspec.Struct, frozen=True):
 
     @property
     def rises(self) -> bool | None:
-        """True if the last bird was accelerated upwards; None if its path is too short to tell."""
+        """True if the last bird was accelerated upwards; None if its path is too short to say."""
         if len(self.dots) < MIN_DOTS:
             return None
         first, middle, last = self.dots[0][1], self.dots[len(self.dots) // 2][1], self.dots[-1][1]

@@ -21,7 +21,7 @@ def import_results(
 
     Args:
         files: The CSV logs of the original game and published tables, or folders of them.
-        output: The run file [runs/birds-imported.sqlite]. What it holds already stays.
+        output: The run file [runs/birds-imported.sqlite]. Its present cells stay.
         agent_name: The name of the agent that played [the one in the file, else the name of its folder or file].
 
     Example:

@@ -200,7 +200,7 @@ def _read_table(path: Path, in_folder: bool = False) -> ResultsTable | None:
         return None
     if not columns & RESULTS:
         raise InvalidInput(
-            f"{path} is no table of results: it has no column LevelStatus (the evaluation log), "
+            f"{path} is not a table of results: it has no column LevelStatus (the evaluation log), "
             "HasNoveltyLikelihood (the likelihood log), pass_rate (a published summary) or CDT (measures of detection)."
         )
     if len(rows) > MAX_ROWS:
@@ -216,7 +216,7 @@ def _read_table(path: Path, in_folder: bool = False) -> ResultsTable | None:
 
 
 def _known(name: str, columns: dict[str, tuple[str, ...]]) -> str:
-    """Return what a column is, by its name; empty if it is not read."""
+    """Return the meaning of a column, by its name; empty if it is not read."""
     plain = re.sub(r"[^a-z]", "", name.lower())
     return next((kind for kind, names in columns.items() if plain in names), "")
 

@@ -76,7 +76,7 @@ class ContactLog:
         self._kept |= {pair for pair in self._touching if not colliders.isdisjoint(pair)}
 
     def release(self) -> None:
-        """Forget what was kept; call it after the step in which the new colliders come to touch."""
+        """Forget the kept contacts; call it after the step in which the new colliders come to touch."""
         self._kept.clear()
 
     def _count_touching(self) -> None:

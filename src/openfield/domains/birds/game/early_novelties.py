@@ -21,7 +21,7 @@ Factor = Annotated[float, msgspec.Meta(ge=0, le=1000)]
 
 
 class Properties(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is different from the usual object; `life` and `points` are factors."""
+    """The differences from the usual object; `life` and `points` are factors."""
 
     bounce: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     linear_drag: Factor | None = None
@@ -40,7 +40,7 @@ class NovelObject(Properties, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class EarlyNovelty(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is novel in the levels of one novelty level and type."""
+    """The novelties in the levels of one novelty level and type."""
 
     note: str
     objects: dict[str, NovelObject] = {}
@@ -59,7 +59,7 @@ class EarlyNovelty(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         )
 
     def properties(self, *names: str) -> list[Properties]:
-        """Return what is different in something with these names: its type and its material."""
+        """Return the differences of an object with these names: its type and its material."""
         known: dict[str, Properties] = {**self.objects, **self.changed}
         return [known[name] for name in names if name in known]
 

@@ -12,7 +12,7 @@ from openfield.domains.birds.picture.sprites import Point
 MIN_WIDTH = 9.0
 """Units. The camera comes no nearer."""
 MARGIN = 1.2
-"""Units around what is framed."""
+"""Units around the framed objects."""
 BELOW = 1.1
 """Units of ground that are always shown."""
 RESPONSE = 0.35
@@ -23,7 +23,7 @@ RATIO = HEIGHT / WIDTH
 
 
 class FilmCamera:
-    """Follows the bird to what it hits."""
+    """Follows the bird to its target."""
 
     def __init__(self, scene: Scene) -> None:
         """Start with all of a level."""
@@ -60,7 +60,7 @@ class FilmCamera:
 
 
 def _points(scene: Scene, whole: bool) -> Sequence[Point]:
-    """Return the places that must be in the picture: what was hit or may be, the bird in the air, or everything."""
+    """Return the places that must be in the picture: targets, the bird in the air, or everything."""
     things = [item for item in scene.items if item.rank not in ("wind", "bird")]
     points = [corner for item in things if item.rank != "platform" or whole for corner in _corners(item)]
     out = [item for item in scene.items if item.rank == "bird" and item.turn < 0]

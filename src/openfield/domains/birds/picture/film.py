@@ -1,7 +1,7 @@
 """Films of a game: thirty pictures a second of simulated time, whatever the speed of the machine.
 
 The engine makes fifty steps a second. A film notes the scene after every step and paints moments between two of them,
-so that motion is even. Only what is painted costs time, and it is painted when the pictures are asked for.
+so that motion is even. Only painting costs time, and it waits until the pictures are asked for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ shown again when it has moved by the second, so that the film does not wait for 
 
 
 class LevelFilm:
-    """The film of one level: tell it each step, then take its pictures."""
+    """The film of one level: pass it each step, then take its pictures."""
 
     def __init__(self, game: Game, staged: bool = True) -> None:
         """Begin with the level as it is now, and follow every step from here on.
@@ -62,7 +62,7 @@ class LevelFilm:
         return see(self._game, zoomed_out(self._game.level.camera))
 
     def _step(self) -> None:
-        """Note what a step has changed, and every picture whose time has come."""
+        """Note the changes of a step, and every picture whose time has come."""
         scene, bird = self._see(), self._game.flying
         if bird is not None and bird.launch != self._launch and self._staged:
             self._launch = bird.launch

@@ -46,7 +46,7 @@ HILLS = (
 
 @lru_cache(maxsize=8)
 def draw_landscape(view: Viewport) -> Image:
-    """Draw what is behind the objects of a level; copy the picture before you draw on it."""
+    """Draw the background of a level; copy the picture before you draw on it."""
     row = view.spot(0, GROUND)[1]
     picture = _far_part(view, row)
     _lay_ground(picture, view, row)

@@ -1,6 +1,6 @@
 """Paints one picture of a scene: 640 x 480 pixels, from the landscape to the nearest object.
 
-A picture depends on nothing but the scene and what is given with it, so the same moment always gives the same pixels.
+A picture depends only on the scene and the arguments, so the same moment always gives the same pixels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WIND_STEP = (2.2, 1.25)
 DOT = 0.055
 """Radius of a dot of a trajectory, in units."""
 ORDER = ("platform", "fan", "shape", "rect", "tnt", "pig", "egg", "bird")
-"""What is painted first, and so lies behind."""
+"""The parts painted first, which lie behind the others."""
 
 
 def pixels(scene: Scene, particles: Iterable[Particle] = ()) -> NDArray[np.uint8]:

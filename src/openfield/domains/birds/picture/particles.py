@@ -52,7 +52,7 @@ class Particle(msgspec.Struct, frozen=True):
 
 
 def find_bursts(before: Scene, after: Scene, time: float) -> Iterator[Burst]:
-    """Yield what happened between two scenes: what is gone, is more damaged, or has touched something at last."""
+    """Yield the events between two scenes: objects that are gone, more damaged, or have touched something."""
     now = {item.id: item for item in after.items}
     for item in before.items:
         found = now.get(item.id)

@@ -20,7 +20,7 @@ FINE = 2
 """It is painted this many times as large and averaged, so that edges are smooth."""
 SKY, EARTH, STORM = (190, 222, 242), (112, 160, 66), (90, 90, 100)
 LARGEST = ("wind", "platform", "fan", "shape", "rect", "tnt", "pig", "egg", "bird")
-"""What is painted first, and so lies behind."""
+"""The parts painted first, which lie behind the others."""
 
 
 def thumbnail(scene: Scene) -> NDArray[np.uint8]:

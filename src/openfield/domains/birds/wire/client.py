@@ -129,7 +129,7 @@ class BirdsClient:
         return bool(self._ask(67, ">B", text)[0])
 
     def novelty_info(self) -> int:
-        """Return 1 or 0 if the trial tells whether the level is novel, else -1."""
+        """Return 1 or 0 if the trial reveals whether the level is novel, else -1."""
         return int(self._ask(69, ">i")[0])
 
     def _send(self, code: int, *fields: Any) -> None:

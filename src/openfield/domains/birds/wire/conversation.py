@@ -58,7 +58,7 @@ class Conversation:
     def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Answering:
         """Answer a request that came some seconds after the last request of the agent, and after its last action.
 
-        Looking is no action, but takes the agent's time.
+        Looking is not an action, but takes the agent's time.
         """
         if self.turn.ask is not Ask.BELIEF and silent >= (yield "seconds left"):
             yield WireCommand() if self.turn.ask is Ask.NONE else WireCommand(msgspec.to_builtins(Stay()))
@@ -152,7 +152,7 @@ class Conversation:
         return protocol.flag(True)
 
     def describe(self, text: str) -> Answering:
-        """Answer 67: record what the agent says in words; it is no belief."""
+        """Answer 67: record the agent's words; they are not a belief."""
         if self.turn.ask is Ask.BELIEF:
             return protocol.flag(False)
         yield WireCommand(msgspec.to_builtins(Stay(text)))
@@ -174,7 +174,7 @@ class Conversation:
         return protocol.ground_truths(done.frames)
 
     def hint(self, level: int) -> Answering:
-        """Answer 72: return a hint on the novelty if the trial tells; else an empty object."""
+        """Answer 72: return a hint on the novelty if the trial grants it; else an empty object."""
         hint = yield "hint"
         return protocol.text(msgspec.json.encode({"level": level, "hint": hint} if hint else {}))
 

@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class BadFrame(Exception):
-    """The bytes are no request, so the connection cannot go on."""
+    """The bytes are not a request, so the connection cannot go on."""
 
 
 class RequestReader:
@@ -60,7 +60,7 @@ class RequestReader:
             yield request
 
     def _skip(self) -> bool:
-        """Skip bytes that are no request code; return whether anything is left."""
+        """Skip bytes that are not a request code; return whether anything is left."""
         rest = self._rest.lstrip(self._unknown)
         passed = self._rest[: len(self._rest) - len(rest)].strip(b"\x00")
         if passed:
@@ -138,7 +138,7 @@ def ground_truths(frames: Iterable[Any]) -> bytes:
 
 
 def set_facts(facts: dict[str, Any]) -> bytes:
-    """Return the 19 bytes that tell an agent about a set."""
+    """Return the 19 bytes that describe a set to an agent."""
     limits = [max(0, facts[key]) for key in ("seconds", "interactions", "levels", "attempts")]
     return struct.pack(">IIIIBBB", *limits, facts["testing"], facts["selection"], facts["informed"])
 

@@ -104,7 +104,7 @@ class BirdsServer:
         self.observer_port = 0
 
     async def meet_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer an agent until it disconnects or sends bytes that are no request."""
+        """Answer an agent until it disconnects or sends bytes that are not a request."""
         requests, session = RequestReader(self._gtshoot_ints), None
         try:
             while data := await reader.read(READ_BYTES):

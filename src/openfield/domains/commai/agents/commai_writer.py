@@ -64,6 +64,6 @@ class CommaiWriter(TurnWriter):
         text = value if isinstance(value, str) else str(value)
         foreign = next((sign for sign in text if ord(sign) > 255), "")
         if foreign or len(text) > MAX_ANSWER:
-            raise ValueError(f"{foreign!r} is no symbol" if foreign else f"say at most {MAX_ANSWER} characters")
+            raise ValueError(f"{foreign!r} is not a symbol" if foreign else f"say at most {MAX_ANSWER} characters")
         self._listener.answer(text)
         return self._listener.speak()

@@ -180,7 +180,7 @@ class Listener:
 
 
 def find_foreign(line: str) -> str:
-    """Return the first character of a line that is no symbol; empty if all are."""
+    """Return the first character of a line that is not a symbol; empty if all are."""
     return next((symbol for symbol in line if ord(symbol) > 255), "")
 
 

@@ -1,4 +1,4 @@
-"""The oracle: a learner that knows all answers, because the instance tells it. It is the ceiling in reports and tests.
+"""The oracle: a learner that reads all answers from the instance. It is the ceiling in reports and tests.
 
 It needs the environment it talks to, so it plays only in the process that runs the world.
 """

@@ -100,7 +100,7 @@ class Batch(ABC):
 
     @abstractmethod
     def _step(self, heard: Array) -> tuple[Array, Array] | None:
-        """Step with as many numbers as there are environments; return None, and do nothing, if one is no symbol."""
+        """Step with as many numbers as there are environments; return None, and do nothing, if one is not a symbol."""
 
 
 def _spread(seed: int | Sequence[int], n: int) -> list[int]:

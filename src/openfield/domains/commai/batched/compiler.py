@@ -317,7 +317,7 @@ def _pair_slots(plan: MappingPlan, count: int) -> list[tuple[str, str]]:
 
 
 def _count_options(rule: Rule, key: str) -> int:
-    """Return how many answers to a key a learner must try before it should know; 1 is no need to try."""
+    """Return how many answers to a key a learner must try before it should know; 1 means it need not try."""
     if isinstance(rule, KnowWhenSeen):
         return 2
     if isinstance(rule, KnowAfter):

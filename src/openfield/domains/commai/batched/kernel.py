@@ -67,7 +67,7 @@ point_to_numbers, point_to_symbols, point_to_factors = map(_read_memory_as, (typ
 def step_all(room: Any, heard: Any, symbols: Any, rewards: Any) -> bool:
     """Step every environment with the symbol it hears, and write the teacher's symbols and the rewards.
 
-    If a number is no symbol, nothing is done, and the function returns False.
+    If a number is not a symbol, nothing is done, and the function returns False.
     """
     all_bits = 0
     for i in range(len(heard)):

@@ -152,7 +152,7 @@ class _ForkError(Exception):
 
 
 class _Undecided(float):
-    """A draw. How it is used tells how many options it has."""
+    """A draw. Its use shows how many options it has."""
 
     tracer: Tracer
 

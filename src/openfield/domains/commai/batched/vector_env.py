@@ -1,7 +1,7 @@
 """A batch as a vector environment of Gymnasium, to train learners of micro tasks.
 
 `gymnasium.make_vec("openfield/CommAI-v0", num_envs=1024, vectorization_mode="vector_entry_point")` makes one. It plays
-no trials and records nothing, because its `info` tells what a learner may not know when it is evaluated.
+no trials and records nothing, because its `info` holds facts that a learner must not know when it is evaluated.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Tally:
 class Environment:
     """A teacher that follows a curriculum in byte mode: a symbol is a character with a code below 256.
 
-    `task`, `instance`, `finished`, `result` and `over` tell where the conversation is. A world uses `text`, `at`,
+    `task`, `instance`, `finished`, `result` and `over` say where the conversation is. A world uses `text`, `at`,
     `spoken`, `prices` and `tally` to say the rest of a text by itself. An environment shares nothing with another one
     if its tasks and its scheduler were made for it alone.
 
@@ -210,7 +210,7 @@ class Environment:
         self.running = False
 
     def _cut(self) -> None:
-        """Leave unsaid what the task has no steps for. What is said into that gap is no answer."""
+        """Drop the words that the task has no steps left for. Words said into that gap are not an answer."""
         end = max(self._due, self.at)
         if end < self.spoken:
             self._hear = self._overhear

@@ -117,7 +117,7 @@ class Round(msgspec.Struct, frozen=True, gc=False):
     wrong: str = ""
     """Feedback after a wrong answer."""
     accepts: Callable[[str], bool] | None = None
-    """Tells whether an answer is correct; None accepts only `answer`."""
+    """Judges whether an answer is correct; None accepts only `answer`."""
 
 
 class RoundSource(NamedTuple):

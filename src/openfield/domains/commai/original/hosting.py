@@ -159,7 +159,7 @@ class HostedInstance(Instance):
         return verdict
 
     def hint(self) -> str:
-        """Return what a perfect learner says now; tasks of users do not tell."""
+        """Return what a perfect learner says now; tasks of users do not say it."""
         hint = getattr(self._task, "hint", None)
         return str(hint()) if callable(hint) and type(self._task).__module__.startswith(OURS) else ""
 

@@ -1,4 +1,4 @@
-"""The socket of one learner: libzmq's PAIR, with a monitor that tells what libzmq keeps to itself.
+"""The socket of one learner: libzmq's PAIR, with a monitor for the events that libzmq keeps to itself.
 
 libzmq negotiates with every version of ZeroMQ's protocol. It does not say when a peer has left or was refused; the
 events of the socket's monitor do.
@@ -169,8 +169,8 @@ class Line:
             if event in (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH):
                 problem = f"ZeroMQ refuses the peer ({_name(zmq, value)}); {WANTED}"
             elif event == zmq.EVENT_DISCONNECTED:
-                if self._greeting and not problem:  # no event tells of sockets of another kind
-                    problem = f"the peer is no PAIR socket; {WANTED}"
+                if self._greeting and not problem:  # no event reports sockets of another kind
+                    problem = f"the peer is not a PAIR socket; {WANTED}"
                 self._lost = True
             self._greeting = event == zmq.EVENT_ACCEPTED
         return problem

@@ -75,7 +75,7 @@ class Engine:
 
         Args:
             action: The buttons that are pressed.
-            commands: What the engine is told before.
+            commands: Commands sent to the engine before.
             ticks: For how long. Only the last tick is drawn.
         """
         if len(commands) > MAX_COMMANDS:

@@ -25,7 +25,7 @@ _BOLT = re.compile(r"FieldBolt\d+$")
 
 
 class StateReader:
-    """Reads the ticks of one episode: gives small ids by first appearance and tells enemies apart."""
+    """Reads the ticks of one episode: gives small ids by first appearance and distinguishes enemies."""
 
     def __init__(self) -> None:
         """Start before the first tick of an episode; items are read once, because they do not move."""

@@ -48,7 +48,7 @@ def assemble(source: str) -> bytes:
 def _script(words: Iterator[str], at: int) -> Entry:
     number, kind, arguments = next(words, ""), next(words, ""), next(words, "")
     if kind not in KINDS:
-        raise InvalidInput(f"script {number}: '{kind}' is no kind of script; known are {', '.join(KINDS)}.")
+        raise InvalidInput(f"script {number}: '{kind}' is not a kind of script; known are {', '.join(KINDS)}.")
     return _number(number) + 1000 * KINDS[kind], _START + _WORD * at, _number(arguments)
 
 
@@ -56,7 +56,7 @@ def _number(word: str) -> int:
     try:
         return INSTRUCTIONS[word] if word in INSTRUCTIONS else int(word)
     except ValueError:
-        raise InvalidInput(f"'{word}' is no instruction of the script language and no number.") from None
+        raise InvalidInput(f"'{word}' is neither an instruction of the script language nor a number.") from None
 
 
 def _resolve(word: int | str, places: dict[str, int]) -> int:

@@ -34,7 +34,7 @@ ENEMY_FIELDS = ("enemy_stride", "enemy_health", "enemy_radius")
 GOAL_MARGIN = 100.0
 """The least distance from the goal at which enemies start."""
 ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST, GUARD = range(1, 10)
-"""The orders to an enemy; 0 is no order."""
+"""The orders to an enemy; 0 means no order."""
 MAX_TRIES = 20_000
 CHECK_TRIES = 1000
 """If a place is found in this number of tries, it is found in every episode in `MAX_TRIES`."""

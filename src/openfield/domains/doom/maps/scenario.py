@@ -236,7 +236,7 @@ def write_wad(lumps: Iterable[Lump]) -> bytes:
 
 
 def read_wad(data: bytes) -> list[Lump]:
-    """Read the lumps of a WAD, in order; refuse bytes that are no WAD, or whose directory points outside."""
+    """Read the lumps of a WAD, in order; refuse bytes that are not a WAD, or whose directory points outside."""
     try:
         magic, count, start = _HEADER.unpack_from(data)
         entries = [_ENTRY.unpack_from(data, start + number * _ENTRY.size) for number in range(count)]

@@ -193,7 +193,7 @@ def _read_model(model: str) -> _Model:
     try:
         return msgspec.json.decode(model, type=_Model)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise AgentFault(f"the model is no JSON text with a model_name: {error}") from None
+        raise AgentFault(f"the model is not a JSON text with a model_name: {error}") from None
 
 
 class _Model(msgspec.Struct):

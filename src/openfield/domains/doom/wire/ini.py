@@ -27,7 +27,7 @@ Difficulty = Literal["easy", "medium", "hard"]
 
 
 class PublishedNames(msgspec.Struct, frozen=True):
-    """Names in such files that are no fields here, and why some of them are not supported."""
+    """Names in such files that are not fields here, and why some of them are not supported."""
 
     names: dict[str, tuple[str, ...]]
     unserved: dict[str, str]
@@ -116,7 +116,7 @@ def read_client(path: Path) -> ClientConfig:
 def _mention(path: Path, what: str, said: Iterable[str], known: Iterable[str]) -> None:
     """Warn of unknown names."""
     for name in sorted(set(said) - set(known)):
-        warnings.warn(f"{path}: '{name}' is no {what} of such a file and changes nothing.", stacklevel=3)
+        warnings.warn(f"{path}: '{name}' is not a {what} of such a file and changes nothing.", stacklevel=3)
 
 
 def _is_on(text: str) -> bool:
@@ -159,9 +159,9 @@ def broker_url(parser: configparser.ConfigParser, path: Path) -> str | None:
 
 
 def check_address(url: str) -> None:
-    """Refuse a text that is no broker's address."""
+    """Refuse a text that is not a broker's address."""
     if not is_address(url):
-        raise InvalidInput(f"'{url}' is no broker's address; one looks like amqp://user:pass@host:5672/.")
+        raise InvalidInput(f"'{url}' is not a broker's address; one looks like amqp://user:pass@host:5672/.")
 
 
 def is_address(url: str) -> bool:
@@ -169,12 +169,12 @@ def is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that do not match, or a port that is no number
+    except ValueError:  # brackets that do not match, or a port that is not a number
         return False
 
 
 def read_ini(path: Path) -> configparser.ConfigParser:
-    """Read a file; refuse one that is no INI file."""
+    """Read a file; refuse one that is not an INI file."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
         with path.open() as file:
@@ -182,7 +182,7 @@ def read_ini(path: Path) -> configparser.ConfigParser:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is no INI file: {str(error).splitlines()[0]}") from None
+        raise InvalidInput(f"{path} is not an INI file: {str(error).splitlines()[0]}") from None
     return parser
 
 

@@ -175,15 +175,15 @@ def decode_request(body: bytes) -> Request:
 
 
 def decode_registration(body: bytes) -> Registration:
-    """Decode what an agent sent to register, in a list or bare; raise `AgentProtocol` if it is no registration."""
+    """Decode what an agent sent to register, in a list or bare; raise `AgentProtocol` if it is not a registration."""
     request = decode_request(body)
     if not isinstance(request, RequestExperiment | RequestTrials):
-        raise AgentProtocol(f"{type(request).__name__} is no registration")
+        raise AgentProtocol(f"{type(request).__name__} is not a registration")
     return request
 
 
 def decode_message(body: bytes) -> Message:
-    """Decode what a server sent, in a list or bare; raise `AgentProtocol` if it is no message."""
+    """Decode what a server sent, in a list or bare; raise `AgentProtocol` if it is not a message."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -150,7 +150,7 @@ def open_suite(path: Path) -> Suite:
         suite = _locate(suite, found.parent)
         check_suite(suite)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{path} is no suite: {error}.") from None
+        raise InvalidInput(f"{path} is not a suite: {error}.") from None
     except OpenfieldError as error:
         raise InvalidInput(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     return suite
@@ -169,7 +169,7 @@ def check_suite(suite: Suite) -> None:
     for entry in suite.environments:
         for scale in (entry.reference, entry.returns):
             if scale is not None and not scale[0] < scale[1]:
-                raise InvalidInput(f"{scale[0]:g}, {scale[1]:g} is no scale: the first must be below the second.")
+                raise InvalidInput(f"{scale[0]:g}, {scale[1]:g} is not a scale: the first must be below the second.")
         for formula in entry.derived.values():
             read_formula(formula)
         for novelty in entry.novelties:

@@ -127,7 +127,7 @@ class AdaptingAgent(DetectorAgent):
         self._bought: dict[str, tuple[NDArray[Any], int]] = {}
         self._asked = False
         self._kinds = ["classification", "labels"]
-        """Kinds of feedback that may name classes. A kind that turns out to tell something else is not bought again."""
+        """Kinds of feedback that may name classes. A kind that turns out to mean something else is not bought again."""
 
     def classify(self, logits: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
         """Return the scores, shifted towards the labels of similar samples that were bought."""

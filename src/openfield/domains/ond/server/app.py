@@ -53,8 +53,8 @@ def make_app(find_api: FindApi, names: Iterable[str] = ()) -> Starlette:
 class RequestGuard:
     """Checks the host, the origin and the token of every request before its address is looked up and its body read.
 
-    A page of a foreign site in the browser of a person who runs a server is no client: it could reach the server under
-    a name of its own, or from its own origin.
+    A page of a foreign site in the browser of a person who runs a server is not a client: it could reach the server
+    under a name of its own, or from its own origin.
     """
 
     def __init__(self, app: ASGIApp, find_api: FindApi, names: Iterable[str]) -> None:

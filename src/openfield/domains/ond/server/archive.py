@@ -146,7 +146,7 @@ def _feedback(actions: list[Done], area: Area) -> dict[str, Any]:
 
 
 def _score(offer: FeedbackOffer, lines: list[str], score: float) -> float:
-    """Return the score of a text test after a purchase: as it was told, or less the cost of labels."""
+    """Return the score of a text test after a purchase: as it was given, or less the cost of labels."""
     if offer.content == "writers":
         return float(lines[-1].partition(",")[2])
     return score - len(lines) if offer.reads == "labels" else score

@@ -3,7 +3,7 @@
 Between `wire.py` and the application in `app.py`. uvicorn reads with httptools. `HttpConnection` hands it whole heads
 of requests: it bounds their bytes and how long a client may be silent, keeps a long query aside, which httptools
 refuses from 64 kB on, and leaves out requests for a newer HTTP. Existing clients stop if an error is not JSON, so that
-what is no HTTP is refused with an error object too.
+anything but HTTP is refused with an error object too.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
 
 
 class HttpParser(HttpToolsProtocol):
-    """uvicorn's protocol, which refuses what is no HTTP with an error object, after all requests before it."""
+    """uvicorn's protocol, which refuses anything but HTTP with an error object, after all requests before it."""
 
     _broken = False
 
@@ -147,7 +147,7 @@ class HttpConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._free_head()
-        self.http.connection_lost(None)  # told of an error, uvicorn keeps the timer of its own for five minutes
+        self.http.connection_lost(None)  # after an error uvicorn keeps its own timer for five minutes
 
     def data_received(self, data: bytes) -> None:
         """Read a piece of a request; hold it back until the head is whole."""

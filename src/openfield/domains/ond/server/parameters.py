@@ -28,12 +28,12 @@ MAX_PATH = 8 << 10
 MAX_BODY = 64 << 20
 """Bytes of a body; 100 rounds of 1,000 samples and 400 classes fit."""
 MAX_FIELD = 8 << 20
-"""Bytes of a form field that is no file."""
+"""Bytes of a form field that is not a file."""
 MAX_PARTS = 1_000
 """Parts of a form."""
 CHARSETS = (b"utf-8", b"utf8", b"ascii", b"us-ascii", b"latin-1", b"iso-8859-1")
 """How a form may say its fields are encoded. Others may take very long to decode."""
-logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # its client is told what is wrong with a form
+logging.getLogger("python_multipart").addHandler(logging.NullHandler())  # its client learns what is wrong with a form
 
 
 def adapt_address(scope: Scope) -> str | None:
@@ -136,4 +136,4 @@ async def _read_text(name: str, part: str | UploadFile) -> str:
     try:
         return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:
-        raise Refusal("BadRequest", f"'{name[:40]}' is no text.") from None
+        raise Refusal("BadRequest", f"'{name[:40]}' is not text.") from None

@@ -81,7 +81,7 @@ def read_object(value: Any, name: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Refusal("BadRequest", f"{name} is no JSON.") from None
+        raise Refusal("BadRequest", f"{name} is not JSON.") from None
     if not isinstance(found, dict):
         raise Refusal("BadRequest", f"{name} must be a JSON object.")
     return found

@@ -38,7 +38,7 @@ from openfield.trial import Trial
 
 LOG = logging.getLogger("openfield.ond")
 HINT_LIMITS = {"feedback_max_ids": 1000}
-"""The hints a server grants if it is not told otherwise."""
+"""The hints a server grants by default."""
 MAX_TRIALS = 10_000
 """Trials of sessions that are kept to be used again."""
 LARGE_POST = 4 << 20
@@ -74,7 +74,7 @@ class ServiceRules(msgspec.Struct, frozen=True):
     hint_limits: Mapping[str, int] = msgspec.field(default_factory=lambda: HINT_LIMITS)
     """The metadata that a session may change for itself by a hint `KEY=NUMBER`, and the highest number of each."""
     scorings: int | None = 1
-    """How often a team is told the scores of a test; None is any number, for people who have the labels themselves."""
+    """How often a team gets the scores of a test; None means any number, for people who have the labels themselves."""
     teams: frozenset[str] = frozenset()
     """All teams; a test is closed when each of them has completed it."""
 
@@ -141,7 +141,7 @@ class SessionService:
             name, facts = f"{self._team}/{detector}"[:MAX_NAME], facts | {"team": self._team, "detector": detector}
         session = await self.dispatcher.open(session_id, name, trials, {"created": self._clock(), **facts})
         if compat:
-            told = f"{name} played a session by the original's rules: rounds in any order, and scores told at once."
+            told = f"{name} played a session by the original's rules: rounds in any order, and scores at once."
             await self.dispatcher.caution(session, "compat", told)
         return session_id
 
@@ -197,7 +197,7 @@ class SessionService:
         """
         for kind in results:
             if kind not in TYPES and not kind.startswith("x_"):
-                raise Refusal("InvalidResults", f"'{kind[:40]}' is no type of result; further types begin with x_.")
+                raise Refusal("InvalidResults", f"'{kind[:40]}' is not a type of result; further types begin with x_.")
         remote = await self._open_remote(session_id, test)
         compat = "compat" in self._find(session_id).facts
         self._check_new(world_of(remote), number, results, compat)
@@ -339,7 +339,7 @@ class SessionService:
         return await self._find_answers(session, test)
 
     def _check_untold(self, trials: Mapping[str, Trial], red_light: bool) -> None:
-        """Refuse a session with tests of which too much was told: scores tell onset and labels, and so does the light.
+        """Refuse a session with tests that are no longer blind: scores reveal onset and labels, and so does the light.
 
         A session with the red light begins when no session plays its tests without it.
         """
@@ -348,9 +348,7 @@ class SessionService:
         for test, trial in trials.items():
             told = self.dispatcher.told[name_told(trial, test)]
             if told["original"] or told[self._team or ""] >= self._rules.scorings or (told["light"] and not red_light):
-                text = (
-                    "Its scores or its onset were told, so that it is closed. Serve with --scorings to go on, marked."
-                )
+                text = "Its scores or its onset were revealed, so it is closed. Serve with --scorings to go on, marked."
                 raise Refusal("TestClosed", f"Test {test}: {text}")
             if red_light and any(_is_playing(one, test) for one in self.dispatcher.groups.values() if not _is_lit(one)):
                 text = "Sessions without the red light still play it. Complete or end them first."
@@ -359,7 +357,7 @@ class SessionService:
             self.dispatcher.told[name_told(trial, test)]["light"] += 1
 
     async def _tell_scores(self, session: Session, test: str) -> None:
-        """Note that the scores of a completed test are told; refuse as long as that would tell the onset to others."""
+        """Note that the scores of a completed test are given; refuse while that would reveal the onset to others."""
         told = f"scored {test}"
         if told in session.facts or self._rules.scorings is None or self._rules.devmode:
             return
@@ -367,18 +365,18 @@ class SessionService:
         tally = self.dispatcher.told[name_told(self.dispatcher.find_trial(session, test), test)]
         if not compat and tally[self._team or ""] >= self._rules.scorings:
             raise Refusal(
-                "ScoresWithheld", f"The scores of this test were told {tally[self._team or '']} times already."
+                "ScoresWithheld", f"The scores of this test have been given {tally[self._team or '']} times already."
             )
         playing = [one for one in self.dispatcher.groups.values() if _is_playing(one, test)]
         missing = set() if compat else self._rules.teams - {one.facts.get("team") for one in self._finished(test)}
         if self._rules.scorings == 1 and (playing or missing):
             text = f"{len(playing)} sessions still play it, and {len(missing)} teams have not."
-            raise Refusal("ScoresWithheld", f"Scores are told when the test is closed for everyone: {text}")
+            raise Refusal("ScoresWithheld", f"Scores are given when the test is closed for everyone: {text}")
         tally["original" if compat else self._team or ""] += 1
         await self.dispatcher.note(session, told, self._clock())
         count = tally.total() - tally["light"]
         if count > 1:
-            text = f"The scores of test {test} were told to {session.agent}; they have been told {count} times."
+            text = f"The scores of test {test} were given to {session.agent}; they have been given {count} times."
             await self.dispatcher.caution(session, told, text)
 
     def _finished(self, test: str) -> list[Session]:
@@ -482,12 +480,12 @@ class SessionService:
 
 
 def name_told(trial: Trial, test: str) -> str:
-    """Return what tells a test from others, whatever it is called: the digest of its table."""
+    """Return the identity of a test, whatever its name: the digest of its table."""
     return trial.files.get(test + TABLE_SUFFIX, test)
 
 
 def count_told(dispatcher: SessionDispatcher) -> None:
-    """Count how often scores and onsets were told before the server was started."""
+    """Count how often scores and onsets were revealed before the server was started."""
     for session in dispatcher.groups.values():
         compat = "compat" in session.facts
         owner = "original" if compat else str(session.facts.get("team") or "")

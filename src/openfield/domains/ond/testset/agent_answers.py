@@ -42,7 +42,7 @@ class AgentAnswers:
             threshold: The belief above which a change is declared.
             red_light: Whether the agent is told when the world has changed.
             cap: Another budget than the test's own; -1: no budget.
-            binding: Whether beliefs count no more once feedback has told of the change.
+            binding: Whether beliefs no longer count once feedback has revealed the change.
         """
         count = len(test.ids)
         self.binding = binding and not red_light
@@ -73,7 +73,7 @@ class AgentAnswers:
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
         self.told = np.full(count, UNSAID, np.int8)
-        """Samples that a score was told about: 1 if the answer was right then, 0 if not, whatever is answered later."""
+        """Samples covered by a score: 1 if the answer was right then, 0 if not, whatever is answered later."""
         self.locked = LockedAnswers()
         self.informed: set[int] = set()
         """Rounds on which feedback was given."""
@@ -169,14 +169,14 @@ class AgentAnswers:
     def told_hits(self) -> NDArray[np.int8]:
         """Return for each sample whether its answer counts as right in a score: 1, 0, or -1 without an answer.
 
-        Of a sample that a score was told about, the answer at that time counts: an agent that posts a sample again,
+        Of a sample that a score has covered, the answer at that time counts: an agent that posts a sample again,
         also after starting the test again, cannot find its label by trying. Only samples of this attempt count.
         """
         first = np.where(self.told >= 0, self.told, self.ranks == 0)
         return np.where(self.ranks >= 0, first, UNSAID).astype(np.int8)
 
     def tell_score(self) -> None:
-        """Remember which answers a score was told about."""
+        """Remember which answers a score has covered."""
         self.told = np.where(self.told >= 0, self.told, self.told_hits())
 
     def answered(self, kind: str) -> set[int]:

@@ -111,7 +111,7 @@ def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = N
     """Build the test of a trial, with the onset where its phases have it.
 
     An unchanged twin has the classes of its trial and samples of its own: by samples that both had, a client that
-    keeps them could tell the others.
+    keeps them could know the others.
     """
     test = [phase for phase in trial.phases if phase.name == "test"]
     before = sum(phase.episodes for phase in test if not phase.novelty)
@@ -139,7 +139,7 @@ def build_test(
         changed: The settings from the onset on.
         seed: Chooses the samples.
         split: Tests with the same one share their known and unknown classes and the training samples.
-        calm: How many batches the metadata call free of novelty; all that are would tell the onset.
+        calm: How many batches the metadata call free of novelty; the full number would reveal the onset.
     """
     split = seed if split is None else split
     samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
@@ -196,7 +196,7 @@ def _write_built(folder: Path, settings: OndSettings, built: Sequence[Built]) ->
     names = [one.test.name for one in built]
     (place / data_directory.LIST_NAME).write_text("".join(f"{name}\n" for name in sorted(names)), encoding="utf-8")
     ids = np.array([key for one in built for key in one.test.ids])
-    order = np.argsort(ids)  # an order that tells nothing
+    order = np.argsort(ids)  # an order that reveals nothing
     arrays: Mapping[str, Any] = {
         "ids": ids[order],
         "images": np.concatenate([one.test.images for one in built if one.test.images is not None])[order],
@@ -235,7 +235,7 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
 
 
 def _mark(trial: Trial) -> str:
-    """Return what tells a trial from others, whatever the version of the domain."""
+    """Return the identity of a trial, whatever the version of the domain."""
     return msgspec.structs.replace(trial, version=0, limits=Limits()).id
 
 
@@ -328,7 +328,7 @@ def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bo
 
 
 def _name_test(settings: OndSettings, seed: int, split: int, count: int) -> tuple[str, list[str]]:
-    """Return the name of a test and ids of its samples. They are hashes, which tell nothing without the seed."""
+    """Return the name of a test and ids of its samples. They are hashes, which reveal nothing without the seed."""
     key = f"{seed}/{split}/{settings.before + settings.after}"
     name, *ids = (hashlib.sha256(f"{key}/{number}".encode()).hexdigest()[:16] for number in range(-1, count))
     return f"{settings.protocol}.built.{name[:8]}.{name[8:]}", ids

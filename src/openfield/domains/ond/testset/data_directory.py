@@ -27,13 +27,13 @@ ORIGINS_NAME = "origins.json"
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a built test comes from. It is kept beside the tests and never served: it tells the change."""
+    """Where a built test comes from. It is kept beside the tests and never served: it reveals the change."""
 
     seed: int
     scenario: tuple[str, ...] | None
     window: Window | None
     trial: str
-    """What tells the trial it was built from from others."""
+    """The identity of the trial it was built from."""
 
 
 class DataDirectory:
@@ -154,5 +154,5 @@ def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"Test {name}: its metadata cannot be read: {error}.") from None
     if not isinstance(found, dict):
-        raise InvalidInput(f"Test {name}: its metadata cannot be read: they are no JSON object.")
+        raise InvalidInput(f"Test {name}: its metadata cannot be read: they are not a JSON object.")
     return {key.replace("-", "_"): value for key, value in found.items()}

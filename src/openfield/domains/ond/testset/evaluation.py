@@ -68,10 +68,10 @@ def open_labels(answers: AgentAnswers, at: slice = slice(None)) -> NDArray[np.in
 
 
 def evaluate(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
-    """Return the eight families of scores that a client gets for a completed test; None is no value.
+    """Return the eight families of scores that a client gets for a completed test; None means no value.
 
     A class that has no column among the scores, as novel ones may, is never hit. In CONDDA novel samples are clustered
-    instead; where nothing is classified, `m_clusters` tells how well. Missing results are refused, here and below.
+    instead; where nothing is classified, `m_clusters` says how well. Missing results are refused, here and below.
     """
     _check_said(answers, "detection", ~np.isnan(answers.p_world))
     if condda and "classification" not in answers.posted:
@@ -168,7 +168,7 @@ def _readable(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _classes(answers: AgentAnswers, span: range) -> list[str]:
-    """Return the true classes behind clusters; a further column of built tests tells unknown ones apart."""
+    """Return the true classes behind clusters; a further column of built tests distinguishes unknown ones."""
     rows, last = (answers.test.rows[at] for at in span), answers.test.kind.label
     if answers.test.area != "image_classification":  # where 0 is a class like any other
         return [name_unknown(row) or row[last] for row in rows]
@@ -176,7 +176,7 @@ def _classes(answers: AgentAnswers, span: range) -> list[str]:
 
 
 def _short(values: NDArray[np.float64]) -> list[float | None]:
-    """Round values to nine digits, enough for charts and thresholds; None is no answer."""
+    """Round values to nine digits, enough for charts and thresholds; None means no answer."""
     rounded: list[float] = np.round(values, 9).tolist()
     return [None if math.isnan(value) else value for value in rounded] if np.isnan(values).any() else [*rounded]
 

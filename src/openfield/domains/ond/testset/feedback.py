@@ -131,7 +131,7 @@ def _truth(answers: AgentAnswers, offer: FeedbackOffer, at: int) -> str:
 
 
 def _accuracy(answers: AgentAnswers) -> float:
-    """Return the share of right answers; of samples a score was told about before, the answer of then counts."""
+    """Return the share of right answers; of samples that an earlier score covered, the answer of that time counts."""
     hits = answers.told_hits()
     if not (hits >= 0).any():
         raise Refusal("DetectionPostRequired", "Post classification results before asking for a score.")

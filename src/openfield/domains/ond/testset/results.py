@@ -93,7 +93,7 @@ def write_rows(content: str | PackedRows) -> str:
 def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
     """Check the number of values in a row against the metadata that clients know, and nothing else.
 
-    Novel labels may lie beyond K. They are never hit, and columns for them would tell how many there are. The number of
+    Novel labels may lie beyond K. They are never hit, and columns for them would reveal their number. The number of
     clusters is free.
     """
     known = test.stated_known
@@ -147,7 +147,7 @@ def _read_even(rests: Sequence[str]) -> tuple[int, bytes] | None:
     if (signs[:, 1] != ord(".")).any() or (signs[:, -1] != ord(",")).any() or digits.max() > 9:
         return None
     if digits[:, 0].max() > 1:
-        return None  # out of range, which is told where any number is
+        return None  # out of range, which is reported where any number is
     worth = 10.0 ** np.array([size - 3, 0, *range(size - 4, -1, -1), 0])
     return size - 3, (digits.astype(np.float64) @ worth).astype(_whole_type(size - 3)).tobytes()
 
@@ -247,7 +247,7 @@ def _locate(ids: Sequence[str], test: Test, kind: str) -> NDArray[np.int64]:
     found = [test.index.get(key, -1) for key in ids]
     if min(found) < 0:
         stranger = ids[found.index(-1)]
-        raise Refusal("InvalidResults", f"'{stranger[:80]}' in the {kind} rows is no sample of this test.")
+        raise Refusal("InvalidResults", f"'{stranger[:80]}' in the {kind} rows is not a sample of this test.")
     return np.array(found, dtype=np.int64)
 
 
@@ -279,7 +279,7 @@ _TABLE: msgspec.json.Decoder[list[list[float]]] = msgspec.json.Decoder(list[list
 
 
 LABELLED = ("classification", "labels")
-"""The kinds of feedback that tell classes."""
+"""The kinds of feedback that name classes."""
 
 
 def read_table(p: Any, rows: int) -> NDArray[np.float64]:
@@ -313,7 +313,7 @@ def put_unknown_last(scores: ArrayLike) -> NDArray[np.float64]:
 def number_from_one(kind: str, lines: Sequence[str], known: int) -> list[str]:
     """Turn bought labels of such tests, 0 to K-1 and more, into those of agents: 1 to K, and 0 for unknown classes.
 
-    Feedback of a kind that tells no classes stays as it is.
+    Feedback of a kind that names no classes stays as it is.
     """
     return [_renumber(line, known) for line in lines] if kind in LABELLED else list(lines)
 

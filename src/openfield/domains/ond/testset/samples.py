@@ -119,7 +119,7 @@ def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
             f"Samples are N x features, N x height x width, or images with colours before or after; not {array.shape}."
         )
     if not np.isfinite(array).all():
-        raise InvalidInput(f"Sample {np.argwhere(~np.isfinite(array))[0][0]} holds values that are no numbers.")
+        raise InvalidInput(f"Sample {np.argwhere(~np.isfinite(array))[0][0]} holds values that are not numbers.")
     written = tuple(map(str, np.asarray(texts).tolist()))
     if len(written) not in (0, len(known)):
         raise InvalidInput(f"There are {len(written)} texts for {len(known)} samples.")

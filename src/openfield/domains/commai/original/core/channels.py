@@ -54,7 +54,7 @@ class InputChannel:
         return self._bits
 
     def get_undeserialized(self) -> str:
-        """Return the symbols that are no text yet."""
+        """Return the symbols that are not text yet."""
         return self._tail
 
     def set_deserialized_buffer(self, text: str) -> None:
@@ -178,7 +178,7 @@ class ByteInputChannel:
         return self._text
 
     def get_undeserialized(self) -> str:
-        """Return the symbols that are no text yet."""
+        """Return the symbols that are not text yet."""
         return self._tail
 
     def set_deserialized_buffer(self, text: str) -> None:

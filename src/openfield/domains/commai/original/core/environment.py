@@ -1,7 +1,7 @@
 """`core.environment` of the original: the teacher that runs tasks with decorated handlers, one symbol at a time.
 
 The order within a step, at a verdict and between two instances is that of Round 1. What it got wrong is repaired:
-the reward of a verdict without a text is paid, the first verdict is final, and clearing what was heard is no event.
+the reward of a verdict without a text is paid, the first verdict is final, and clearing the heard text is not an event.
 `compat="round1"` restores that.
 """
 

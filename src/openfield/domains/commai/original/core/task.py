@@ -241,7 +241,9 @@ class Scripted:
         is_method = isinstance(handler, AddedHandler)
         trigger = handler.trigger if is_method else getattr(handler, _MARK, None)
         if trigger is None:
-            raise TypeError(f"{handler!r} is no handler: decorate it, as in add_handler(on_message('x')(self.method)).")
+            raise TypeError(
+                f"{handler!r} is not a handler: decorate it, as in add_handler(on_message('x')(self.method))."
+            )
         self._env.add_handler(self, trigger, is_method)
 
     def get_triggers(self) -> list[Trigger]:

@@ -9,7 +9,7 @@ from openfield.domains.commai.original.tasks import messages
 
 
 class DrawingTask(Task):
-    """What our own tasks share: they draw from the environment's generator and tell a perfect learner what to say."""
+    """What our own tasks share: they draw from the environment's generator and know what a perfect learner answers."""
 
     def draw(self, options: Any) -> Any:
         """Return one of some options."""
