@@ -154,7 +154,7 @@ def local_run(data: Path) -> None:
     from openfield.core import Reply
     from openfield.domains.ond import DOMAIN
     from openfield.domains.ond.actions import Post
-    from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more
+    from openfield.domains.ond.testset.evaluation import evaluate_more, evaluate_test
     from openfield.domains.ond.world import TestWorld
     from openfield.rollout import Rollout
 
@@ -168,7 +168,7 @@ def local_run(data: Path) -> None:
         rollout.reply(Reply(post))
     if not isinstance(world, TestWorld):
         raise SystemExit("not a test")
-    evaluate(world.answers)
+    evaluate_test(world.answers)
     evaluate_more(world.answers)
     report("local run of 2,560 x 414 with round scores", time.perf_counter() - began, 0.5, "lower", "s")
 

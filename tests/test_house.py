@@ -58,6 +58,18 @@ def test_a_public_class_name_means_one_thing() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_a_public_function_name_means_one_thing() -> None:
+    """A command is named like the function it calls, and domains name the same part alike."""
+    places: dict[str, set[str]] = defaultdict(set)
+    for path in MODULES:
+        place = path.relative_to(SOURCE)
+        if place.parts[0] not in ("cli", "domains"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                    places[node.name].add(str(place))
+    assert {name: found for name, found in places.items() if len(found) > 1 and name != "main"} == {}
+
+
 @pytest.mark.parametrize("folder", sorted({path.relative_to(SOURCE).parts[0] for path in MODULES}))
 def test_docstrings_begin_with_a_verb(folder: str) -> None:
     """And constants have the field's prefixes, and no text says `somebody`, `so many` or `is no agent`."""

@@ -223,7 +223,7 @@ def runs_lines(record: dict[str, Any]) -> Iterator[str]:
         yield from _aligned([["", *(stage["stage"] for stage in stages)], *table_rows(stages)])
         yield from (f"{stage['stage']}: {stage['saturation']}" for stage in stages if stage["saturation"])
         if "empowerment" in stages[0]["values"]:
-            yield from explain_missing(stages)
+            yield from explain_missing_excess(stages)
     yield from ["", EQUAL_NOTE] if any(group["equal"] for group in record["groups"]) else []
 
 
@@ -233,7 +233,7 @@ EQUAL_NOTE = (
 )
 
 
-def explain_missing(stages: Sequence[dict[str, Any]]) -> Iterator[str]:
+def explain_missing_excess(stages: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield why there is no excess of empowerment, stage by stage."""
     for stage in stages:
         known = stage["empowerment"]

@@ -5,7 +5,7 @@ import pytest
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.files.config import read_meta
 from openfield.domains.birds.files.generation import (
-    generate,
+    draw_scripts,
     write_config,
 )
 from openfield.domains.birds.files.pool import LevelPool
@@ -27,7 +27,7 @@ def test_a_level_that_cannot_be_read_is_named_before_anything_is_played(tmp_path
 
 def test_a_run_is_gone_on_with_from_the_folder_it_was_started_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.xml").write_text(write_config(generate(read_meta(meta(tmp_path)), LevelPool())))
+    (tmp_path / "config.xml").write_text(write_config(draw_scripts(read_meta(meta(tmp_path)), LevelPool())))
     trial = DOMAIN.trials(config="config.xml", unchanged=0)[0]
     DOMAIN.world(trial).close()
     monkeypatch.chdir("/")

@@ -25,7 +25,7 @@ from openfield.domains.ond.testset.results import (
     number_from_one,
     put_unknown_last,
     read_beliefs,
-    read_results,
+    read_posted_rows,
     read_table,
 )
 from openfield.errors import AgentProtocol, OpenfieldError
@@ -97,7 +97,9 @@ class TestWorld:
     def read(self, post: Post) -> dict[str, ResultTable]:
         """Read posted results and refuse those that do not fit the test; earlier answers are not looked at."""
         compat = post.old or self._settings.level == "compat"
-        return {kind: read_results(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+        return {
+            kind: read_posted_rows(kind, text, self.test, post.round, compat) for kind, text in post.results.items()
+        }
 
     def show(self, number: int) -> None:
         """Note that a client is shown a round; refuse one before the results of the round before it."""

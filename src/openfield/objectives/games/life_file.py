@@ -26,7 +26,7 @@ from openfield.objectives.tables.codes import CodeBook
 from openfield.objectives.tables.rows import Array, Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
 from openfield.objectives.tables.transitions import sum_rows
-from openfield.objectives.tracking.inputs import PictureInputs, is_picture_space
+from openfield.objectives.tracking.inputs import PictureInputs, can_hold_pictures
 
 RECIPE = Recipe()
 """How frames become inputs: as in the paper."""
@@ -164,7 +164,7 @@ def _check_spaces(game: StudyGame, env: Any) -> None:
         raise InvalidInput(f"Game '{game.name}': its actions are {env.action_space}; a study needs numbered ones.")
     if not 0 <= game.noop < actions:
         raise InvalidInput(f"Game '{game.name}': noop is {game.noop}; its actions are 0 to {actions - 1}.")
-    if not is_picture_space(env.observation_space):
+    if not can_hold_pictures(env.observation_space):
         raise InvalidInput(f"Game '{game.name}': observations of {env.observation_space} are not pictures.")
 
 

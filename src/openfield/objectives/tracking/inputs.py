@@ -47,7 +47,7 @@ class Inputs(Protocol):
         """Return the codes of distinct keys."""
 
 
-def is_picture_space(space: Any) -> bool:
+def can_hold_pictures(space: Any) -> bool:
     """Return whether the observations of a space of Gymnasium are pictures: height, width and perhaps colours."""
     return len(getattr(space, "shape", None) or ()) in (2, 3) and hasattr(space, "low")
 

@@ -19,7 +19,7 @@ from openfield.objectives.formats.table_builder import write_table
 from openfield.objectives.measures.permutations import DRAWS
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.table import Meta, Table
-from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs, is_picture_space
+from openfield.objectives.tracking.inputs import FunctionInputs, Inputs, PictureInputs, can_hold_pictures
 from openfield.objectives.tracking.life import Life
 from openfield.objectives.tracking.measured import LifeMeasures, ScalarLog, measure_life
 
@@ -216,7 +216,7 @@ def _inputs_for(space: Any, settings: TrackerSettings) -> Inputs:
         return FunctionInputs(settings.codes)
     if isinstance(space, gymnasium.spaces.Discrete):
         return FunctionInputs(int)
-    if not is_picture_space(space):
+    if not can_hold_pictures(space):
         raise InvalidInput(
             f"Observations of {space} are not pictures (height, width[, colours]). "
             "Give a function of your own: Tracker(env, codes=FUNCTION)."

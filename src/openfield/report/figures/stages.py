@@ -15,7 +15,7 @@ from openfield.metrics.scenario import Scenario
 from openfield.metrics.summary import Summary
 from openfield.parameters import shorten_agents
 from openfield.report.addresses import name_scenario, trials_address
-from openfield.report.objectives import EQUAL_NOTE, explain_missing, table_rows, title_group
+from openfield.report.objectives import EQUAL_NOTE, explain_missing_excess, table_rows, title_group
 from openfield.report.words import group_scenarios, rank_agents, split_controls
 
 PLOTTED = {
@@ -159,7 +159,7 @@ def _arrange(
 
 def _list_notes(stages: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from (f"{stage['stage']}: {stage['saturation']}" for stage in stages if stage["saturation"])
-    yield from explain_missing(stages)
+    yield from explain_missing_excess(stages)
 
 
 def _list_plots(groups: Sequence[Mapping[str, Any]], agents: list[str]) -> Iterator[ObjectivePlot]:

@@ -6,7 +6,7 @@ import pytest
 
 from openfield.domains.birds.files.config import read_config, read_meta
 from openfield.domains.birds.files.generation import (
-    generate,
+    draw_scripts,
     write_config,
 )
 from openfield.errors import InvalidInput
@@ -42,7 +42,7 @@ def test_a_bad_value_names_element_attribute_and_what_is_allowed(tmp_path, chang
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-16-be with a mark"]
 )
 def test_a_list_of_trials_is_read_in_every_encoding(tmp_path, pool, encoding):
-    scripts = generate(read_meta(meta(tmp_path, encoding)), pool)
+    scripts = draw_scripts(read_meta(meta(tmp_path, encoding)), pool)
     path = tmp_path / "config.xml"
     text = write_config(scripts).replace('encoding="utf-8"', 'encoding="utf-16"').replace('mode="', 'mode = "')
     path.write_bytes(encoded(text, encoding))
@@ -113,7 +113,7 @@ def test_so_are_those_of_a_description(tmp_path, pool):
     path = meta(tmp_path)
     path.write_text(path.read_text().replace("novelty_level='1'", "novelty_level='9'"))
     with pytest.raises(InvalidInput, match=r"configMeta.xml: <game_level_set>: 'novelty_level' and 'novelty_type'"):
-        generate(read_meta(path), pool)
+        draw_scripts(read_meta(path), pool)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.files.config import MetaSet, read_config, read_meta
 from openfield.domains.birds.files.generation import (
     count_test_sets,
+    draw_scripts,
     find_config,
-    generate,
     portion,
     sort_levels,
     write_config,
@@ -21,7 +21,7 @@ from support.birds.configurations import VALUES, meta
 
 
 def test_a_description_is_drawn_by_the_published_rules(tmp_path, pool):
-    first, second = generate(read_meta(meta(tmp_path)), pool, seed=1)
+    first, second = draw_scripts(read_meta(meta(tmp_path)), pool, seed=1)
     assert [is_novel(name) for name in first.training.levels] == [False] * 5 + [True] * 3
     assert (first.training.seconds, first.training.interactions, first.training.attempts) == (100, 25, 2)
     assert first.training.selection
@@ -36,7 +36,7 @@ def test_a_description_is_drawn_by_the_published_rules(tmp_path, pool):
 
 def test_the_same_seed_draws_the_same_trials_and_another_does_not(tmp_path, pool):
     described = read_meta(meta(tmp_path))
-    assert generate(described, pool, 1) == generate(described, pool, 1) != generate(described, pool, 2)
+    assert draw_scripts(described, pool, 1) == draw_scripts(described, pool, 1) != draw_scripts(described, pool, 2)
 
 
 @pytest.mark.parametrize(
@@ -55,33 +55,33 @@ def test_how_many_test_sets_there_are(tmp_path, changes, count):
 
 @pytest.mark.parametrize(("notify", "informed"), [("false", False), ("true", True)])
 def test_trials_tell_of_novelty_where_the_description_says_so(tmp_path, pool, notify, informed):
-    scripts = generate(read_meta(meta(tmp_path, notify=notify)), pool)
+    scripts = draw_scripts(read_meta(meta(tmp_path, notify=notify)), pool)
     assert [script.informed for script in scripts] == [informed] * VALUES["count"]
 
 
 def test_both_gives_an_uninformed_and_an_informed_trial_with_the_same_levels(tmp_path, pool):
-    first, second, *_ = generate(read_meta(meta(tmp_path, notify="both")), pool)
+    first, second, *_ = draw_scripts(read_meta(meta(tmp_path, notify="both")), pool)
     assert (first.informed, second.informed) == (False, True)
     assert first.training == second.training
 
 
 def test_amounts_may_be_a_range_and_training_time_may_be_per_level(tmp_path, pool):
     described = read_meta(meta(tmp_path, amount="2-5", count=30))
-    sizes = {len(script.training.levels) - 3 for script in generate(described, pool)}
+    sizes = {len(script.training.levels) - 3 for script in draw_scripts(described, pool)}
     assert sizes == {2, 3, 4}
-    (script, *_) = generate(described, pool, time_scope="level")
+    (script, *_) = draw_scripts(described, pool, time_scope="level")
     assert script.training.seconds == 100 * len(script.training.levels)
 
 
 def test_test_sets_may_be_shuffled(tmp_path, pool):
     described = read_meta(meta(tmp_path, ordered="false", count=10))
-    orders = {tuple(len(levels.levels) for levels in script.tests) for script in generate(described, pool)}
+    orders = {tuple(len(levels.levels) for levels in script.tests) for script in draw_scripts(described, pool)}
     assert len(orders) > 1
 
 
 def test_a_trial_that_is_never_to_be_played_is_refused(tmp_path, pool):
     with pytest.raises(InvalidInput, match="asks for no trial"):
-        generate(read_meta(meta(tmp_path, repeats=0)), pool)
+        draw_scripts(read_meta(meta(tmp_path, repeats=0)), pool)
 
 
 def test_the_largest_number_is_allowed(tmp_path):
@@ -112,7 +112,7 @@ def test_a_pool_with_so_many_variations_has_levels_enough(level, type_, variatio
 def test_a_pool_too_small_for_the_test_sets_is_refused_with_the_command_that_fills_it(tmp_path, pool):
     path = meta(tmp_path, cp_count=0, cp_time=1, count=1)  # 100 sets of 4 levels, and 50 of 2
     with pytest.raises(InvalidInput, match=r"100 levels of novelty level 0, type 1 .* --pool DIR --count") as caught:
-        generate(read_meta(path), pool)
+        draw_scripts(read_meta(path), pool)
     assert "test set 26 of 150 needs 4, 0 are left" in str(caught.value)
     assert str(caught.value).endswith("make 400 levels and name their folder with --levels: " + FILL.format(80))
     with pytest.raises(InvalidInput, match="too few for the test sets"):
@@ -127,19 +127,21 @@ def test_type1_has_levels_for_ten_sets_of_ten(pool):
 
 def test_training_time_for_each_level_gives_checkpoints_for_all_of_it(tmp_path, pool):
     path = meta(tmp_path, cp_count=0, cp_time=400, count=1)
-    sets = [len(generate(read_meta(path), pool, time_scope=scope)[0].tests) for scope in ("set", "level")]
+    sets = [len(draw_scripts(read_meta(path), pool, time_scope=scope)[0].tests) for scope in ("set", "level")]
     assert sets == [2, 3], "ceil(100 / 400) = 1 of each; ceil(8 * 100 / 400) = 2, of which half is 1"
 
 
 def test_more_trials_and_tests_than_anybody_plays_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="1,000,000,003 checkpoints with test sets; at most 10,000"):
-        generate(read_meta(meta(tmp_path, time=10**9, cp_time=1)), LevelPool())
+        draw_scripts(read_meta(meta(tmp_path, time=10**9, cp_time=1)), LevelPool())
     path = meta(tmp_path, count=10_000)
     path.write_text(path.read_text().replace("<config_generation>", "<config_generation repeats='10000'>"))
     with pytest.raises(InvalidInput, match="100,000,000 trials; at most 10,000"):
-        generate(read_meta(path), LevelPool())
+        draw_scripts(read_meta(path), LevelPool())
     (tmp_path / "config.xml").write_text(
-        write_config(generate(read_meta(meta(tmp_path)), LevelPool())).replace('executions="1"', 'executions="9999"')
+        write_config(draw_scripts(read_meta(meta(tmp_path)), LevelPool())).replace(
+            'executions="1"', 'executions="9999"'
+        )
     )
     os.utime(tmp_path / "configMeta.xml", ns=(0, 0))
     with pytest.raises(InvalidInput, match="19,998 trials, repetitions included"):

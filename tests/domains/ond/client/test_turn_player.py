@@ -20,7 +20,7 @@ from openfield.domains.ond.client.workflow import SessionOptions
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
 from openfield.domains.ond.testset.data_directory import DataDirectory
-from openfield.domains.ond.testset.evaluation import evaluate
+from openfield.domains.ond.testset.evaluation import evaluate_test
 from openfield.result import Result
 from openfield.rollout import Rollout, drive
 from support.ond.serving import play_session, server
@@ -30,7 +30,7 @@ def in_process(root: Path, test: str, red_light: bool) -> dict[str, Any]:
     (trial,) = DOMAIN.trials(data=str(root), test=test, red_light=red_light, training=1, unchanged=0)
     world = DOMAIN.world(trial)
     drive(Rollout(world), AdaptingAgent(DOMAIN.spec(trial), 7))
-    return evaluate(world.answers)
+    return evaluate_test(world.answers)
 
 
 def test_both_workflows_score_the_same_over_a_socket_and_in_process(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_numbers_do_not_depend_on_where_the_unknown_class_stands(videos, capsys,
         (trial,) = DOMAIN.trials(data=str(data), test=name, area=area, training=1, unchanged=0)
         world = DOMAIN.world(trial)
         drive(Rollout(world), NearestAgent(DOMAIN.spec(trial), 0))
-        here = msgspec.json.decode(msgspec.json.encode(evaluate(world.answers)))
+        here = msgspec.json.decode(msgspec.json.encode(evaluate_test(world.answers)))
         assert here["m_acc"]["full_top1"] == pytest.approx(found[area]["m_acc"]["full_top1"], abs=0.1)
     first, last = found.values()
     assert first["m_acc"] == last["m_acc"]

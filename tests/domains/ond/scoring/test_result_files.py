@@ -24,14 +24,14 @@ def write_results(folder: Path, client: Client) -> dict[str, Path]:
 
 def test_files_are_read_part_by_part(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = write_results(tmp_path, client)
-    whole, sizes, read = read_files(known(client), files), list[int](), rows.read_results
+    whole, sizes, read = read_files(known(client), files), list[int](), rows.read_posted_rows
 
     def noted(kind: str, content: str, *rest: object, compat: bool) -> rows.ResultTable:
         sizes.append(len(content))
         return read(kind, content, *rest, compat=compat)  # type: ignore[arg-type]
 
     monkeypatch.setattr(result_files, "PART", 200)
-    monkeypatch.setattr(result_files, "read_results", noted)
+    monkeypatch.setattr(result_files, "read_posted_rows", noted)
     parts = read_files(known(client), files)
     assert len(sizes) > 8
     assert max(sizes) < 300

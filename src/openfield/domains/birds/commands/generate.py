@@ -37,8 +37,7 @@ def generate(
         openfield birds generate configMeta.xml -o config.xml
     """
     from openfield.domains.birds.files.config import read_meta
-    from openfield.domains.birds.files.generation import generate as draw_scripts
-    from openfield.domains.birds.files.generation import write_config
+    from openfield.domains.birds.files.generation import draw_scripts, write_config
     from openfield.domains.birds.files.templates import write_pool
     from openfield.domains.birds.settings import BirdsSettings
     from openfield.domains.birds.trials import open_pool

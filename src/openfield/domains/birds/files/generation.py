@@ -39,11 +39,13 @@ def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScop
     listed = meta.with_name(CONFIG_NAME if meta.name == META_NAME else f"{meta.stem}.config.xml")
     if not listed.is_file() or meta.stat().st_mtime_ns > listed.stat().st_mtime_ns:
         with replacing(listed) as draft:
-            draft.write_text(write_config(generate(read_meta(meta), pool, seed, time_scope)), encoding="utf-8")
+            draft.write_text(write_config(draw_scripts(read_meta(meta), pool, seed, time_scope)), encoding="utf-8")
     return listed
 
 
-def generate(meta: ConfigMeta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[EvaluationScript]:
+def draw_scripts(
+    meta: ConfigMeta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set"
+) -> list[EvaluationScript]:
     """Draw the trials that a description asks for."""
     scripts: list[EvaluationScript] = []
     if (total := max(0, meta.repeats) * sum(max(0, trial.count) for trial in meta.trials)) > MAX_TRIALS:

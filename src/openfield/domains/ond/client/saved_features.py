@@ -29,7 +29,7 @@ PICKLE_NAMES |= {(f"numpy.{core}.{module}", name) for core in ("core", "_core") 
 """What arrays and ordered mappings are rebuilt by, in old and new versions of NumPy."""
 
 
-def find_features(place: str | Path, test: str, agent: str, pickles: bool = False) -> Features | None:
+def read_saved_features(place: str | Path, test: str, agent: str, pickles: bool = False) -> Features | None:
     """Read the saved features of a test, or of all tests of an agent; return None if nothing was saved.
 
     The place is a folder or the file itself. Pickles of the original client are read only if allowed.

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from openfield.domains.ond.client.original_client import FeedbackAccount
-from openfield.domains.ond.client.saved_features import AttributeStore, Features, find_features, write_features
+from openfield.domains.ond.client.saved_features import AttributeStore, Features, read_saved_features, write_features
 from openfield.domains.ond.client.workflow import THRESHOLD, StartedTest, read_threshold, write_version
 from openfield.domains.ond.testset.results import read_ids, read_text
 from openfield.domains.ond.testset.test import read_count
@@ -212,7 +212,7 @@ class StepPlayer:
         test, metadata = started.test, started.metadata
         self._test, self._condda = test, metadata.get("protocol") == "CONDDA"
         place, pickles = self._options.features, self._options.pickles
-        self._saved = None if place is None else find_features(place, test, self.name, pickles)
+        self._saved = None if place is None else read_saved_features(place, test, self.name, pickles)
         self._resumed, self._position = bool(started.answered), len(started.answered)
         if self._store is not None:
             self._store.read(test) if self._options.use_attributes else self._store.clear()

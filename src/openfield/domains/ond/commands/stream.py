@@ -19,7 +19,7 @@ def stream(file: Path, /, *, seed: Whole = 0, json: bool = False) -> None:
     Example:
         openfield ond stream scores.npz --json
     """
-    from openfield.domains.ond.scoring.open_set import list_rows, read_named, score_stream
+    from openfield.domains.ond.scoring.open_set import list_scores, read_named, score_stream
 
     numbers = score_stream(read_named(file), seed=seed)
-    print_json(numbers) if json else print_table(("detector", "number", "value"), list_rows(numbers))
+    print_json(numbers) if json else print_table(("detector", "number", "value"), list_scores(numbers))

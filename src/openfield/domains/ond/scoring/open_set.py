@@ -114,7 +114,7 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
     return found
 
 
-def list_rows(numbers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+def list_scores(numbers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """Return numbers by family as rows of a table, one to a row."""
     return [
         (family, name, "-" if value is None else str(value))

@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.scoring.open_set import Arrays, list_rows, score_arrays
+from openfield.domains.ond.scoring.open_set import Arrays, list_scores, score_arrays
 from openfield.domains.ond.testset import evaluation
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.data_directory import DataDirectory
-from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_results, text_encoding
+from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_posted_rows, text_encoding
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.openset.compat import Floats
@@ -57,7 +57,7 @@ def score_test(detection: Path, classification: Path, tests: ResultTests, name: 
     test, _ = DataDirectory(tests.data).load(tests.protocol, tests.area, name)
     kind = "labels" if tests.area == "nlt" else "classification"
     answers = read_files(test, {"detection": detection, kind: classification})
-    numbers = evaluation.evaluate(answers) | evaluation.evaluate_more(answers)
+    numbers = evaluation.evaluate_test(answers) | evaluation.evaluate_more(answers)
     if kind == "labels":
         return numbers
     arrays = Arrays(answers.best_known, np.nan_to_num(answers.confidence), evaluation.open_labels(answers))
@@ -85,7 +85,7 @@ def score_folder(folder: Path, tests: ResultTests) -> dict[str, dict[str, Any]]:
 def tabulate_test(numbers: dict[str, Any]) -> NumberTable:
     """Return the numbers of one test as a table, one to a row."""
     remark = ["One test: the intervals come from resampling its samples."] if "openset" in numbers else []
-    return NumberTable(numbers, ("family", "number", "value"), list_rows(numbers), "Numbers of a test", remark)
+    return NumberTable(numbers, ("family", "number", "value"), list_scores(numbers), "Numbers of a test", remark)
 
 
 def tabulate_folder(found: dict[str, dict[str, Any]]) -> NumberTable:
@@ -94,7 +94,7 @@ def tabulate_folder(found: dict[str, dict[str, Any]]) -> NumberTable:
     for agent, parts in found.items():
         for test, families in parts.items():
             shown = families if {"refused", "M1"} & families.keys() else _pick_headlines(families)
-            rows += [(agent, *row) for row in list_rows({test: shown})]
+            rows += [(agent, *row) for row in list_scores({test: shown})]
     return NumberTable(found, ("agent", "test", "number", "value"), rows, "Numbers of agents")
 
 
@@ -135,7 +135,7 @@ def _score(played: Mapping[str, AgentAnswers], bases: Mapping[str, AgentAnswers]
     numbers: dict[str, Any] = {"programme": program_measures(facts, tests.red_light)}
     for name, answers in played.items():
         try:
-            numbers[name] = evaluation.evaluate(answers, condda) | evaluation.evaluate_more(answers, condda)
+            numbers[name] = evaluation.evaluate_test(answers, condda) | evaluation.evaluate_more(answers, condda)
             if name in bases:
                 numbers[name] |= evaluation.evaluate_reaction(answers, bases[name])
         except Refusal as error:
@@ -166,7 +166,7 @@ def _tables(kind: str, path: Path, test: Test) -> Iterator[ResultTable]:
     """Yield the rows of a file part by part, and check that all have the same number of columns."""
     widths = set()
     for text in _parts(path):
-        table = read_results(kind, text, test, 0, compat=True)
+        table = read_posted_rows(kind, text, test, 0, compat=True)
         widths.add(None if table.numbers is None else table.numbers.shape[1])
         if len(widths) > 1:
             raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")

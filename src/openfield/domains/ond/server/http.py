@@ -97,17 +97,17 @@ class HttpParser(HttpToolsProtocol):
         if cut_short and self.pipeline:
             self.pipeline.popleft()  # the newest request, whose body is broken; others are before it
         elif self.cycle is None or self.cycle.response_complete or cut_short:
-            refuse(self.transport, msg)
+            write_refusal(self.transport, msg)
 
     def on_response_complete(self) -> None:
         """Go on with the next request, or refuse what came behind the last one."""
         last = not self.pipeline
         super().on_response_complete()
         if self._broken and last:
-            refuse(self.transport, "Invalid HTTP request received.")
+            write_refusal(self.transport, "Invalid HTTP request received.")
 
 
-def refuse(transport: asyncio.Transport, message: str) -> None:
+def write_refusal(transport: asyncio.Transport, message: str) -> None:
     """Write a refusal to a connection and close it."""
     if transport.is_closing():
         return
@@ -163,7 +163,7 @@ class HttpConnection(asyncio.Protocol):
                 limits = (
                     f"The address or the headers are longer than {MAX_ADDRESS >> 20} MB and {MAX_HEADERS >> 10} kB."
                 )
-                refuse(self._transport, limits if fits else busy)
+                write_refusal(self._transport, limits if fits else busy)
                 return
             if end < 0:
                 return

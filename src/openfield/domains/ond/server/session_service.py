@@ -23,7 +23,7 @@ from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.archive import detector_of, done_tests, finished_tests, has_purchases, pack
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory
-from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
+from openfield.domains.ond.testset.evaluation import evaluate_more, evaluate_reaction, evaluate_round, evaluate_test
 from openfield.domains.ond.testset.feedback import quote
 from openfield.domains.ond.testset.results import TYPES
 from openfield.domains.ond.testset.test import Test
@@ -257,7 +257,7 @@ class SessionService:
         """
         answers = await self._completed_answers(session_id, test, devmode)
         condda = bool(self._find_any(session_id).facts["protocol"] == "CONDDA")
-        found = await asyncio.to_thread(evaluate, answers, condda)
+        found = await asyncio.to_thread(evaluate_test, answers, condda)
         if more:
             found |= await asyncio.to_thread(evaluate_more, answers, condda)
         if baseline_id:

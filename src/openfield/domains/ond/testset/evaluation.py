@@ -67,7 +67,7 @@ def open_labels(answers: AgentAnswers, at: slice = slice(None)) -> NDArray[np.in
     return np.where(within, labels, -1)
 
 
-def evaluate(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
+def evaluate_test(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
     """Return the eight families of scores that a client gets for a completed test; None means no value.
 
     A class that has no column among the scores, as novel ones may, is never hit. In CONDDA novel samples are clustered

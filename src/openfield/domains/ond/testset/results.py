@@ -54,7 +54,7 @@ class ResultTable(msgspec.Struct, frozen=True):
     """The rows as a record keeps them, where that is shorter than their text."""
 
 
-def read_results(kind: str, content: str | PackedRows, test: Test, number: int, compat: bool) -> ResultTable:
+def read_posted_rows(kind: str, content: str | PackedRows, test: Test, number: int, compat: bool) -> ResultTable:
     """Read the rows that were posted for a round, CSV text without a header; refuse those that do not fit the test.
 
     With `compat`, what old clients post is accepted: rows of other rounds, further columns, the last of duplicates.
