@@ -90,7 +90,9 @@ def test_a_value_that_does_not_fit_names_key_and_what_would(values: dict[str, An
 def test_an_unknown_key_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName) as told:
         make_settings(Garden, {"siez": 3})
-    assert str(told.value).startswith("Unknown setting 'siez'. Did you mean 'size'? Known: ask, budget, fenced, name,")
+    assert str(told.value).startswith(
+        "Unknown setting 'siez'. Did you mean 'size'? Known: ask, budget, fenced, min_strength, name,"
+    )
 
 
 def test_rows_say_all_there_is_to_know() -> None:

@@ -15,6 +15,7 @@ from openfield.spaces import Space
 _SHORT = {
     "action": "a",
     "belief": "b",
+    "change": "c",
     "detail": "d",
     "episode_over": "e",
     "feedback": "f",
@@ -26,6 +27,7 @@ _SHORT = {
     "reward": "r",
     "first": "s",
     "took": "t",
+    "strength": "x",
 }
 """The names of fields in the record, where a turn's names would be longer than their values: 0.3 calls a turn."""
 __all__ = [
@@ -78,8 +80,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """An episode starts here."""
     last: Ending | None = None
     """The episode ended here; observation and reward are its final ones."""
-    red_light: bool | None = None
-    """Whether the world has changed, if the trial grants to say so."""
+    red_light: bool | float | None = None
+    """Whether the world has changed, or how much, from 0 to 1, if the trial grants to say so."""
 
 
 class Belief(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -125,6 +127,10 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     detail: Any = None
     belief: Belief | None = None
     """The belief that counts for the episode, whatever else is stated: the agent was shown the truth after it."""
+    strength: float | None = None
+    """How strong the change is: 0 is normal, 1 is full. None where the world only changes once and at once."""
+    change: str = ""
+    """The novelties in force, beside a strength."""
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,8 +6,10 @@ domain may have, such as a wire, films or exports, is in `capabilities`.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -15,11 +17,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, Turn, World, says_novel
+from openfield.course import Blend, Course, check_process
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
+from openfield.process import NORMAL, split_stages, write_stages
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import Settings, make_settings, trial_settings
-from openfield.trial import Limits, Phase, Trial, derive, draw_set, measure_test, place_change
+from openfield.trial import Limits, Phase, RedLight, Trial, derive, draw_set, measure_test, place_change, stages_of
 
 S = TypeVar("S", bound=Settings)
 
@@ -55,6 +59,8 @@ class Domain(ABC, Generic[S]):
     """Those of its agents that are shown the world itself. They are ceilings, not competitors."""
     loose: Mapping[str, object] = {}
     """The values of settings with which its rules allow scores that nothing was done for; reports show those last."""
+    turnwise: bool = False
+    """Whether its worlds can change within an episode, as `over 500 turns` asks."""
     letters: bool = False
     """Whether whole numbers in observations and actions are the codes of letters, to be shown as such."""
     commands: Mapping[str, str] = {}
@@ -104,7 +110,7 @@ class Domain(ABC, Generic[S]):
         count: int = 5,
         seed: int = 0,
         novelty: str | None = None,
-        red_light: bool = False,
+        red_light: RedLight = False,
         **settings: Any,
     ) -> list[Trial]:
         """Make trials that differ in their seeds and in when the world changes, and some in which it does not.
@@ -112,8 +118,9 @@ class Domain(ABC, Generic[S]):
         Args:
             count: How many trials change. The setting `unchanged` says how many come on top.
             seed: The root of all their seeds.
-            novelty: `NAME[:difficulty]`, several joined by `+`, or `none`; the domain's default if not given.
-            red_light: Tell the agents when the world has changed.
+            novelty: `NAME[:difficulty]`, with a process such as `over 20` behind it or not; several joined by `+`, or
+                one after the other with ` then ` between them; or `none`. The domain's default if not given.
+            red_light: Tell the agents when the world has changed; `how much` tells them how strong the change is.
             **settings: Changes of the domain's settings.
 
         Raises:
@@ -122,10 +129,11 @@ class Domain(ABC, Generic[S]):
         """
         chosen = make_settings(self.settings, settings)
         names = self.novelty_names(novelty)
-        self.check_novelties(chosen, names)
+        for stage in stages_of(names):
+            self.check_novelties(chosen, stage)
         phases, roots = self.phases(chosen, names), [derive(seed, self.name, number) for number in range(count)]
         blind = draw_set(chosen, settings, measure_test(phases), names, roots)
-        return [
+        made = [
             Trial(
                 domain=self.name,
                 version=self.version,
@@ -136,9 +144,12 @@ class Domain(ABC, Generic[S]):
                 limits=self.limits,
                 scenario=blind.scenario,
                 window=blind.window,
+                windows=blind.windows,
             )
             for draw in blind.draws
         ]
+        self.check_courses(made)
+        return made
 
     @property
     def check_settings(self) -> Mapping[str, Any]:
@@ -205,14 +216,42 @@ class Domain(ABC, Generic[S]):
         return ""
 
     def novelty_names(self, novelty: str | None) -> tuple[str, ...]:
-        """Return the full names in `a+b:hard`. `none` means no novelty, None the domain's default."""
-        wanted = self.default_novelty or "none" if novelty is None else novelty
-        if wanted == "none":
+        """Return the full names in `a+b:hard over 20`. `none` means no novelty, None the domain's default.
+
+        Novelties that follow each other, as in `a then none then b`, are one name.
+        """
+        wanted = self.default_novelty or NORMAL if novelty is None else novelty
+        if wanted == NORMAL:
             return ()
-        return tuple(find_novelty(self.novelties, name).id for name in wanted.split("+"))
+        stages = [self._name_stage(stage) for stage in split_stages(wanted)]
+        if len(stages) == 1:
+            return stages[0]
+        for first, second in itertools.pairwise(((), *stages)):
+            if first == second:
+                raise InvalidInput(f"'{wanted}': '{'+'.join(second) or NORMAL}' would change nothing where it comes.")
+        return (write_stages(tuple(stages)),)
+
+    def _name_stage(self, stage: str) -> tuple[str, ...]:
+        if stage == NORMAL:
+            return ()
+        return tuple(find_novelty(self.novelties, name).id for name in stage.split("+"))
 
     def check_novelties(self, settings: S, names: Sequence[str]) -> None:
-        """Refuse novelties that take a setting out of its range, or of which one undoes another."""
+        """Refuse novelties that take a setting out of its range, of which one undoes another, or with a wrong process.
+
+        Processes must fit what the novelties change; where a course leads is checked when trials are made.
+        """
+        reached = settings
+        for novelty in [find_novelty(self.novelties, name) for name in names]:
+            changed = novelty.change(reached)
+            if novelty.process is not None:
+                if novelty.process.unit == "turns" and not self.turnwise:
+                    raise InvalidInput(
+                        f"'{novelty.id}': worlds of {self.name} change between episodes only. Count episodes: leave "
+                        "out 'turns'."
+                    )
+                check_process(novelty, self.blend(reached, changed))
+            reached = changed
         changed = apply_novelties(self.novelties, names, settings)
         try:
             make_settings(self.settings, msgspec.to_builtins(changed))
@@ -224,6 +263,47 @@ class Domain(ABC, Generic[S]):
         """Return the settings of a phase: those of the trial, changed by the novelties of the phase."""
         return apply_novelties(self.novelties, phase.novelty, self.settings_of(trial))
 
+    def course(self, trial: Trial) -> Course[S] | None:
+        """Return how strong which change is at each moment of a trial; None where it changes once and at once."""
+        if not trial.has_course:
+            return None
+        settings = self.settings_of(trial)
+        return Course(trial, settings, partial(self.novelty_in, settings), self.blend)
+
+    def novelty_in(self, settings: S, name: str) -> Novelty[S]:
+        """Return the novelty that a trial with these settings calls so."""
+        return find_novelty(self.novelties, name)
+
+    def blend(self, usual: S, changed: S) -> Blend[S]:
+        """Return the way from some settings to others, for changes that come gradually."""
+        return Blend(usual, changed)
+
+    def check_courses(self, trials: Sequence[Trial]) -> None:
+        """Refuse trials in which a change takes a setting out of its range at any time, or is never complete.
+
+        Raises:
+            InvalidInput: There is one; the message says when.
+        """
+        known: set[bytes] = set()
+        for trial in trials:
+            course = self.course(trial) if trial.is_changed else None
+            if course is not None:
+                course.check_length()
+            for when, settings in () if course is None else course.preview():
+                key = msgspec.json.encode(settings)
+                if key in known:
+                    continue
+                known.add(key)
+                try:
+                    self.check_moment(self.settings_of(trial), settings)
+                except InvalidInput as error:
+                    names = "+".join(trial.novelty)
+                    raise InvalidInput(f"'{names}' takes a setting out of its range {when}. {error}") from None
+
+    def check_moment(self, usual: S, settings: S) -> None:
+        """Refuse settings that a world of a trial cannot have at any moment, given its usual ones."""
+        make_settings(self.settings, msgspec.to_builtins(settings))
+
     def settings_of(self, trial: Trial) -> S:
         """Return the settings of a trial: its own, and the defaults of the version that made it."""
         later = [version for version in sorted(self.older_defaults, reverse=True) if version >= trial.version]
@@ -232,6 +312,8 @@ class Domain(ABC, Generic[S]):
 
     def describe(self, names: Sequence[str]) -> str:
         """Describe the novelties in words."""
+        if len(stages := stages_of(tuple(names))) > 1:
+            return "; then ".join(self.describe(stage) if stage else "normal again" for stage in stages)
         return "; ".join(find_novelty(self.novelties, name).note for name in names) or "no novelty"
 
 

@@ -11,10 +11,11 @@ from functools import cache, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from openfield.core import Ask, Ending, Reply, Truth, Turn
+from openfield.course import Moment
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.settings import Settings
-from openfield.trial import Trial, derive
+from openfield.trial import Phase, Trial, derive, show_light
 
 __all__ = ["EpisodicWorld", "Play"]
 
@@ -29,7 +30,8 @@ class Play(Protocol):
     reward: float
     """Of the last move."""
     ended: Ending | None
-    """A play may also have a `detail`, which becomes that of the truth, and a `look`."""
+    """A play may also have a `detail`, which becomes that of the truth, a `look`, and a `change(settings)`, which puts
+    other settings in force from the next move on: a domain whose plays have it is `turnwise`."""
 
     @property
     def performance(self) -> float | None:
@@ -51,6 +53,12 @@ class EpisodicWorld(Generic[S]):
         self._script = [phase for phase in trial.phases for _ in range(phase.episodes)]
         self._number, self._skipped = -1, 0
         self._settings_in = cache(partial(domain.settings_in, trial))  # they are the same in all episodes of a phase
+        self._course = domain.course(trial)
+        self._turnwise = self._course is not None and self._course.is_turnwise
+        self._phase: Phase | None = None
+        self._turns = 0
+        self._strength: float | None = None
+        self._change = ""
         self.truth = Truth()
 
     @property
@@ -59,13 +67,19 @@ class EpisodicWorld(Generic[S]):
         return self._number + 1 >= len(self._script)
 
     def skip(self, episodes: int) -> bool:
-        """Let `reset` begin after `episodes`: they do not depend on each other. Return False if none is left."""
+        """Let `reset` begin after `episodes`: they do not depend on each other. Return False if none is left.
+
+        Where a change counts turns they do, and it returns False too.
+        """
         self._skipped = episodes
-        return episodes < len(self._script)
+        return episodes < len(self._script) and not self._turnwise
 
     def reset(self) -> Turn:
         """Start the first episode."""
-        self._number = self._skipped - 1
+        self._course = self._domain.course(self._trial)
+        self._number, self._turns, self._phase = -1, 0, None
+        while self._number < self._skipped - 1:
+            self._begin_episode()
         return self._next()
 
     def step(self, reply: Reply) -> Turn:
@@ -74,6 +88,10 @@ class EpisodicWorld(Generic[S]):
         if play.ended is not None:
             return self._next()
         play.move(reply.action)
+        if self._turnwise:
+            self._turns += 1
+            if play.ended is None:
+                self._drift()
         return self._turn()
 
     def look(self, query: str) -> Any:
@@ -86,25 +104,62 @@ class EpisodicWorld(Generic[S]):
         """Do nothing: there is nothing to free."""
 
     def _next(self) -> Turn:
-        self._number += 1
-        self._phase = self._script[self._number]
-        self._novel = bool(self._phase.novelty)
-        self._red_light = self._novel if self._trial.red_light else None
+        settings = self._begin_episode()
         rng = random.Random(derive(self._trial.seed, "episode", self._number))
-        self._play = self._start(self._settings_in(self._phase), rng)
+        self._play = self._start(settings, rng)
         return self._turn(first=True)
+
+    def _begin_episode(self) -> S:
+        """Go on to the next episode, and return the settings in force in it."""
+        self._number += 1
+        before, phase = self._phase, self._script[self._number]
+        self._phase, self._phase_name = phase, phase.name
+        if self._course is None:
+            self._novel = bool(phase.novelty)
+            self._red_light = show_light(self._trial.red_light, self._novel)
+            return self._settings_in(phase)
+        if phase is not before:
+            self._course.enter(phase, self._number, self._turns)
+        return self._take(self._course.at(self._number, self._turns))
+
+    def _take(self, moment: Moment[S]) -> S:
+        """Note what is true now, and return the settings in force."""
+        self._novel, self._strength, self._change = moment.novel, moment.strength, moment.change
+        self._red_light = show_light(self._trial.red_light, moment.novel, moment.strength)
+        return moment.settings
+
+    def _drift(self) -> None:
+        """Put the settings in force that the next move has."""
+        if self._course is not None:
+            moment = self._course.at(self._number, self._turns)
+            if moment.strength != self._strength or moment.change != self._change:
+                self._play.change(self._take(moment))  # type: ignore[attr-defined]
 
     def _turn(self, first: bool = False) -> Turn:
         play, ended = self._play, self._play.ended
         performance, detail = play.performance, getattr(play, "detail", None)
-        if first or ended is not None or detail is not None or performance != self.truth.performance:
-            over = ended is not None
-            self.truth = Truth(novel=self._novel, performance=performance, episode_over=over, detail=detail)
+        truth, strength = self.truth, self._strength
+        if (
+            first
+            or ended is not None
+            or detail is not None
+            or performance != truth.performance
+            or strength != truth.strength
+        ):
+            over, change = ended is not None, self._change
+            self.truth = Truth(
+                novel=self._novel,
+                performance=performance,
+                episode_over=over,
+                detail=detail,
+                strength=strength,
+                change=change,
+            )
         return Turn(
             ask=ACT if ended is None else NONE,
             observation=play.observation,
             reward=play.reward,
-            phase=self._phase.name,
+            phase=self._phase_name,
             first=first,
             last=ended,
             red_light=self._red_light,

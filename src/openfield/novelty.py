@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from openfield.errors import InvalidInput, UnknownName
+from openfield.process import Process, split_process
 
 S = TypeVar("S")
 
@@ -42,6 +43,8 @@ class Novelty(Generic[S]):
     change: Callable[[S], S]
     difficulty: str = ""
     """`easy`, `medium` or `hard` where the domain distinguishes them."""
+    process: Process | None = None
+    """How the change comes; None if it is there at once, and stays."""
 
     def __post_init__(self) -> None:
         if self.kind not in HIERARCHY:
@@ -49,8 +52,9 @@ class Novelty(Generic[S]):
 
     @property
     def id(self) -> str:
-        """The name as the command line takes it: `NAME` or `NAME:difficulty`."""
-        return f"{self.name}:{self.difficulty}" if self.difficulty else self.name
+        """The name as the command line takes it: `NAME` or `NAME:difficulty`, and its process: `slip:hard over 20`."""
+        name = f"{self.name}:{self.difficulty}" if self.difficulty else self.name
+        return name if self.process is None else f"{name} {self.process}"
 
 
 @runtime_checkable
@@ -63,11 +67,18 @@ class ReadsNovelties(Protocol[S]):
 
 
 def find_novelty(novelties: Iterable[Novelty[S]], wanted: str) -> Novelty[S]:
-    """Return the novelty called `NAME` or `NAME:difficulty`. A bare name takes the first difficulty declared."""
+    """Return the novelty called `NAME` or `NAME:difficulty`, with its process if the text has one.
+
+    A bare name takes the first difficulty declared.
+    """
     known = list(novelties)
     for novelty in known:
         if wanted in (novelty.id, novelty.name):
             return novelty
+    text, process = split_process(wanted)
+    if process is not None:
+        found = find_novelty(novelties, text)
+        return replace(found, note=f"{found.note}, {process}", process=process)
     if isinstance(novelties, ReadsNovelties) and (read := novelties.read_novelty(wanted)) is not None:
         return read
     raise UnknownName("novelty", wanted, [novelty.id for novelty in known], label="Declared")

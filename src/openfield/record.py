@@ -87,12 +87,16 @@ class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
     """The detail of the truth at its end."""
     detected: bool | None = None
     """Whether the belief is a detection by a rule of the domain's own; None where the common rule holds."""
+    strength: float | None = None
+    """How strong the change was at most in it; None where the truth does not tell."""
+    change: str = ""
+    """The novelties in force then."""
 
 
 class EpisodeInProgress:
     """The episode in progress: which one it is, where it began, and what the agent believes in it."""
 
-    __slots__ = ("belief", "first", "novel", "number")
+    __slots__ = ("belief", "change", "first", "novel", "number", "strength")
 
     def __init__(self, number: int = 0, first: int = 0, novel: bool = False) -> None:
         self.number = number
@@ -102,6 +106,15 @@ class EpisodeInProgress:
         """Whether it began in a changed world."""
         self.belief: Belief | None = None
         """The last belief the agent reported."""
+        self.strength: float | None = None
+        """How strong the change was at most so far, if the truth tells."""
+        self.change = ""
+
+    def note(self, truth: Truth) -> None:
+        """Take note of a truth that tells how strong the change is."""
+        self.novel |= truth.novel
+        if truth.strength is not None and truth.strength > (-1.0 if self.strength is None else self.strength):
+            self.strength, self.change = truth.strength, truth.change
 
 
 class AgentState(msgspec.Struct, frozen=True, tag="state"):

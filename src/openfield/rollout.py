@@ -111,6 +111,7 @@ class Rollout:
         except Exception as error:
             raise WorldFault(f"The world could not start: {describe_error(error)}") from error
         self._episode = EpisodeInProgress(novel=self._truth.novel)
+        self._episode.note(self._truth)
         if self._clocked:
             self.guard.start_clock()
 
@@ -215,6 +216,9 @@ class Rollout:
             self.guard.count_hesitation(self.turns)
         elif turn.last is not None or truth.episode_over:
             self._end_episode(turn, truth, turn.last or "terminated")
+        now = self._truth
+        if now.strength is not None and now is not truth and not (now.episode_over and self.turn.last is None):
+            self._episode.note(now)  # the truth of a hidden end is that of the next episode
 
     def _as_recorded(self, turn: Turn) -> Turn | msgspec.Raw:
         """Return the turn as it was when it was shown: the agent may have changed its observation since."""
@@ -230,7 +234,8 @@ class Rollout:
             AgentFault: The agent could not be saved; the episode is recorded all the same.
         """
         episode, state, fault = self._episode, None, None
-        novel = episode.novel if truth.episode_over and turn.last is None else truth.novel
+        hidden = truth.episode_over and turn.last is None
+        novel = episode.novel if hidden or episode.strength is not None else truth.novel
         self._episode = EpisodeInProgress(episode.number + 1, self.turns, truth.novel)
         self.guard.begin_episode(self.turns)
         if self._recorder is None:
@@ -246,6 +251,8 @@ class Rollout:
             belief=truth.belief or episode.belief,
             ended=ended,
             detail=truth.detail,
+            strength=episode.strength,
+            change=episode.change,
         )
         try:
             state = None if self.save is None else self.save(self.over)

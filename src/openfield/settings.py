@@ -31,7 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | int,
         msgspec.Meta(
             description="How much of the test precedes the change: a window such as 6-18, in which it is drawn, or a "
-            "number; empty means the middle half."
+            "number; for several changes one each, such as 6-9,15-18; empty means the middle half."
         ),
     ] = ""
     unchanged: Annotated[
@@ -41,6 +41,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "means two fifths."
         ),
     ] = ""
+    min_strength: Annotated[
+        float,
+        msgspec.Meta(
+            description="The strength from which a gradual change counts as one; 0 means any strength.", ge=0, le=1
+        ),
+    ] = 0.0
     ask: Annotated[
         AskMoment,
         msgspec.Meta(description="When people and language models are asked whether their world has changed."),

@@ -13,14 +13,16 @@ import math
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from openfield.core import PhaseName
 from openfield.errors import InvalidInput
+from openfield.process import NORMAL, THEN, split_process, split_stages
 from openfield.settings import Settings
 
 FIXING = frozenset({"before", "after", "onset_instances", "onset_steps"})
@@ -40,6 +42,8 @@ class Phase(msgspec.Struct, frozen=True):
     """How many steps, in a world that counts steps instead of episodes."""
 
 
+RedLight = bool | Literal["how much"]
+"""What agents are told of the change: nothing, that the world has changed, or how strong the change is."""
 Window = tuple[int, int]
 """How much of a test may precede its change, at least and at most: episodes, or steps where a world counts those."""
 
@@ -76,8 +80,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     phases: tuple[Phase, ...]
     settings: dict[str, Any] = {}
     """The settings that differ from the domain's defaults."""
-    red_light: bool = False
-    """Whether the agent is told when the world has changed."""
+    red_light: RedLight = False
+    """Whether the agent is told when the world has changed, or also how much."""
     limits: Limits = Limits()
     after: str | None = None
     """The id of the trial whose saved agent is the starting point."""
@@ -91,6 +95,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The id of the trial that is compared with this one. It is in no table of its own then."""
     imported: str | None = None
     """The file that its results were read from: it was played elsewhere, and cannot be played again here."""
+    windows: tuple[Window, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Where the places of several changes were drawn, the first included."""
 
     @cached_property
     def id(self) -> str:
@@ -116,6 +122,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def is_unchanged_twin(self) -> bool:
         """Whether nothing changes in it although its scenario has a novelty."""
         return bool(self.novelty) and not self.is_changed
+
+    @cached_property
+    def has_course(self) -> bool:
+        """Whether its changes have a process, or come one after the other: its truth tells how strong they are."""
+        names = {*self.novelty, *(name for phase in self.phases for name in phase.novelty)}
+        return any(THEN in name or _has_process(name) for name in names)
 
     @property
     def test_length(self) -> int:
@@ -143,6 +155,19 @@ def hash_trial(content: Trial | dict[str, Any]) -> str:
         {name: value for name, value in phase.items() if name != "steps" or value} for phase in plain["phases"]
     ]
     return hashlib.sha256(msgspec.json.encode(plain, order="sorted")).hexdigest()[:12]
+
+
+def show_light(granted: RedLight, novel: bool, strength: float | None = None) -> bool | float | None:
+    """Return what the red light of a turn shows of the truth.
+
+    Args:
+        granted: What the trial grants.
+        novel: Whether the world has changed.
+        strength: How much; None where it only changes at once.
+    """
+    if not granted:
+        return None
+    return novel if granted is True else float(novel) if strength is None else strength
 
 
 def with_places(trial: Trial, places: Mapping[str, str]) -> Trial:
@@ -205,6 +230,8 @@ class Draw(NamedTuple):
     """Empty in a trial in which nothing changes."""
     onset: int | None = None
     """How much of the test precedes the change; None if nothing changes, or if other settings fix it."""
+    later: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Further changes: how much of the test precedes each, and the novelties in force from then on."""
 
 
 class BlindSet(NamedTuple):
@@ -215,6 +242,8 @@ class BlindSet(NamedTuple):
     """Where the onsets were drawn; None if the place of the change is fixed."""
     scenario: tuple[str, ...] | None
     """What its trials say of their novelties. A set with a fixed change and no twins says nothing, as it always did."""
+    windows: tuple[Window, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Where the onsets of several changes were drawn."""
 
 
 def draw_set(
@@ -235,14 +264,50 @@ def draw_set(
     if not novelty:
         refuse_blinding(settings, "A set without novelty")
         return BlindSet([Draw(seed, ()) for seed in roots], None, None)
-    window = _read_window(str(settings.onset), length, bool(FIXING & set(given)))
     twins = _count_unchanged(str(settings.unchanged), len(roots))
-    draws = [Draw(seed, novelty, _draw_onset(seed, window)) for seed in roots]
+    stages = stages_of(novelty)
+    if len(stages) > 1:
+        windows = _read_windows(str(settings.onset), length, len(stages))
+        draws = [_draw_stages(seed, stages, windows) for seed in roots]
+        blind = BlindSet([], windows[0], novelty, windows)
+    else:
+        window = _read_window(str(settings.onset), length, bool(FIXING & set(given)))
+        draws = [Draw(seed, novelty, _draw_onset(seed, window)) for seed in roots]
+        drawn = window if window is not None and window[0] < window[1] else None
+        blind = BlindSet([], drawn, novelty if drawn or twins else None)
     draws += [Draw(seed, ()) for seed in roots[:twins]]
     if twins:
         random.Random(derive(roots[0], "order")).shuffle(draws)
-    drawn = window if window is not None and window[0] < window[1] else None
-    return BlindSet(draws, drawn, novelty if drawn or twins else None)
+    return blind._replace(draws=draws)
+
+
+def stages_of(novelty: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the novelties of each stage of a scenario, in order; those of a world that changes once are one stage."""
+    if len(novelty) != 1 or THEN not in novelty[0]:
+        return (novelty,)
+    return tuple(() if stage == NORMAL else tuple(stage.split("+")) for stage in split_stages(novelty[0]))
+
+
+def bare_names(names: Iterable[str]) -> list[str]:
+    """Return the novelties that texts name, each once, without their processes and whatever stage they are in."""
+    stages = (stage for name in names for stage in stages_of((name,)))
+    return list(dict.fromkeys(split_process(name)[0] for stage in stages for name in stage))
+
+
+def _has_process(name: str) -> bool:
+    with suppress(InvalidInput):  # an imported trial may call its novelty anything
+        return split_process(name)[1] is not None
+    return False
+
+
+def _draw_stages(seed: int, stages: Sequence[tuple[str, ...]], windows: Sequence[Window]) -> Draw:
+    """Draw the onset of each stage; that of the first as if it were the only one."""
+    drawn = [random.Random(derive(seed, "onset", *path)).randint(*window) for path, window in _number(windows)]
+    return Draw(seed, stages[0], drawn[0], tuple(zip(drawn[1:], stages[1:], strict=True)))
+
+
+def _number(windows: Sequence[Window]) -> Iterable[tuple[tuple[int, ...], Window]]:
+    return (((number,) if number else (), window) for number, window in enumerate(windows))
 
 
 def refuse_blinding(settings: Settings, source: str) -> None:
@@ -258,6 +323,8 @@ def place_change(phases: Sequence[Phase], draw: Draw) -> tuple[Phase, ...]:
     if draw.onset is None:
         return tuple(phases)
     training = tuple(phase for phase in phases if phase.name == "training")
+    if draw.later:
+        return (*training, *_place_stages(phases, draw))
     if any(phase.steps for phase in phases):
         normal, changed = Phase("test", steps=draw.onset), Phase("test", 0, draw.novelty)
         return (*training, *([normal] if draw.onset else []), replace(changed, steps=measure_test(phases) - draw.onset))
@@ -265,6 +332,17 @@ def place_change(phases: Sequence[Phase], draw: Draw) -> tuple[Phase, ...]:
     first = next(number for number, novelty in enumerate(test) if novelty)
     novel = (test[first:] + test[-1:] * len(test))[: len(test) - draw.onset]
     return (*training, *gather_episodes([()] * draw.onset + novel))
+
+
+def _place_stages(phases: Sequence[Phase], draw: Draw) -> list[Phase]:
+    """Return the test of a trial that changes more than once, stage by stage."""
+    stages = [(0, ()), (draw.onset or 0, draw.novelty), *draw.later]
+    ends = [onset for onset, _ in stages[1:]] + [measure_test(phases)]
+    in_steps = any(phase.steps for phase in phases)
+    lengths = [(end - onset, novelty) for (onset, novelty), end in zip(stages, ends, strict=True) if end > onset]
+    if in_steps:
+        return [Phase("test", 0, novelty, length) for length, novelty in lengths]
+    return [Phase("test", length, novelty) for length, novelty in lengths]
 
 
 def gather_episodes(episodes: Iterable[tuple[str, ...]], name: PhaseName = "test") -> tuple[Phase, ...]:
@@ -285,6 +363,35 @@ def _read_window(text: str, length: int, fixed: bool) -> Window | None:
             f"precede the change. Write a number, or a window such as {'-'.join(map(str, middle_half(length)))}."
         )
     return low, high
+
+
+def _read_windows(text: str, length: int, count: int) -> tuple[Window, ...]:
+    """Return the windows of several changes: as the setting says, or evenly spread over the test."""
+    usual = spread_windows(length, count)
+    found = [re.fullmatch(r"(\d{1,12})(?:-(\d{1,12}))?", part.strip()) for part in text.split(",")] if text else []
+    windows = tuple((int(each[1]), int(each[2] or each[1])) for each in found if each) if text else usual
+    example = ",".join("-".join(map(str, window)) for window in usual)
+    if len(windows) != count or (text and len(found) != count):
+        raise InvalidInput(
+            f"Setting 'onset' is '{text}', and the world changes {count} times: write a window for each change, such "
+            f"as {example}."
+        )
+    for (low, high), (after, _) in itertools.pairwise((*windows, (length, length))):
+        if low > high or high >= after:
+            raise InvalidInput(
+                f"Setting 'onset' cannot be '{text or example}': windows must not overlap, and must lie within the "
+                f"test, which has a length of {length}. Write such as {example}."
+            )
+    return windows
+
+
+def spread_windows(length: int, count: int) -> tuple[Window, ...]:
+    """Return the windows of several changes that are used if the user names none."""
+    if count == 1:
+        return (middle_half(length),)
+    width = length / (count + 1)
+    lows = [math.ceil(width * (number + 0.5)) for number in range(count)]
+    return tuple((low, max(low, math.ceil(width * (number + 1.5)) - 1)) for number, low in enumerate(lows))
 
 
 def middle_half(length: int) -> Window:

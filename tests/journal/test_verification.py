@@ -57,6 +57,7 @@ PROVEN = {
     "states": ("cell", "attempt"),
     "players": ("cell", "attempt", "fingerprint"),
     "verdicts": ("cell", "attempt", "number", "detected"),
+    "strengths": ("cell", "attempt", "number", "strength", "change"),
     "sources": ("digest", "text"),
 }
 """What is computed again. The fingerprint covers the rest."""
@@ -75,7 +76,7 @@ def columns() -> Iterator[tuple[str, str]]:
 
 def make_run(path: Path) -> Path:
     """Make a run of two cells: with a saved agent, known players, their text, and an attempt that was replaced."""
-    trials = of.trials(WARY, 1, unchanged=0)
+    trials = of.trials(WARY, 1, novelty="flipped every 2 for 1", unchanged=0)
     text = SourceText(hashlib.sha256(b"pass").hexdigest(), "learner.py", "pass")
     plan = make_plan([Learner, doubting], trials)
     with Journal(path) as record:
@@ -229,7 +230,7 @@ def make_failed_run(path: Path) -> Path:
     file = path.with_name("failing.py")
     file.write_text(FAILING)
     agents = [f"{file}:{name}" for name in ("Plays", "QuitsBetween", "QuitsWithin")]
-    trials = of.trials(WARY, 1, unchanged=0)
+    trials = of.trials(WARY, 1, novelty="flipped every 2 for 1", unchanged=0)
     of.run(agents, trials, path)
     of.run(agents[0], with_limits(trials, lambda _: of.Limits(trial_seconds=1e-9)), path)
     return path

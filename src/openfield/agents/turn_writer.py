@@ -89,7 +89,7 @@ class TurnWriter:
         follows = not turn.first and turn.ask is not Ask.READY
         parts += [f"Reward: {turn.reward:g}"] if turn.reward or follows else []
         parts += [self.describe_feedback(turn.feedback)] if turn.feedback is not None else []
-        parts += [f"Red light: the world has {'' if turn.red_light else 'not '}changed."] * (turn.red_light is not None)
+        parts += [describe_light(turn.red_light)] if turn.red_light is not None else []
         parts += [seen.text]
         parts += [self.describe_end(turn)] if turn.last is not None else []
         return TurnText("\n".join(part for part in parts if part), seen.images)
@@ -167,6 +167,13 @@ class TurnWriter:
         if not text or value is None:
             raise ValueError(f"an action must be {self.action}")
         return self.read(value)
+
+
+def describe_light(light: bool | float) -> str:
+    """Return what a red light says."""
+    if isinstance(light, bool):
+        return f"Red light: the world has {'' if light else 'not '}changed."
+    return f"Red light: the world has changed by {light:.0%} of what it may."
 
 
 def find_writer(domain: Domain[Any], spec: Spec) -> TurnWriter:

@@ -24,6 +24,7 @@ TABLES = {
     "episodes": EPISODES.format(only=""),
     "states": "SELECT cell, attempt, step, data FROM states ORDER BY cell, attempt",
     "verdicts": "SELECT cell, attempt, number, detected FROM verdicts ORDER BY cell, attempt, number",
+    "strengths": "SELECT cell, attempt, number, strength, change FROM strengths ORDER BY cell, attempt, number",
     "players": "SELECT cell, attempt, fingerprint FROM players ORDER BY cell, attempt",
     "sources": "SELECT digest, name, text FROM sources ORDER BY digest",
     "steps": """SELECT cell, attempt, first + count, chain FROM chunks AS latest

@@ -23,7 +23,7 @@ from openfield.journal.schema import BEGUN_FACT, EPISODES, PLAN_FACT, close_writ
 from openfield.journal.steps import Place, Tail
 from openfield.record import Chunk, RawStep
 
-OWN_ROWS = ("attempts", "episodes", "chunks", "states", "players", "verdicts")
+OWN_ROWS = ("attempts", "episodes", "chunks", "states", "players", "verdicts", "strengths")
 """The tables whose rows belong to a cell."""
 PART = "part "
 """How the keys of facts begin that name a merged file; its fingerprint is their value."""
@@ -170,7 +170,8 @@ class _Merge:
             "INSERT OR IGNORE INTO main.cells (id, agent, trial, repeat) "
             "SELECT id, agent, trial, repeat FROM part.cells ORDER BY rowid"
         )
-        for table in OWN_ROWS:
+        known = {name for (name,) in self._db.execute("SELECT name FROM part.sqlite_master")}
+        for table in OWN_ROWS if "strengths" in known else OWN_ROWS[:-1]:
             self._db.execute(f"DELETE FROM main.{table} WHERE cell IN (SELECT cell FROM temp.taken)")
             names = ", ".join(name for (name,) in self._db.execute(_COLUMNS, (table,)))
             rows = f"SELECT {names} FROM part.{table} WHERE cell IN (SELECT cell FROM temp.taken) ORDER BY rowid"

@@ -60,6 +60,10 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """`terminated` or `truncated`."""
     detail: Any = None
     """What the domain has to say of it: the task played, the score."""
+    strength: float | None = None
+    """How strong the change was at most in it, from 0 to 1; None where the world only changes once and at once."""
+    change: str = ""
+    """The novelties in force then, beside a strength."""
     failed: bool = False
     """Whether the agent failed to play it, or to end it within its limits; `metrics.failures` fills such ones in."""
 
@@ -205,6 +209,16 @@ class Run(RunFile):
         query = schema.VERDICTS.format(only=_only("cell", only))
         rows = self._rows(query, tuple[str, int, int, int], () if only is None else (only,))
         return {(cell, attempt, number): bool(detected) for cell, attempt, number, detected in rows}
+
+    def strengths(self, only: str | None = None) -> dict[tuple[str, int, int], tuple[float, str]]:
+        """Return how strong which change was at most, by cell, attempt and episode, where the truth tells.
+
+        Args:
+            only: The cell that is wanted; None returns all.
+        """
+        query = schema.STRENGTHS_OF.format(only=_only("cell", only))
+        rows = self._rows(query, tuple[str, int, int, float, str], () if only is None else (only,))
+        return {(cell, attempt, number): (strength, change) for cell, attempt, number, strength, change in rows}
 
     def trials(self) -> Iterator[Trial]:
         """Yield all trials, in the order they were entered."""
@@ -416,7 +430,7 @@ class Run(RunFile):
             schema.REPLACED, tuple[str, int, str | None], (*OUR_FAILURES, "superseded")
         ):
             yield f"Cell {cell}, attempt {number}: a later one replaced it, but its outcome is recorded as {outcome}."
-        for table in ("episodes", "chunks", "states", "players", "verdicts"):
+        for table in ("episodes", "chunks", "states", "players", "verdicts", "strengths"):
             for cell, number in self._rows(schema.ORPHANS.format(table), tuple[str, int]):
                 yield f"Cell {cell}, attempt {number} is not entered, but has {table}."
         entered = set(self._rows("SELECT cell, number FROM attempts", Place)) if (tails := self.tails()) else set()
@@ -447,8 +461,10 @@ class Run(RunFile):
         """Return the episodes of all cells, or only of one, by cell and attempt."""
         episodes: dict[tuple[str, int], list[Episode]] = {}
         query, verdicts = schema.EPISODES.format(only=_only("cell", only)), self.verdicts(only)
+        strengths = self.strengths(only)
         rows = self._rows(query, _Episode, () if only is None else (only,))
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in rows:
+            strength, change = strengths.get((cell, attempt, number), (None, ""))
             try:
                 belief = None if data is None else _BELIEF.decode(data)
                 episode = Episode(
@@ -461,6 +477,8 @@ class Run(RunFile):
                     detected=verdicts.get((cell, attempt, number), belief is not None and says_novel(belief)),
                     ended=ended,
                     detail=None if detail is None else msgspec.msgpack.decode(detail),
+                    strength=strength,
+                    change=change,
                 )
             except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
                 place = f"cell {cell}, attempt {attempt}, episode {number}"

@@ -40,6 +40,10 @@ RUN_LOGS = ("-wal", "-shm", "-journal", ".lock")
 """What follows the name of a run file in the names of files that belong to it."""
 SCHEMA_VERSION = 3
 """The number of the format, which is described in docs/record.md. It stays while fields are only added."""
+STRENGTHS = """strengths (
+         cell TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, strength REAL NOT NULL,
+         change TEXT NOT NULL, PRIMARY KEY (cell, attempt, number))"""
+"""The table that came later: a file without it holds no changes that come gradually or several times."""
 SCHEMA = (
     "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT)",
@@ -67,6 +71,7 @@ SCHEMA = (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, detected INTEGER NOT NULL,
          PRIMARY KEY (cell, attempt, number))""",
     "CREATE TABLE sources (digest TEXT PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL)",
+    f"CREATE TABLE {STRENGTHS}",
     "CREATE TABLE tails (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
 )
 PLAN_FACT, BEGUN_FACT = "plan ", "attempts"
@@ -82,6 +87,7 @@ WRITTEN_BY = "SELECT value FROM facts WHERE key = 'openfield'"
 TRIALS = "SELECT id, content FROM trials ORDER BY rowid"
 ENTERED = "SELECT trial, agent FROM cells GROUP BY trial, agent ORDER BY min(rowid)"
 TRIAL = "SELECT id, content FROM trials WHERE id = (SELECT trial FROM cells WHERE id = ?)"
+STRENGTHS_OF = "SELECT cell, attempt, number, strength, change FROM strengths {only}"
 VERDICTS = "SELECT cell, attempt, number, detected FROM verdicts {only}"
 EPISODES = """
     SELECT cell, attempt, number, phase, novel, turns, performance, belief, ended, detail
@@ -182,6 +188,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA wal_autocheckpoint = 8000")
             commit(db, _create)
+            db.execute(f"CREATE TABLE IF NOT EXISTS {STRENGTHS} STRICT")
             _check_schema(db, path)
     if not uses_log(db):
         slow = f"{path}: the write-ahead log does not work on this file system; a slower log is used."
@@ -267,6 +274,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
             db.execute("BEGIN")  # the file is locked once for all that is checked
             _check_schema(db, path)
             db.execute("COMMIT")
+            if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'strengths'").fetchone()[0]:
+                db.execute(f"CREATE TEMP TABLE {STRENGTHS}")
     return db
 
 

@@ -291,6 +291,9 @@ def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
     db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     if episode.detected is not None:
         db.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)", (*row[:3], episode.detected))
+    if episode.strength is not None:
+        told = (*row[:3], episode.strength, episode.change)
+        db.execute("INSERT OR REPLACE INTO strengths VALUES (?, ?, ?, ?, ?)", told)
 
 
 def _begin(db: sqlite3.Connection, cell: str, fingerprint: str | None) -> int:

@@ -41,7 +41,7 @@ from openfield.trial import Trial
 if TYPE_CHECKING:
     from openfield.journal.reader import Episode
 
-COMPARED = ("phase", "novel", "turns", "performance", "belief", "ended", "detail")
+COMPARED = ("phase", "novel", "turns", "performance", "belief", "ended", "detail", "strength", "change")
 """What is recorded of an episode, in the order it is reported."""
 ENDED = ("done", "truncated")
 LEFT_OPEN = ("", "cancelled")

@@ -69,8 +69,9 @@ class CurriculumResults(msgspec.Struct, frozen=True):
 def scenario_of(cell: CellRecord) -> Scenario:
     """Return the scenario of a cell."""
     trial = cell.trial
-    settings = ", ".join(write_settings(trial.settings))
-    return Scenario(trial.domain, trial.novelty, trial.red_light, settings, _is_loose(trial))
+    told = [f"red_light={trial.red_light}"] if isinstance(trial.red_light, str) else []
+    settings = ", ".join(write_settings(trial.settings) + told)
+    return Scenario(trial.domain, trial.novelty, bool(trial.red_light), settings, _is_loose(trial))
 
 
 def _is_loose(trial: Trial) -> bool:

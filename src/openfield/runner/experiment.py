@@ -39,7 +39,7 @@ from openfield.runner.cluster import PROCESSES, Players, choose_workers, parse_r
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
-    from openfield.trial import Limits, Trial
+    from openfield.trial import Limits, RedLight, Trial
 
 TRIALS = Group("Trials", sort_key=2)
 RecordChoice = Annotated[RecordKind | None, Parameter(group=MORE)]
@@ -118,7 +118,7 @@ class TrialOptions(Options):
     """Which trials are made."""
 
     novelty: Annotated[str | list[str] | None, Parameter(group=TRIALS, metavar="NAME"), _read_words(list)] = None
-    """`NAME[:difficulty]`, `a+b` for both at once, or `none`. Repeat it for further trials."""
+    """`NAME[:difficulty]`, `a+b` for both at once, `'NAME over 20'` for a gradual change, or `none`. Repeatable."""
     trials: Annotated[Whole, Positive, Parameter(group=TRIALS)] = 5
     """Trials per novelty that change [5]. Two fifths as many come on top, in which nothing changes."""
     settings: Annotated[
@@ -127,6 +127,8 @@ class TrialOptions(Options):
     """A setting of the domain. Repeat it for further settings."""
     redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"], group=TRIALS)] = False
     """Tell the agents when the world has changed."""
+    redlight_strength: Annotated[bool, Parameter(group=MORE)] = False
+    """Tell the agents how strong the change is."""
     seed: Annotated[Whole, Parameter(group=TRIALS)] = 0
     """The root of all seeds [0]."""
     sealed: Annotated[bool, Parameter(group=TRIALS)] = False
@@ -137,6 +139,11 @@ class TrialOptions(Options):
     """Play the trials of another run again."""
     trust: Annotated[bool, Parameter(group=MORE)] = False
     """Play code that this run names even if you did not sign it."""
+
+    @property
+    def red_light(self) -> RedLight:
+        """What the agents are told of the change."""
+        return "how much" if self.redlight_strength else self.redlight
 
 
 @Parameter(name="*")
@@ -319,7 +326,7 @@ class Experiment(RunOptions, TrialOptions):
         count = self.trials if "trials" in self.given else usual
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
-            made += domain.trials(count, seed, novelty, self.redlight, **self.settings)
+            made += domain.trials(count, seed, novelty, self.red_light, **self.settings)
         if not endless:
             domain.check_end(settings, seed)
         return limit(made, self.limits), facts
@@ -328,7 +335,11 @@ class Experiment(RunOptions, TrialOptions):
         """Refuse options that contradict each other about where trials come from."""
         if "seed" in self.given and (self.sealed or self.secret):
             raise InvalidInput("A sealed run draws its root seed: use either --seed, or --sealed or --secret.")
-        drawn = [name for name in ("novelty", "settings", "sealed", "secret", "redlight") if getattr(self, name)]
+        drawn = [
+            name
+            for name in ("novelty", "settings", "sealed", "secret", "redlight", "redlight_strength")
+            if getattr(self, name)
+        ]
         drawn += [name for name in ("trials", "seed") if name in self.given]
         if self.trials_of is not None and drawn:
             raise InvalidInput(f"--trials-of plays the trials of a run as they are: leave out {', '.join(drawn)}.")

@@ -91,7 +91,7 @@ class _TurnMessage(msgspec.Struct, frozen=True, tag="turn"):
     phase: str
     first: bool
     last: str | None
-    red_light: bool | None
+    red_light: bool | float | None
 
 
 class LineDecoder:

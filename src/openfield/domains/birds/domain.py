@@ -19,7 +19,7 @@ from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import make_settings
 from openfield.spaces import Box
-from openfield.trial import Limits, Phase, Trial, refuse_blinding
+from openfield.trial import Limits, Phase, RedLight, Trial, refuse_blinding
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -95,7 +95,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         return tuple(phase for phase in script if phase.episodes)
 
     def trials(
-        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
+        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: RedLight = False, **settings: Any
     ) -> list[Trial]:
         """Draw trials by their seeds, or return those of a configuration; each has a digest of its levels."""
         chosen = make_settings(self.settings, settings)

@@ -23,7 +23,7 @@ from openfield.errors import InvalidInput
 from openfield.record import observation_key
 from openfield.settings import make_settings, trial_settings
 from openfield.spaces import Box, Choice, Fields, Space
-from openfield.trial import Limits, Phase, Trial, derive, draw_set
+from openfield.trial import Limits, Phase, RedLight, Trial, derive, draw_set
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -91,7 +91,7 @@ class DoomDomain(Domain[Any]):
         return compose(settings, novelty, 0)
 
     def trials(
-        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
+        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: RedLight = False, **settings: Any
     ) -> list[Trial]:
         """Make the training trial, if there is training, and the test trials that start from the trained agent."""
         chosen = make_settings(self.settings, settings)
@@ -114,7 +114,7 @@ class DoomDomain(Domain[Any]):
         return self.test_trial(settings, derive(seed, self.name, "training"), chosen, False, None)
 
     def test_trial(
-        self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...], red_light: bool, training: Trial | None
+        self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...], red_light: RedLight, training: Trial | None
     ) -> Trial:
         """Make a trial with these phases, after a training trial if there is one.
 

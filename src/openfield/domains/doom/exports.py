@@ -20,7 +20,7 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.record import Step
 
 INDICATORS = {True: "true", False: "false", None: "null"}
-"""The format has words for what the agent knew."""
+"""The format has words for what the agent knew; one that was told a strength knew whether there was any."""
 
 
 def write_seed(path: Path, target: Path, cell: str | None = None) -> str:
@@ -68,7 +68,7 @@ def _interaction(record: CellRecord, shown: Turn, reply: Reply, result: Turn | N
     features.pop("image", None)  # the record has only its digest, and the format none
     return {
         "feature_vector": features,
-        "novelty_indicator": INDICATORS[shown.red_light],
+        "novelty_indicator": INDICATORS[None if shown.red_light is None else bool(shown.red_light)],
         **({"feature_label": label} if label else {}),
         "action": reply.action["action"] if isinstance(reply.action, dict) else reply.action,
         "performance": result.feedback["performance"] if result is not None else None,

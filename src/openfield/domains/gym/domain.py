@@ -13,9 +13,11 @@ import msgspec
 
 from openfield.capabilities import Film
 from openfield.core import Spec, World
+from openfield.course import Blend
 from openfield.domain import Domain
+from openfield.domains.gym.drift import GymBlend, check_turnwise
 from openfield.domains.gym.environment import PICTURES, Env, MakeEnv, ReturnMeter, make_env, one_line, wrap_env
-from openfield.domains.gym.generic import Fit
+from openfield.domains.gym.generic import RULES, Fit
 from openfield.domains.gym.makers import find_maker
 from openfield.domains.gym.novelty import join_changes, list_novelties
 from openfield.domains.gym.probe import (
@@ -31,11 +33,12 @@ from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_novelties, open_suite
 from openfield.domains.gym.world import GymWorld
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
-from openfield.novelty import apply_novelties, find_novelty
+from openfield.novelty import Novelty, apply_novelties, find_novelty
+from openfield.process import split_process
 from openfield.registry import absolute, list_trial_code, use_domain
 from openfield.settings import make_settings
 from openfield.spaces import Discrete, Fields, Space
-from openfield.trial import Phase, Trial, file_digest, with_changes
+from openfield.trial import Phase, RedLight, Trial, bare_names, file_digest, with_changes
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -60,6 +63,7 @@ class GymDomain(Domain[GymSettings]):
     settings = GymSettings
     extra, modules = "gym", ("gymnasium",)
     metrics = ("performance", "returns", "detection", "adaptation")
+    turnwise = True
     demo_agents: Sequence[str] = ("random",)
     demo_novelty: str | None = None
     demo_settings: Mapping[str, Any] = {"before": 3, "after": 3, "max_steps": 200}
@@ -157,9 +161,9 @@ class GymDomain(Domain[GymSettings]):
             self._probes[key] = self._probe(settings)
         return self._probes[key]
 
-    def limit(self, settings: GymSettings) -> int:
-        """Return the steps until an episode is cut off."""
-        steps = settings.max_steps or self.probe(settings).steps or self._entry.steps or MAX_EPISODE_STEPS
+    def limit(self, settings: GymSettings, probe: Probe | None = None) -> int:
+        """Return the steps until an episode is cut off, given what the environment says of itself if that is known."""
+        steps = settings.max_steps or (probe or self.probe(settings)).steps or self._entry.steps or MAX_EPISODE_STEPS
         return max(1, round(steps * settings.time_limit))
 
     @cached_property
@@ -242,13 +246,23 @@ class GymDomain(Domain[GymSettings]):
     def _apply(self, names: Iterable[str], settings: GymSettings) -> GymSettings:
         """Return settings after novelties, which change what they did when the trial was made."""
         for name in names:
-            kept = settings.suite.get(name)
-            change = find_novelty(self.novelties, name).change if kept is None else join_changes(kept)
-            settings = change(settings)
+            settings = self.novelty_in(settings, name).change(settings)
         return settings
 
+    def novelty_in(self, settings: GymSettings, name: str) -> Novelty[GymSettings]:
+        """Return the novelty of a name; one of a suite of the user's changes what it did when the trial was made."""
+        text, process = (name, None) if name in settings.suite else split_process(name)
+        kept = settings.suite.get(text)
+        if kept is None:
+            return super().novelty_in(settings, name)
+        return Novelty(text, *RULES, kept, join_changes(kept), process=process)
+
+    def blend(self, usual: GymSettings, changed: GymSettings) -> Blend[GymSettings]:
+        """Return the way from some settings to others, with the attributes of the environment among the numbers."""
+        return GymBlend(self, usual, changed)
+
     def trials(
-        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
+        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: RedLight = False, **settings: Any
     ) -> list[Trial]:
         """Make trials as every domain does. They keep the scale that returns are scored on.
 
@@ -270,25 +284,37 @@ class GymDomain(Domain[GymSettings]):
         if not chosen.allow_drift:
             self._refuse_drift(chosen)
         scale = chosen.scale or self._find_scale(chosen)
+        names = self.novelty_names(novelty)
         own = {each.id: each.change for each in self._entry.novelties} if self._has_own_suite else {}
         kept = {
             "make": chosen.make,
             "derived": chosen.derived,
-            "suite": {name: own[name] for name in self.novelty_names(novelty) if name in own},
+            "suite": {name: own[name] for name in bare_names(names) if name in own},
             "return": scale,
             "reuse": self._entry.reuse if chosen.reuse is None else chosen.reuse,
         }
         others = {name: value for name, value in settings.items() if name.partition(".")[0] not in kept}
         made = super().trials(count, seed, novelty, red_light, **others, **kept)
         if not chosen.allow_drift:
-            self.warn_of_no_effect(chosen, self.novelty_names(novelty))
+            self.warn_of_no_effect(chosen, bare_names(names))
         files = digest_wrappers(list_trial_code(made))
         return with_changes(made, lambda trial: msgspec.structs.replace(trial, files=files)) if files else made
 
     def check_novelties(self, settings: GymSettings, names: Sequence[str]) -> None:
-        """Refuse novelties that the environment does not have, or that change its spaces."""
+        """Refuse novelties that the environment does not have, and those that change its spaces."""
         super().check_novelties(settings, names)
-        usual, changed = self.probe(settings), self.probe(apply_novelties(self.novelties, names, settings))
+        for novelty in (find_novelty(self.novelties, name) for name in names):
+            if novelty.process is not None and novelty.process.unit == "turns":
+                check_turnwise(novelty.id, settings, novelty.change(settings))
+        self._check_spaces(settings, apply_novelties(self.novelties, names, settings), "+".join(names))
+
+    def check_moment(self, usual: GymSettings, settings: GymSettings) -> None:
+        """Refuse settings that the environment cannot have, or with which its spaces are others."""
+        super().check_moment(usual, settings)
+        self._check_spaces(usual, msgspec.structs.replace(settings, attributes=usual.attributes), "the change")
+
+    def _check_spaces(self, settings: GymSettings, other_settings: GymSettings, name: str) -> None:
+        usual, changed = self.probe(settings), self.probe(other_settings)
         for what, same, one, other in (
             ("action", usual.actions == changed.actions, usual.gym_actions, changed.gym_actions),
             (
@@ -299,7 +325,7 @@ class GymDomain(Domain[GymSettings]):
             ),
         ):
             if not same:
-                text = f"Novelty '{'+'.join(names)}' changes the {what} space from {one_line(one)} to {one_line(other)}"
+                text = f"Novelty '{name}' changes the {what} space from {one_line(one)} to {one_line(other)}"
                 raise InvalidInput(f"{text}; agents could not go on.")
 
     def warn_of_no_effect(self, settings: GymSettings, names: Sequence[str]) -> None:

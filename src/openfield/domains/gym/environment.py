@@ -101,7 +101,7 @@ def make_env(
         for change in attributes:
             set_attribute(env, change, text)
         if attributes and derived:
-            _follow(env, attributes, derived, text)
+            derive_attributes(env, attributes, derived, text)
     except OpenfieldError:
         env.close()
         raise
@@ -176,7 +176,7 @@ def set_attribute(env: Env, change: str, text: str) -> None:
         raise InvalidInput(f"'{change}' cannot be set in {text}: {one_line(error)}") from None
 
 
-def _follow(env: Env, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> None:
+def derive_attributes(env: Env, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> None:
     """Compute anew what follows from changed attributes, unless it was changed itself."""
     changed = {parsed[0] for parsed in map(split_change, attributes) if parsed is not None}
     given = set(changed)

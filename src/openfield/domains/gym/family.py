@@ -14,7 +14,7 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.lazy import import_extra
 from openfield.registry import absolute, names_class, split_family
-from openfield.trial import Trial
+from openfield.trial import Trial, bare_names
 
 
 class GymFamily:
@@ -80,7 +80,7 @@ def _open(text: str) -> Domain[Any]:
 
 def _list_changes(trial: Trial) -> Iterator[str]:
     """Yield the texts of a trial that may name code: its novelties, what they stand for, and another environment."""
-    yield from (*trial.novelty, *(name for phase in trial.phases for name in phase.novelty))
+    yield from bare_names((*trial.novelty, *(name for phase in trial.phases for name in phase.novelty)))
     suite = trial.settings.get("suite")
     for text in suite.values() if isinstance(suite, dict) else ():
         yield from str(text).split("+")

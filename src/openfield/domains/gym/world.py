@@ -15,9 +15,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from openfield.core import Ending
 from openfield.domains.gym.adapter import GymSpace, reader_of, to_env_action, to_plain
+from openfield.domains.gym.drift import follow_attributes
 from openfield.domains.gym.environment import PICTURES, Env, find_meter, render_picture
 from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.domains.gym.transforms import (
@@ -36,7 +38,7 @@ from openfield.domains.gym.transforms import (
 from openfield.episodic import EpisodicWorld
 from openfield.errors import OpenfieldError
 from openfield.spaces import Space
-from openfield.trial import Phase, Trial
+from openfield.trial import Phase, Trial, stages_of
 
 if TYPE_CHECKING:
     from openfield.domains.gym.domain import GymDomain
@@ -48,7 +50,15 @@ Stage = Callable[[GymSpace, Any], Any]
 class GymEpisode:
     """One episode. It is a `Play` of `EpisodicWorld`."""
 
-    def __init__(self, settings: GymSettings, rng: random.Random, env: Env, limit: int, declared: Space) -> None:
+    def __init__(
+        self,
+        settings: GymSettings,
+        rng: random.Random,
+        env: Env,
+        limit: int,
+        declared: Space,
+        turnwise: bool = False,
+    ) -> None:
         """Start an episode.
 
         Args:
@@ -57,12 +67,15 @@ class GymEpisode:
             env: The environment.
             limit: Steps until the episode is cut off.
             declared: The action space, as agents know it.
+            turnwise: Whether the settings may change within it.
         """
         self._env, self._limit, self._scale = env, limit, settings.scale
+        self._settings = settings
         self._space, self._declared = env.action_space, declared
         self._read = reader_of(env.observation_space)
         seed = rng.getrandbits(31)
-        self._effects = Effects(settings, env, random.Random(rng.getrandbits(63))) if settings.has_effects else None
+        has_effects = settings.has_effects or turnwise
+        self._effects = Effects(settings, env, random.Random(rng.getrandbits(63))) if has_effects else None
         self._meter = find_meter(env)
         self._return, self._steps = 0.0, 0
         self.reward = 0.0
@@ -93,6 +106,14 @@ class GymEpisode:
         if self.ended is not None:
             self._score()
 
+    def change(self, settings: GymSettings) -> None:
+        """Put other settings in force from the next move on: other attributes, and what lies before the agent."""
+        before, self._settings = self._settings, settings
+        if settings.attributes != before.attributes:
+            follow_attributes(self._env, before, settings)
+        if self._effects is not None:
+            self._effects.change(settings)
+
     def look(self, query: str) -> Any:
         """Return a picture of now."""
         if query != "picture" or self._env.render_mode != PICTURES:
@@ -121,6 +142,12 @@ class Effects:
         self.observations = ObservationEffects(settings, env.observation_space, rng)
         self.rewards = RewardEffects(settings)
 
+    def change(self, settings: GymSettings) -> None:
+        """Go on with other settings. What waits to be carried out, shown or paid still is."""
+        self.actions.change(settings)
+        self.observations.change(settings)
+        self.rewards.change(settings)
+
 
 class GymWorld(EpisodicWorld[GymSettings]):
     """Plays the episodes of a trial, and closes the environment of each."""
@@ -143,12 +170,14 @@ class GymWorld(EpisodicWorld[GymSettings]):
                 env.close()
 
     def _begin(self, settings: GymSettings, rng: random.Random) -> GymEpisode:
-        probe = self._family.probe(settings)
+        known = settings if self._course is None else replace(settings, attributes=self._usual.attributes)
+        probe = self._family.probe(known)  # attributes on their way do not change what it says of itself
         if self._env is None or self._may_change or not self._is_made_for(settings):
             self.close()
             self._env = self._family.make_env(settings, self._drawing)
         self._made_with = settings if self._reuses else None
-        return GymEpisode(settings, rng, self._env, self._family.limit(settings), probe.actions)
+        limit = self._family.limit(settings, probe)
+        return GymEpisode(settings, rng, self._env, limit, probe.actions, self._turnwise)
 
     @property
     def _may_change(self) -> bool:
@@ -157,13 +186,18 @@ class GymWorld(EpisodicWorld[GymSettings]):
             return self._number > 0 and self._script[self._number] is not self._script[self._number - 1]
         low, high = self._trial.window
         at = self._number - sum(phase.episodes for phase in self._trial.phases if phase.name == "training")
-        return at == 0 or low <= at <= high
+        return at == 0 or low <= at <= high or (low <= at and self._course is not None)
+
+    @cached_property
+    def _usual(self) -> GymSettings:
+        """The settings of the normal world."""
+        return self._family.settings_of(self._trial)
 
     @cached_property
     def _reuses(self) -> bool:
         """Whether environments may be used again, in the normal world and in that of the set's novelties."""
-        novel = Phase("test", 1, self._trial.scenario or ())
-        return all(can_reuse(self._settings_in(phase)) for phase in (*self._trial.phases, novel))
+        novel = [Phase("test", 1, stage) for stage in stages_of(self._trial.scenario or ())]
+        return all(can_reuse(self._settings_in(phase)) for phase in (*self._trial.phases, *novel))
 
     def _is_made_for(self, settings: GymSettings) -> bool:
         """Return whether the environment can play another episode. A domain returns the same settings for a phase."""
@@ -182,9 +216,14 @@ class ActionEffects:
     """Changes the actions of an episode."""
 
     def __init__(self, settings: GymSettings, space: GymSpace, rng: random.Random) -> None:
-        self._settings, self._space, self._rng = settings, space, rng
+        self._space, self._rng = space, rng
         self._waiting: deque[Any] = deque()
         self._last: Any = None
+        self.change(settings)
+
+    def change(self, settings: GymSettings) -> None:
+        """Go on with these settings."""
+        self._settings = settings
         broken = partial(break_actuators, share=settings.broken_actuators)
         stages: list[tuple[Stage, Any]] = [
             (permute, settings.permute_actions),
@@ -201,6 +240,8 @@ class ActionEffects:
         if settings.delay_actions:
             self._waiting.append(action)
             action = self._waiting.popleft() if len(self._waiting) > settings.delay_actions else self._waiting[0]
+            while len(self._waiting) > settings.delay_actions:  # the delay has become shorter
+                action = self._waiting.popleft()
         if settings.drop_actions and self._rng.random() < settings.drop_actions:
             action = rest(self._space)
         if settings.sticky_actions and self._last is not None and self._rng.random() < settings.sticky_actions:
@@ -213,11 +254,17 @@ class ObservationEffects:
     """Changes the observations of an episode. It takes those of the environment and returns plain ones."""
 
     def __init__(self, settings: GymSettings, space: GymSpace, rng: random.Random) -> None:
-        self._settings, self._space, self._rng = settings, space, rng
+        self._space, self._rng = space, rng
         self._read = reader_of(space)
         self._numbers = np.random.default_rng(rng.getrandbits(63))
-        self._seen: deque[Any] = deque(maxlen=settings.delay_observations + 1)
+        self._seen: deque[Any] = deque()
         self._shown: Any = None
+        self.change(settings)
+
+    def change(self, settings: GymSettings) -> None:
+        """Go on with these settings."""
+        self._settings = settings
+        self._seen = deque(self._seen, maxlen=settings.delay_observations + 1)
         stages: list[tuple[Stage, Any]] = [
             (permute, settings.permute_observations),
             (flip_picture, settings.mirror_observations),
@@ -266,16 +313,20 @@ class RewardEffects:
     """Changes what the agent is paid. Scores are computed from what the environment gives."""
 
     def __init__(self, settings: GymSettings) -> None:
+        self._waiting: deque[float] = deque()
+        self.change(settings)
+
+    def change(self, settings: GymSettings) -> None:
+        """Go on with these settings."""
         self._factor, self._delay, self._sparse = (
             settings.reward_factor,
             settings.delay_rewards,
             settings.sparse_rewards,
         )
-        self._waiting: deque[float] = deque()
 
     def apply(self, reward: float, ended: bool) -> float:
         """Return what the agent is paid now; what it is still owed comes with the end of the episode."""
-        if not self._delay and not self._sparse:
+        if not self._delay and not self._sparse and not self._waiting:
             return reward * self._factor + 0.0  # not -0.0, which would reveal a changed sign
         self._waiting.append(reward * self._factor)
         due = len(self._waiting) if ended else 0 if self._sparse else max(0, len(self._waiting) - self._delay)

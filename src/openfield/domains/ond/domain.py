@@ -19,7 +19,7 @@ from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
 from openfield.settings import make_settings, trial_settings
 from openfield.spaces import Box
-from openfield.trial import Phase, Trial, refuse_blinding
+from openfield.trial import Phase, RedLight, Trial, refuse_blinding
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -73,7 +73,7 @@ class OndDomain(Domain[OndSettings]):
         return (*trains, Phase("test", settings.before), Phase("test", settings.after, novelty))
 
     def trials(
-        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
+        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: RedLight = False, **settings: Any
     ) -> list[Trial]:
         """Make trials that differ in their seeds, or the one trial of a named test of a data directory."""
         from openfield.domains.ond.testset.samples import data_files

@@ -18,7 +18,7 @@ from openfield.domains.ond.testset.builder import Built, build_trial
 from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory, Origin, load_arrays
 from openfield.domains.ond.testset.test import HINTED, Test
 from openfield.errors import InvalidInput
-from openfield.trial import Limits, Phase, Trial, derive
+from openfield.trial import Limits, Phase, RedLight, Trial, derive
 
 UNLIMITED = Limits(reply_seconds=None)
 
@@ -106,7 +106,7 @@ def served_trial(
     digests: dict[str, str],
     settings: dict[str, object],
     version: int,
-    red_light: bool,
+    red_light: RedLight,
     origin: Origin | None = None,
 ) -> Trial:
     """Return the trial of a test that clients of the protocol ask for."""

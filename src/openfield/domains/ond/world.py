@@ -29,6 +29,7 @@ from openfield.domains.ond.testset.results import (
     read_table,
 )
 from openfield.errors import AgentProtocol, OpenfieldError
+from openfield.trial import RedLight
 
 ANY_ORDER = "Servers started with --compat take rounds in any order."
 IN_ORDER = ("detection", "classification", "labels")
@@ -40,7 +41,7 @@ class TestWorld:
 
     __test__ = False
 
-    def __init__(self, built: Built, settings: OndSettings, red_light: bool) -> None:
+    def __init__(self, built: Built, settings: OndSettings, red_light: RedLight) -> None:
         self.test, self._built, self._settings = built.test, built, settings
         self.red_light = red_light
         self.first_post = self.completed = ""
@@ -60,10 +61,10 @@ class TestWorld:
     def reset(self) -> Turn:
         """Show the training samples and the metadata of the test."""
         settings, strict = self._settings, self._settings.level == "strict"
-        self.answers = AgentAnswers(self.test, settings.threshold, self.red_light, settings.cap, strict)
+        self.answers = AgentAnswers(self.test, settings.threshold, bool(self.red_light), settings.cap, strict)
         self._number, self._answered, self._closing, self._told = -1, False, False, False
         self._shown = -1  # the last round that a client was shown
-        metadata = self.test.shown(self.red_light)
+        metadata = self.test.shown(bool(self.red_light))
         metadata.pop("unknown_index", None)  # which is always the first here
         if self._built.classes:
             metadata["classes"] = list(self._built.classes)

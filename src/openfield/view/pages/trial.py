@@ -14,6 +14,7 @@ from openfield.core import Reply
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Episode, Run
 from openfield.report.addresses import read_name
+from openfield.trial import RedLight
 from openfield.view.frames import WarmOrder
 from openfield.view.page import library_of, page
 from openfield.view.trials.timeline import Timeline, draw_timeline
@@ -43,7 +44,7 @@ class TrialHead(msgspec.Struct, frozen=True, kw_only=True):
     """The novelty in the words of the domain."""
     twin: bool
     """Whether nothing changes although the scenario has a novelty."""
-    red_light: bool
+    red_light: RedLight
     repeat: int
     person: str
     """Who played it, if people did."""

@@ -40,7 +40,8 @@ class Saw extends Panel {
     if (turn.again) notes.push("shown again");
     put(this.aside, [...notes, ...sayCode(turn.observation)].join(" · "));
     this.light.hidden = turn.red_light === null;
-    put(this.light, turn.red_light ? "Red light: the agent is told that the world has changed." : "Red light: off.");
+    const told = typeof turn.red_light === "number" ? `the strength of the change, ${turn.red_light}` : "that the world has changed";
+    put(this.light, turn.red_light ? `Red light: the agent is told ${told}.` : "Red light: off.");
     this.value.set(sayLetter(turn.observation));
     this.told.hidden = this.feedback.element.hidden = turn.feedback === null;
     if (turn.feedback !== null) this.feedback.set(turn.feedback);

@@ -49,7 +49,7 @@ class ShownTurn(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     first: bool
     last: str | None
-    red_light: bool | None
+    red_light: bool | float | None
     observation: Any
     feedback: Any
     reward: float

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from openfield.agents.turn_writer import Schema, TurnText, TurnWriter, draw_as_text, draw_beside, fit_value
+from openfield.agents.turn_writer import (
+    Schema,
+    TurnText,
+    TurnWriter,
+    describe_light,
+    draw_as_text,
+    draw_beside,
+    fit_value,
+)
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
 from openfield.spaces import Box
@@ -132,7 +140,7 @@ class OndWriter(TurnWriter):
         self._images = seen.get("images")
         light = ""
         if turn.red_light is not None:
-            light = f"Red light: the world has {'' if turn.red_light else 'not '}changed.\n"
+            light = f"{describe_light(turn.red_light)}\n"
         title = f"{light}Batch {seen['round'] + 1}: {len(self._ids)} samples."
         if self._images is None:
             return f"{title} {', '.join(map(str, self._ids))}", {}

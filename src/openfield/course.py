@@ -1,0 +1,244 @@
+"""The course of a trial: how strong which change is at each moment, and the settings in force then.
+
+A trial has a course if one of its novelties has a process, or if its world changes more than once. Worlds ask it for
+the settings of an episode or a turn, and put what it says into the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from openfield.errors import InvalidInput
+from openfield.novelty import Novelty
+from openfield.process import SHARES, Process, Range
+from openfield.settings import Settings
+from openfield.trial import Phase, Trial, derive
+
+__all__ = ["Blend", "Course", "Moment"]
+
+S = TypeVar("S", bound=Settings)
+CHECKED_SHARES = 100
+"""Strengths of a change in turns whose settings are checked."""
+
+
+class Blend(Generic[S]):
+    """The way from some settings to others: numbers go evenly, everything else changes at once."""
+
+    ranges: tuple[Range, ...]
+    """The numbers that change."""
+
+    def __init__(self, usual: S, changed: S) -> None:
+        self._usual, self._changed = usual, changed
+        names = [name for name in usual.__struct_fields__ if getattr(usual, name) != getattr(changed, name)]
+        self._ends = {name: (getattr(usual, name), getattr(changed, name)) for name in names}
+        self.ranges = tuple(range_ for ends in self._ends.values() for range_ in list_ranges(*ends))
+
+    def at(self, share: float) -> tuple[S, bool]:
+        """Return the settings at a share of the way, beyond 0 and 1 for values outside, and whether they differ.
+
+        Whole numbers are rounded, so that a little change may be none.
+        """
+        if share in (0.0, 1.0):
+            return (self._changed, bool(self._ends)) if share else (self._usual, False)
+        settings = replace(self._usual, **{name: mix(*ends, share) for name, ends in self._ends.items()})
+        return settings, settings != self._usual
+
+
+def list_ranges(usual: Any, changed: Any) -> Iterator[Range]:
+    """Yield the numbers that differ between two values, also within lists and mappings of the same form."""
+    if _is_number(usual) and _is_number(changed):
+        if usual != changed:
+            yield Range(usual, changed)
+    elif isinstance(usual, Mapping) and isinstance(changed, Mapping):
+        for name in usual.keys() & changed.keys():
+            yield from list_ranges(usual[name], changed[name])
+    elif _are_alike(usual, changed):
+        for one, other in zip(usual, changed, strict=True):
+            yield from list_ranges(one, other)
+
+
+def mix(usual: Any, changed: Any, share: float) -> Any:
+    """Return a value at a share of the way to another. Whole numbers stay whole; all other values change at once."""
+    if _is_number(usual) and _is_number(changed):
+        value = usual + share * (changed - usual)
+        return round(value) if isinstance(usual, int) and isinstance(changed, int) else value
+    if isinstance(usual, Mapping) and isinstance(changed, Mapping):
+        return {name: mix(usual[name], value, share) if name in usual else value for name, value in changed.items()}
+    if _are_alike(usual, changed):
+        return type(changed)(mix(one, other, share) for one, other in zip(usual, changed, strict=True))
+    return changed
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    return isinstance(one, tuple | list) and isinstance(other, tuple | list) and len(one) == len(other)
+
+
+class Moment(NamedTuple, Generic[S]):
+    """What is true of a moment."""
+
+    settings: S
+    novel: bool
+    """Whether the world counts as changed."""
+    strength: float
+    change: str
+    """The novelties in force, joined by `+`."""
+
+
+class _Change(NamedTuple):
+    """A novelty in force."""
+
+    novelty: Novelty[Any]
+    seed: int
+    episodes: int
+    """How many episodes had been played when it began."""
+    turns: int
+
+
+class Course(Generic[S]):
+    """Says what is in force at each moment of a trial. It is told which phase begins, and asked for moments."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        settings: S,
+        find: Callable[[str], Novelty[S]],
+        blend: Callable[[S, S], Blend[S]] = Blend,
+    ) -> None:
+        """Prepare the course of a trial.
+
+        Args:
+            trial: The trial.
+            settings: The settings of the normal world.
+            find: Returns a novelty by its name.
+            blend: Makes the way from some settings to others.
+        """
+        self._trial, self._settings, self._find, self._blend = trial, settings, find, blend
+        self._changes: dict[str, _Change] = {}
+        self._begun: dict[str, int] = {}  # how often each novelty has begun
+        self._blends: dict[str, tuple[S, Blend[S]]] = {}
+        processes = (self._find(name).process for phase in trial.phases for name in phase.novelty)
+        self.is_turnwise = any(process is not None and process.unit == "turns" for process in processes)
+        """Whether the world changes within episodes."""
+
+    def enter(self, phase: Phase, episodes: int, turns: int = 0) -> None:
+        """Begin a phase. A novelty that was in force before goes on.
+
+        Args:
+            phase: The phase.
+            episodes: How many episodes were played before it.
+            turns: How many turns were taken before it.
+        """
+        changes = {}
+        for name in phase.novelty:
+            if name not in self._changes:
+                self._begun[name] = number = self._begun.get(name, -1) + 1
+                seed = derive(self._trial.seed, "process", name, number)
+                changes[name] = _Change(self._find(name), seed, episodes, turns)
+            else:
+                changes[name] = self._changes[name]
+        self._changes = changes
+
+    def at(self, episodes: int, turns: int = 0) -> Moment[S]:
+        """Return what is true now.
+
+        Args:
+            episodes: How many episodes were played before the one under way.
+            turns: How many turns were taken.
+        """
+        settings, strongest, active = self._settings, 0.0, []
+        for name, change in self._changes.items():
+            blend, process = self._find_blend(name, change, settings), change.novelty.process
+            share = 1.0
+            if process is not None:
+                time = turns - change.turns if process.unit == "turns" else episodes - change.episodes
+                share = process.share(change.seed, time, blend.ranges[0] if process.is_valued else SHARES)
+            settings, differs = blend.at(share)
+            if differs:
+                strongest = max(strongest, min(1.0, abs(share)))
+                active.append(name)
+        novel = bool(active) and strongest >= self._settings.min_strength
+        return Moment(settings, novel, strongest, "+".join(active))
+
+    def check_length(self) -> None:
+        """Refuse a ramp that takes longer than what is left of the test, wherever the change comes."""
+        trial, start, window, before = self._trial, 0, self._trial.window, set[str]()
+        for phase in [phase for phase in trial.phases if phase.name == "test" and phase.episodes]:
+            early = start if window is None or not phase.novelty else min(start, window[0])
+            left, start = trial.test_length - early, start + phase.episodes
+            window = None if phase.novelty else window  # it is that of the first change
+            for name in set(phase.novelty) - before:
+                process = self._find(name).process
+                if process is not None and process.unit == "episodes" and (process.completes_after or 0) > left:
+                    raise InvalidInput(
+                        f"'{name}' takes {process.completes_after} episodes, and the test has {left} at most from the "
+                        "change on. Make the ramp shorter or the test longer."
+                    )
+            before = set(phase.novelty)
+
+    def preview(self) -> Iterator[tuple[str, S]]:
+        """Yield the settings at each moment of the test with when that is; where no one knows the moments, at some."""
+        played = 0
+        for phase in self._trial.phases:
+            self.enter(phase, played)
+            for episode in range(played, played + phase.episodes) if phase.novelty else ():
+                yield f"in episode {episode + 1} of the trial", self.at(episode).settings
+            played += phase.episodes
+            for name, change in self._changes.items():
+                process, blend = change.novelty.process, self._find_blend(name, change, self._settings)
+                if not phase.episodes or (process is not None and process.unit == "turns"):
+                    for share in sample_shares(process, next(iter(blend.ranges), SHARES)):
+                        yield f"at a strength of {min(1.0, abs(share)):g}", blend.at(share)[0]
+
+    def _find_blend(self, name: str, change: _Change, settings: S) -> Blend[S]:
+        """Return the way from these settings to those with a change; the last one is kept."""
+        known = self._blends.get(name)
+        if known is None or (known[0] is not settings and known[0] != settings):
+            known = self._blends[name] = settings, self._blend(settings, change.novelty.change(settings))
+        return known[1]
+
+
+def check_process(novelty: Novelty[Any], blend: Blend[Any]) -> None:
+    """Refuse a process that a novelty cannot have.
+
+    Raises:
+        InvalidInput: It has strengths between 0 and 1, and the novelty changes no number; or it gives the value of a
+            number, and the novelty changes several, or one that begins outside the bounds.
+    """
+    process = novelty.process
+    if process is None or not process.is_graded:
+        return
+    name = novelty.id.removesuffix(f" {process}")
+    if not blend.ranges:
+        raise InvalidInput(
+            f"Novelty '{name}' changes no number, so it cannot come '{process}'. It can come and go: every 10, for 10, "
+            "with probability 0.3, or as bursts(probability=0.1, length=3)."
+        )
+    if not process.is_valued:
+        return
+    if len(blend.ranges) > 1:
+        raise InvalidInput(
+            f"'{process}' gives the value of one number, and novelty '{name}' changes {len(blend.ranges)}. Write a "
+            "process that gives a strength, such as over 20 or as sine(period=30)."
+        )
+    bounds, usual = dict(process.numbers), blend.ranges[0].usual
+    if not bounds.get("low", usual) <= usual <= bounds.get("high", usual):
+        raise InvalidInput(f"'{name} {process}' begins at the normal value, {usual:g}, which is beyond its bounds.")
+    if process.unit == "turns" and process.shape != "walk" and len(bounds.keys() & {"low", "high"}) < 2:
+        raise InvalidInput(f"'{name} {process}' needs low and high: no one knows how many turns it will last.")
+
+
+def sample_shares(process: Process | None, range_: Range) -> list[float]:
+    """Return how far a change may go whose times cannot be gone through, as no one knows how many there will be."""
+    if process is None or not process.is_graded:
+        return [1.0]
+    if not process.is_valued:
+        return [part / CHECKED_SHARES for part in range(CHECKED_SHARES + 1)]
+    low, high = (dict(process.numbers).get(name, usual) for name, usual in zip(("low", "high"), range_, strict=True))
+    return [(value - range_.usual) / (range_.full - range_.usual) for value in (low, high)]
