@@ -105,7 +105,7 @@ class TestContent:
     def test_failures_come_first(self) -> None:
         page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])
         assert "1 cell not played to the end" in page
-        assert page.index("not played to the end") < page.index('class="leaders"') < page.index("All numbers")
+        assert page.index("not played to the end") < page.index('class="leaders stacked"') < page.index("All numbers")
         assert "<code>bad</code>, agent_error: it broke" in page
 
     def test_without_failures_there_is_no_alarm(self) -> None:

@@ -150,3 +150,14 @@ def test_controls_stand_in_a_table_below() -> None:
 
 def test_controls_may_be_alone() -> None:
     assert "ada" in render([replace(cell, control=True) for cell in make_run()])
+
+
+def test_a_campaign_ends_with_one_table_of_agents_and_domains() -> None:
+    text = render([*make_run(), *make_run(["ada"], domain="two")])
+    table = text[text.index("All domains: Performance after the onset") :]
+    assert text.count("All domains") == 1
+    head, *rows = [line for line in table.splitlines() if "┃" in line or "│" in line]
+    assert [word.strip() for word in head.strip("┃").split("┃")] == ["rank", "", "maze", "two", "mean"]
+    assert [row.split("│")[2].strip() for row in rows] == ["ada", "bob"]
+    assert "*" in rows[0].split("│")[3]
+    assert "All domains" not in render(make_run())

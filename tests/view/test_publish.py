@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import msgspec
@@ -13,6 +14,9 @@ from openfield.report.addresses import name_scenario
 from openfield.result import Result
 from openfield.view.publish import publish
 from support.places import MAZE, SUPPORT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +67,45 @@ def test_the_leaderboard_has_the_numbers_of_all_runs_read_as_one(played: list[Pa
         assert row["versions"] == ""
     assert board["note"] == "the onset is fixed or published, so agents can detect the change by counting"
     assert f"; {board['note']}.</p>" in (tmp_path / "index.html").read_text()
+
+
+def test_the_order_follows_the_first_number_and_equal_ones_share_a_rank(tmp_path: Path) -> None:
+    trials = of.trials(MAZE, count=6, training=0, before=1, after=2, unchanged=0)
+    agents = {"zed": "compass", "ada": "compass", "mid": "random"}
+    of.run(agents=agents, trials=trials, journal=tmp_path / "run.sqlite")
+    publish([tmp_path / "run.sqlite"], tmp_path / "site")
+    (board,) = msgspec.json.decode((tmp_path / "site" / "leaderboard.json").read_bytes())["boards"]
+    first = board["shown"][0]
+    values = [round(row["numbers"][first]["mean"], 2) for row in board["rows"]]
+    assert values == sorted(values, reverse=True)
+    assert [row["rank"] for row in board["rows"]] == [values.index(value) + 1 for value in values]
+    index = (tmp_path / "site" / "index.html").read_text()
+    assert "Order: Performance after the onset; agents with the same number share a rank." in index
+    assert 'id="all"' not in index  # one scenario
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_campaign_has_one_table_that_is_not_cut_off(browser: Browser, tmp_path: Path, width: int) -> None:
+    (tmp_path / "cellar.py").write_text(Path(MAZE).read_text().replace('= "maze",', '= "cellar",'))
+    keys: dict[str, Any] = {"training": 0, "before": 1, "after": 1, "unchanged": 0}
+    trials = [
+        trial
+        for domain in (MAZE, str(tmp_path / "cellar.py"))
+        for novelty in ("swapped", "slip", "slip:hard")
+        for trial in of.trials(domain, count=1, novelty=novelty, **keys)
+    ]
+    agents = {f"agent-{number}-with-a-long-name": "random" for number in range(8)}
+    of.run(agents=agents, trials=trials, journal=tmp_path / "run.sqlite")
+    publish([tmp_path / "run.sqlite"], tmp_path / "site", films=False)
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((tmp_path / "site" / "index.html").as_uri())
+    assert page.locator("#all tbody tr").count() == 8
+    assert page.locator("#all thead").is_visible() is (width > 1000)  # a narrow page names every number itself
+    clipped = "tables => tables.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.innerText)"
+    assert page.locator(".wide:has(.board)").evaluate_all(clipped) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
 
 
 def test_the_same_runs_give_the_same_bytes(played: list[Path], tmp_path: Path) -> None:

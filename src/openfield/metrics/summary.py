@@ -121,6 +121,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The tasks of agents that play a curriculum, one by one."""
     totals: tuple[AgentResults, ...] = ()
     """Agents that played in several scenarios of a domain, over all of them."""
+    total_comparisons: tuple[Comparison, ...] = ()
+    """Comparisons of agents over all scenarios of a domain, of those that played all of them."""
     missing: tuple[str, ...] = ()
     """Why metrics that were asked for have no row, in sentences."""
     shown: tuple[str, ...] = ()
@@ -148,6 +150,9 @@ def summarise(
     judged = [cell for cell in known if not cell.control]
     found = [_summarise_group(key, played, metrics, intervals) for key, played in members.items()]
     groups = tuple(_correct_over_agents(found))
+    totals = _gather_totals(members)
+    together = tuple(_summarise_group(key, played, metrics, intervals) for key, played in totals.items())
+    whole = {key: score_agent(played) for key, played in totals.items() if _is_whole(key, members)}
     return Summary(
         list_numbers(metrics),
         groups,
@@ -157,7 +162,8 @@ def summarise(
         intervals,
         policy,
         tuple(_summarise_curricula(members, known, intervals)),
-        tuple(_summarise_totals(members, metrics, intervals)),
+        together,
+        total_comparisons=tuple(_mark_versions(compare_agents(whole, intervals), together)),
     )
 
 
@@ -181,21 +187,31 @@ def _summarise_curricula(
                 yield found
 
 
-def _summarise_totals(
-    members: Mapping[Key, Sequence[CellRecord]], metrics: Sequence[Metric], intervals: Intervals
-) -> Iterator[AgentResults]:
-    """Yield the numbers of agents over the scenarios of a domain in which something changes, if these are several."""
-    played: dict[tuple[str, str], list[Key]] = {}
-    for key, cells in members.items():
-        if key[0].novelty and not key[0].loose and not are_of_control(cells):
-            played.setdefault((key[0].domain, key[1]), []).append(key)
-    for (domain, agent), keys in played.items():
+def _gather_totals(members: Mapping[Key, Sequence[CellRecord]]) -> dict[Key, list[CellRecord]]:
+    """Return the cells of agents over the scenarios of a domain in which something changes, if these are several."""
+    totals: dict[Key, list[CellRecord]] = {}
+    for domain, agent in dict.fromkeys((key[0].domain, key[1]) for key in members):
+        keys = [key for key in _list_changing(members, domain) if key[1] == agent]
         if len(keys) > 1:
             light = all(scenario.red_light for scenario, _ in keys)
             together = Scenario(domain, TOTAL, light, f"{len(keys)} scenarios together")
-            yield _summarise_group(
-                (together, agent), [cell for key in keys for cell in members[key]], metrics, intervals
-            )
+            totals[together, agent] = [cell for key in keys for cell in members[key]]
+    return {key: totals[key] for key in sorted(totals, key=lambda key: key[0])}
+
+
+def _list_changing(members: Mapping[Key, Sequence[CellRecord]], domain: str) -> list[Key]:
+    """Return the scenarios of a domain that count in its totals, with the agents that played them."""
+    return [
+        key
+        for key, played in members.items()
+        if key[0].domain == domain and key[0].novelty and not key[0].loose and not are_of_control(played)
+    ]
+
+
+def _is_whole(key: Key, members: Mapping[Key, Sequence[CellRecord]]) -> bool:
+    """Return whether a total is over all scenarios of its domain: others are not compared, as theirs are different."""
+    changing = _list_changing(members, key[0].domain)
+    return {scenario for scenario, _ in changing} == {scenario for scenario, agent in changing if agent == key[1]}
 
 
 def _correct_over_agents(groups: Sequence[AgentResults]) -> Iterator[AgentResults]:

@@ -30,6 +30,7 @@ from openfield.report.figures import TrialLinks
 from openfield.report.figures.curriculum import AgentTasks, trace_tasks
 from openfield.report.figures.curves import AgentCurves, trace_agent
 from openfield.report.figures.openset import SampleFigures, trace_samples
+from openfield.report.matrix import Matrix, make_matrix
 from openfield.report.words import (
     Domains,
     count_failed,
@@ -168,6 +169,8 @@ class Analysis(msgspec.Struct, frozen=True):
     """The numbers that are shown of them."""
     is_full: bool = False
     """Whether all numbers were asked for."""
+    matrix: Matrix | None = None
+    """Agents and domains in one table, if there are several domains."""
 
 
 class ScenarioFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,6 +211,7 @@ def analyse(
         totals=list(summary.totals),
         total_numbers=pick_numbers(summary, summary.totals),
         is_full=shows_all(summary),
+        matrix=make_matrix(summary, domains) if len({group.scenario.domain for group in summary.groups}) > 1 else None,
     )
 
 

@@ -30,6 +30,7 @@ from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
 from openfield.provenance.provenance import Provenance
 from openfield.report import words
+from openfield.report.matrix import Matrix, make_matrix
 from openfield.report.words import NONE, Domains
 
 SHORT = ("Note", "Tags", "Git revision", "Versions")
@@ -79,6 +80,9 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         title = words.title_domain(groups[0].scenario, domains)
         told = "All scenarios together, each trial counted once"
         parts += [Text(title, style="bold").append(f"\n{told}", style="not bold"), _Results(summary, groups)]
+    if len({group.scenario.domain for group in summary.groups}) > 1 and (matrix := make_matrix(summary, domains)):
+        title = "All domains" if matrix.shared is None else f"All domains: {matrix.shared.title}"
+        parts += [Text(title, style="bold"), _Fitted(partial(_matrix, matrix)), Text(matrix.explain(), style="dim")]
     return Stack(*parts, *_say_more(summary), Text(words.explain_reading(summary), style="dim"))
 
 
@@ -273,6 +277,30 @@ def _controls(summary: Summary, groups: list[AgentResults], narrow: bool) -> Tab
     for group in groups:
         cells = (_estimate(group.estimates.get(one.name), one, group) for one in shown)
         table.add_row(Text(group.agent), *(_fold(cell, LINES) if narrow else cell for cell in cells))
+    return table
+
+
+def _matrix(matrix: Matrix, narrow: bool) -> Table:
+    """Return agents down and domains across, in order; in a narrow table intervals stand below the values."""
+    table = _table(narrow)
+    table.add_column("rank", justify="right")
+    table.add_column("")
+    for column in matrix.columns:
+        lines = [column.title, *([] if matrix.shared else [column.number.title])]
+        table.add_column("\n".join(fill(line, TITLE_WIDTH) if narrow else line for line in lines), justify="right")
+    if matrix.has_mean:
+        table.add_column("mean", justify="right")
+    for row in matrix.rows:
+        cells = []
+        for at, group in enumerate(row.cells):
+            found = Text(NONE, style="dim")
+            if group is not None:
+                number = matrix.columns[at].number
+                found = _estimate(group.estimates.get(number.name), number, group)
+                found = _fold(found, LINES) if narrow else found
+            cells.append(Text.assemble("*", found, style="bold") if row.best[at] else found)
+        rank = "" if row.rank is None else str(row.rank)
+        table.add_row(rank, Text(row.name), *cells, *([words.format_number(row.mean)] if matrix.has_mean else []))
     return table
 
 

@@ -347,7 +347,7 @@ def _tell_reached(
     if len(groups) == 1:
         return f"{names[first.agent]} reaches {told[first.agent]} {when}"
     tested = {other: p for other in list(known)[1:] if (p := _find_p(first.agent, other, comparisons)) is not None}
-    beaten = {other: p for other, p in tested.items() if p < MAX_CHANCE and _leads(first.agent, other, comparisons)}
+    beaten = {other: p for other, p in tested.items() if is_clearly_better(first.agent, other, comparisons)}
     if not beaten:
         return _tell_undecided(told, known, when, tested, names)
     highest = all((each.mean or 0.0) <= (known[first.agent].mean or 0.0) for each in known.values())
@@ -477,6 +477,13 @@ def _find_pair(first: str, second: str, comparisons: Iterable[Comparison]) -> Co
 def _find_p(first: str, second: str, comparisons: Iterable[Comparison]) -> float | None:
     found = _find_pair(first, second, comparisons)
     return None if found is None else found.p_holm
+
+
+def is_clearly_better(first: str, second: str, comparisons: Iterable[Comparison]) -> bool:
+    """Return whether the first of two agents of a scenario does better, with a corrected p-value below 0.05."""
+    known = list(comparisons)
+    p = _find_p(first, second, known)
+    return p is not None and p < MAX_CHANCE and _leads(first, second, known)
 
 
 def _leads(first: str, second: str, comparisons: Iterable[Comparison]) -> bool:

@@ -6,7 +6,7 @@ opened from a disk. The same run files give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -23,6 +23,7 @@ from openfield.parameters import shorten_agents
 from openfield.report import words
 from openfield.report.addresses import name_scenario
 from openfield.report.film import write_film
+from openfield.report.matrix import Matrix, make_matrix, rank_values
 from openfield.report.page import write_page
 from openfield.report.render import render
 from openfield.result import Result
@@ -36,7 +37,8 @@ MAX_COLUMNS = 6
 class LeaderboardRow(msgspec.Struct, frozen=True):
     """An agent in a scenario."""
 
-    rank: int
+    rank: int | None
+    """By the first number that is shown; None if the agent has none. Agents with the same number share a rank."""
     agent: str
     trials: int
     outcomes: dict[str, int]
@@ -48,7 +50,7 @@ class LeaderboardRow(msgspec.Struct, frozen=True):
 
 
 class Leaderboard(msgspec.Struct, frozen=True):
-    """The agents of a scenario, the best first; controls are left out."""
+    """The agents of a scenario, the one with the best number first; controls are left out."""
 
     scenario: Scenario
     title: str
@@ -56,6 +58,8 @@ class Leaderboard(msgspec.Struct, frozen=True):
     note: str
     """What a reader must know of its trials, such as that the onset is fixed."""
     rows: tuple[LeaderboardRow, ...]
+    shown: tuple[str, ...]
+    """The names of the numbers that a page has room for; the first one orders the rows."""
 
 
 class PublishedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +104,8 @@ class ShownBoard(msgspec.Struct, frozen=True):
 class SitePage(msgspec.Struct, frozen=True):
     """What the page of the site shows."""
 
+    matrix: Matrix | None
+    """All agents in all domains, or in all novelties of the one domain; None if there is only one scenario."""
     boards: list[ShownBoard]
     runs: list[PublishedRun]
     reading: str
@@ -158,8 +164,10 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
     _remove_earlier(folder, published)
     _write_json(folder / "leaderboard.json", {"boards": boards, "runs": published})
     numbers = {number.name: number for number in summary.numbers}
-    shown = [ShownBoard(board, _pick_numbers(board, numbers)) for board in boards]
-    write_page(folder / "index.html", render("site.html", SitePage(shown, published, words.explain_reading(summary))))
+    shown = [ShownBoard(board, [numbers[name] for name in board.shown]) for board in boards]
+    matrix = make_matrix(summary, everything.domains) if len(boards) > 1 else None
+    page = SitePage(matrix, shown, published, words.explain_reading(summary))
+    write_page(folder / "index.html", render("site.html", page))
     return notes
 
 
@@ -175,18 +183,27 @@ def _name_runs(runs: Sequence[Path]) -> dict[Path, str]:
 def _make_boards(
     result: Result, summary: Summary, homes: dict[tuple[Scenario, str], list[str]]
 ) -> Iterator[Leaderboard]:
+    numbers = {number.name: number for number in summary.numbers}
     for scenario, members in words.group_scenarios(summary):
         agents, _ = words.split_controls(members)
         if not agents:
             continue
-        ranked = words.rank_agents(agents, summary.comparisons)
-        rows = (_make_row(at, group, homes.get((scenario, group.agent), [])) for at, group in enumerate(ranked, 1))
+        shown = _pick_numbers(agents, numbers)
+        rows = _rank(agents, numbers[shown[0]]) if shown else [(None, group) for group in agents]
         novelty = words.describe_novelty(scenario, result.domains)
         title, note = words.title_domain(scenario, result.domains), words.describe_onset(agents)
-        yield Leaderboard(scenario, title, novelty, note, tuple(rows))
+        made = (_make_row(rank, group, homes.get((scenario, group.agent), [])) for rank, group in rows)
+        yield Leaderboard(scenario, title, novelty, note, tuple(made), tuple(shown))
 
 
-def _make_row(rank: int, group: AgentResults, runs: Sequence[str]) -> LeaderboardRow:
+def _rank(agents: Sequence[AgentResults], number: Number) -> list[tuple[int | None, AgentResults]]:
+    """Return agents with their ranks by a number, the best first; those that failed everywhere have none."""
+    found = [group.estimates.get(number.name) if words.has_played(group) else None for group in agents]
+    ranks = rank_values([None if each is None else each.mean for each in found], number.better)
+    return sorted(zip(ranks, agents, strict=True), key=lambda each: (each[0] or len(agents) + 1, each[1].agent))
+
+
+def _make_row(rank: int | None, group: AgentResults, runs: Sequence[str]) -> LeaderboardRow:
     return LeaderboardRow(rank, group.agent, group.trials, group.outcomes, group.estimates, tuple(runs), group.versions)
 
 
@@ -242,12 +259,12 @@ def _pick_moment(cells: Sequence[CellRecord]) -> tuple[CellRecord, int] | None:
     return next(iter(changed), (played[0], 0) if played else None)
 
 
-def _pick_numbers(board: Leaderboard, numbers: dict[str, Number]) -> list[Number]:
-    """Return the numbers of a leaderboard, of those that some agent has."""
-    valued = {name for row in board.rows for name, found in row.numbers.items() if found.mean is not None}
+def _pick_numbers(agents: Sequence[AgentResults], numbers: Mapping[str, Number]) -> list[str]:
+    """Return the names of the numbers of a leaderboard, of those that some agent has."""
+    valued = {name for group in agents for name, found in group.estimates.items() if found.mean is not None}
     first = [name for name in HEADLINES if name in valued]
     rest = [name for name in numbers if name in valued and name not in first]
-    return [numbers[name] for name in (*first, *rest)[:MAX_COLUMNS] if name in numbers]
+    return [*first, *rest][:MAX_COLUMNS]
 
 
 def _write_json(path: Path, data: object) -> None:

@@ -1,0 +1,126 @@
+"""The table of all agents: its columns, its order, and where an agent is marked as better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from openfield.journal.reader import CellRecord
+from openfield.metrics import BUILT_IN, summarise
+from openfield.metrics.scenario import Scenario
+from openfield.report.matrix import Matrix, make_matrix, name_scenarios, rank_values
+from support.records import make_cell, make_trial
+
+HIGH, LOW = [0.9, 0.8, 0.9, 0.7, 0.8, 0.9, 0.8, 0.9], [0.1, 0.2, 0.0, 0.3, 0.1, 0.2, 0.1, 0.0]
+
+
+def play(agent: str, domain: str, afters: list[float], novelty: str = "swap", **fields: Any) -> list[CellRecord]:
+    """A cell for each performance after the onset."""
+    return [
+        make_cell(
+            [],
+            [0.5],
+            [after],
+            agent=agent,
+            trial=make_trial(seed, (novelty,), domain=domain),
+            id=f"{agent} {domain} {novelty} {seed}",
+            **fields,
+        )
+        for seed, after in enumerate(afters)
+    ]
+
+
+def make(cells: list[CellRecord], **options: Any) -> Matrix:
+    found = make_matrix(summarise(cells, BUILT_IN), {}, **options)
+    assert found is not None
+    return found
+
+
+def test_a_campaign_has_a_column_for_each_domain() -> None:
+    cells = [*play("ada", "one", HIGH), *play("bob", "one", LOW), *play("ada", "two", LOW), *play("bob", "two", LOW)]
+    found = make([*cells, *play("ada", "two", HIGH, "slip"), *play("bob", "two", LOW, "slip")])
+    assert (found.across, found.shared and found.shared.name) == ("domains", "after")
+    assert [(column.title, column.scenarios) for column in found.columns] == [("one", 1), ("two", 2)]
+    high, low = sum(HIGH) / 8, sum(LOW) / 8
+    middle = (high + low) / 2
+    assert [(row.agent, row.rank) for row in found.rows] == [("ada", 1), ("bob", 2)]
+    for row, numbers in zip(found.rows, ([high, middle], [low, low]), strict=True):
+        estimates = [row.estimate(at, column) for at, column in enumerate(found.columns)]
+        assert [each and each.mean for each in estimates] == pytest.approx(numbers)
+        assert row.mean == pytest.approx(sum(numbers) / 2)  # each domain counts once, whatever its scenarios
+
+
+def test_one_domain_has_a_column_for_each_novelty() -> None:
+    found = make([*play("ada", "one", HIGH), *play("ada", "one", LOW, "slip")])
+    assert (found.across, [column.title for column in found.columns]) == ("novelties", ["slip", "swap"])
+    assert make([*play("ada", "one", HIGH)], across="domains").columns[0].title == "one"
+
+
+def test_best_is_marked_only_where_every_comparison_supports_it() -> None:
+    near = [value - 0.01 * (-1) ** at for at, value in enumerate(HIGH)]
+    cells = [*play("ada", "one", HIGH), *play("bob", "one", LOW)]
+    assert [row.best for row in make(cells).rows] == [[True], [False]]
+    assert [row.best for row in make([*cells, *play("cyd", "one", near)]).rows] == [[False]] * 3
+    assert [row.best for row in make(cells, number="before").rows] == [[False]] * 2
+    assert [row.best for row in make([*play("ada", "one", HIGH[:4]), *play("bob", "one", LOW[:4])]).rows] == [
+        [False]
+    ] * 2
+
+
+def test_totals_are_marked_by_their_own_comparisons() -> None:
+    novelties = ("swap", "slip")
+    cells = [
+        each for name in novelties for each in (*play("ada", "one", HIGH[:4], name), *play("bob", "one", LOW[:4], name))
+    ]
+    assert [row.best for row in make(cells).rows] == [[False, False]] * 2  # four trials each
+    assert [row.best for row in make(cells, across="domains").rows] == [[True], [False]]
+
+
+def test_agents_that_lack_a_number_have_no_rank() -> None:
+    cells = [*play("ada", "one", LOW), *play("ada", "two", LOW), *play("bob", "one", HIGH)]
+    found = make([*cells, *play("cyd", "one", LOW), *play("cyd", "two", HIGH), *play("ada", "two", LOW, "slip")])
+    assert [(row.agent, row.rank, row.lacks) for row in found.rows] == [
+        ("ada", 1, ["", ""]),
+        ("cyd", None, ["", "1 of 2 novelties"]),
+        ("bob", None, ["", "not played"]),
+    ]
+    assert [row.best for row in found.rows] == [[False, False], [False, False], [True, False]]
+    assert "stand below, without a rank" in found.order
+
+
+def test_agents_that_failed_everywhere_have_no_rank() -> None:
+    broken = play("bob", "one", HIGH, outcome="agent_error", note="oh")
+    assert [(row.agent, row.rank) for row in make([*play("ada", "one", LOW), *broken]).rows] == [
+        ("ada", 1),
+        ("bob", None),
+    ]
+
+
+def test_ranks_follow_what_is_printed_and_are_shared() -> None:
+    assert rank_values([0.5, 0.901, None, 0.899, 0.2]) == [3, 1, None, 1, 4]
+    assert rank_values([0.5, 2.0, 0.5], "lower") == [1, 3, 1]
+    cells = [*play("ada", "one", LOW), *play("bob", "one", HIGH), *play("cyd", "one", HIGH)]
+    found = make(cells)
+    assert [(row.agent, row.rank) for row in found.rows] == [("bob", 1), ("cyd", 1), ("ada", 3)]
+    assert found.explain() == "Order: Performance after the onset; equal values share a rank."
+    assert (found.has_mean, found.rows[0].mean) == (False, None)
+
+
+def test_scenarios_have_names_that_tell_them_apart() -> None:
+    plain, light = Scenario("one", ("swap",), False, ""), Scenario("one", ("swap",), True, "")
+    small, large = Scenario("one", ("slip",), False, "size=3"), Scenario("one", ("slip",), False, "size=9")
+    assert name_scenarios([plain, small]) == {plain: "swap", small: "slip"}
+    assert name_scenarios([plain, light, small, large]) == {
+        plain: "swap",
+        light: "swap, red light",
+        small: "slip, size=3",
+        large: "slip, size=9",
+    }
+    assert name_scenarios([plain], with_domain=True) == {plain: "one: swap"}
+
+
+def test_controls_and_numbers_that_nobody_has_are_left_out() -> None:
+    cells = [*play("ada", "one", HIGH), *play("peeker", "one", HIGH, control=True)]
+    assert [row.agent for row in make(cells).rows] == ["ada"]
+    assert make_matrix(summarise(cells, BUILT_IN), {}, number="return_after") is None
