@@ -11,7 +11,7 @@ Used everywhere; the command line turns each into one line and the exit status d
     │   ├── DamagedRun                   a run file with a broken part
     │   ├── RunBusy                      another process holds what we need
     │   └── DiskFull                75   no room left; the run resumes when there is some
-    ├── AgentFault                       what an agent did wrong; carries the outcome it leads to
+    ├── AgentFault                       a fault of the agent; carries the outcome it leads to
     │   ├── AgentCrashed                 agent_error
     │   ├── AgentTimeout                 agent_timeout
     │   ├── AgentProtocol                agent_protocol
@@ -127,7 +127,7 @@ class DiskFull(JournalError):
 
 
 class AgentFault(OpenfieldError):
-    """The agent did something wrong; `outcome` is what its cell ends in."""
+    """The agent did something wrong; `outcome` is the outcome of its cell."""
 
     outcome = "agent_error"
     reply_note: Any = None
@@ -187,7 +187,7 @@ class Cancelled(OpenfieldError):
 
 
 class AgentAway(Cancelled):
-    """What an agent needs does not answer, such as the endpoint of a language model; its cell can be resumed.
+    """A service that an agent needs does not answer, such as the endpoint of a model; its cell can be resumed.
 
     Like `Cancelled`, only an agent whose class has `may_leave = True` may raise it.
     """
@@ -224,7 +224,7 @@ def too_many_files() -> InvalidInput:
         limit = "Not enough"
     return InvalidInput(
         f"{limit} files may be open at once here, and more are needed. "
-        "Allow more (ulimit -n 1024), or use fewer workers. What was recorded is safe."
+        "Allow more (ulimit -n 1024), or use fewer workers. All recorded turns are safe."
     )
 
 

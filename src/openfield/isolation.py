@@ -1,4 +1,4 @@
-"""What an isolated agent may see and use: the options `--memory`, `--grant`, `--env`, `--gpu` and `--network`."""
+"""The rights of an isolated agent: the options `--memory`, `--grant`, `--env`, `--gpu` and `--network`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Isolation(Options):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class IsolationOptions(Isolation):
-    """Whether agents are isolated, and what they may see and use then."""
+    """Whether agents are isolated, and their rights if so."""
 
     isolate: Annotated[bool, Parameter(group=AGENTS)] = False
     """Play every agent in a closed process of its own."""
@@ -84,7 +84,7 @@ def read_size(text: str) -> int:
 
 @dataclass(frozen=True)
 class IsolatedAgents:
-    """Agents that are to be isolated, and what they may see and use."""
+    """Agents to be isolated, and their rights."""
 
     agents: Any
     isolation: Isolation

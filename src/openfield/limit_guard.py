@@ -21,13 +21,13 @@ NEVER = 1 << 62
 """A moment, or a number of turns, that is not reached."""
 UNLIMITED = Limits(reply_seconds=None)
 MICROSECONDS = -1024
-"""Mask for times: what is below a microsecond is noise, and takes room in the record."""
+"""Mask for times: digits below a microsecond are noise, and take room in the record."""
 Heartbeat = MutableSequence[int] | memoryview
 """A shared place for the moment by which the agent must answer, in nanoseconds; 0 while it is not asked."""
 
 
 class LimitGuard:
-    """Measures what an agent uses up in a trial, and says when its rollout must pause."""
+    """Measures what an agent consumes in a trial, and says when its rollout must pause."""
 
     def __init__(self, limits: Limits = UNLIMITED, heartbeat: Heartbeat | None = None) -> None:
         """Begin to measure the time of a trial.
@@ -86,7 +86,7 @@ class LimitGuard:
         return took
 
     def excuse(self, nanoseconds: int) -> None:
-        """Leave the time in which the agent was not connected out of what its next reply took."""
+        """Leave the time in which the agent was not connected out of the time of its next reply."""
         self._shown = min(self._shown + nanoseconds, monotonic_ns())
         if self.heartbeat is not None and self.heartbeat[0]:
             self.heartbeat[0] = self._shown + self._deadline

@@ -1,4 +1,4 @@
-"""Options that a domain adds to `openfield run`, `play`, `serve` and `score`, and what they change in the command.
+"""Options that a domain adds to `openfield run`, `play`, `serve` and `score`, and their effects on the command.
 
 A domain declares its options as a dataclass. The command line parses it together with the command's own options and
 shows it in the command's help, where the docstring of a field is its help text. See `CommandOptions` for an example.
@@ -44,7 +44,7 @@ MORE = "More options"
 """The group of options that only `--help-all` shows: `Annotated[bool, Parameter(group=MORE)]`."""
 AGENTS = Group("Agents", sort_key=1)
 RecordKind = Literal["digests", "full"]
-"""What is kept of large arrays."""
+"""How large arrays are recorded."""
 KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -81,7 +81,7 @@ def fill(kind: type[Filled], values: Mapping[str, Any], word: str = "option", la
     Args:
         kind: Which options.
         values: The values that are given, by name.
-        word: What a name is called in a message.
+        word: The word for a name in a message.
         label: What the names are called that there are.
 
     Raises:
@@ -102,7 +102,7 @@ def fill(kind: type[Filled], values: Mapping[str, Any], word: str = "option", la
 
 
 def say_mismatch(error: msgspec.ValidationError) -> str:
-    """Return what is wrong with a value in words: `'trials' must be a whole number, 1 or more`."""
+    """Explain the fault of a value: `'trials' must be a whole number, 1 or more`."""
     found = _MISMATCH.match(str(error))
     if found is None:
         return str(error).removeprefix("Object ").removesuffix(" - at `$.isolate`")
@@ -164,7 +164,7 @@ class CommandChanges:
     terminal: bool = False
     """Whether a person wants to play at the terminal."""
     finish: Sequence[Callable[[Result], None]] = ()
-    """What is done with the result, in this order."""
+    """Actions on the result, in this order."""
 
 
 class CommandOptions(Protocol):

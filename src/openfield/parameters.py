@@ -174,7 +174,7 @@ def shorten_agents(agents: Iterable[str]) -> dict[str, str]:
 
 
 def _list_names(agent: str) -> list[str]:
-    """Return what an agent may be called, the shortest name first and its own last."""
+    """Return the possible names of an agent, the shortest first and its own last."""
     place, bracket, parameters = agent.partition("(")
     if ":" not in place or " " in place:  # a name, or a command line
         return [agent]

@@ -1,4 +1,4 @@
-"""What is recorded of a rollout: steps, ends of episodes and attempts, and how their values are written and compared.
+"""The record of a rollout: steps, ends of episodes and attempts, and how their values are written and compared.
 
 The same values give the same bytes. A `journal.recorder.Recorder` gathers these entries, a journal keeps them.
 """
@@ -38,7 +38,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     """Nanoseconds the agent needed."""
     turn: Turn | None
     truth: Truth | None = None
-    """What is true of `turn`; None means the same as before."""
+    """The truth about `turn`; None means the same as before."""
 
 
 class RawStep(msgspec.Struct, frozen=True, array_like=True):
@@ -135,7 +135,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, tag="end"):
     note: str
     seconds: float
     torn: bool = False
-    """The process that played it died. What is recorded is sound, and the attempt can go on from there."""
+    """The process that played it died. Its record is sound, and the attempt can go on from there."""
 
 
 class AttemptPlayer(msgspec.Struct, frozen=True, tag="player"):
@@ -173,7 +173,7 @@ def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:
 
 
 def is_same_truth(truth: Truth, recorded: Truth) -> bool:
-    """Return whether what is true of a replayed turn is what was recorded."""
+    """Return whether the truth about a replayed turn is the recorded one."""
     return _is_equal(ENCODER.encode(truth), ENCODER.encode(recorded), _TRUTHS)
 
 
@@ -184,7 +184,7 @@ def is_same_reply(reply: object, recorded: Reply | None) -> bool:
             return False
         one, other = (each if each.note is None else replace(each, note=None) for each in (reply, recorded))
         return _is_equal(REPLY_ENCODER.encode(one), REPLY_ENCODER.encode(other), _REPLIES)
-    except Exception:  # what an agent gave may raise anything
+    except Exception:  # an agent's values may raise anything
         return False
 
 
@@ -226,7 +226,7 @@ def _may_be_disguised(action: object) -> bool:
 
 def _is_disguised(value: object) -> bool:
     """Return whether a value is, or holds, one of a class derived from that of plain data. Enumerations may be."""
-    kind = type(value)  # compared one by one: to look it up would call what its own class says
+    kind = type(value)  # compared one by one: to look it up would call methods of its own class
     if kind is int or kind is float or kind is str or kind is bool or kind is bytes or value is None:
         return False
     if kind is dict:
@@ -285,10 +285,10 @@ def array_digest(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def restore_arrays(value: Any) -> Any:
-    """Return a recorded value with arrays in place of those whose bytes are kept; digests stay what they are.
+    """Return a recorded value with arrays in place of those whose bytes are kept; digests stay digests.
 
     Raises:
-        ValueError: The bytes of an array are not what its digest says.
+        ValueError: The bytes of an array do not match its digest.
     """
     if isinstance(value, dict):
         if value.keys() == _KEPT:
@@ -303,8 +303,8 @@ def _restore(kept: dict[str, Any]) -> Any:
     except (TypeError, ValueError, SyntaxError, OverflowError) as error:
         raise ValueError(f"a recorded array cannot be read: {error}") from None
     if array_digest(array) != {name: part for name, part in kept.items() if name != "data"}:
-        raise ValueError("the bytes of a recorded array are not what its digest says")
-    return array.copy()  # what was shown could be written to
+        raise ValueError("the bytes of a recorded array do not match its digest")
+    return array.copy()  # the agent could have written to the shown one
 
 
 def _read_back(value: object, decoder: msgspec.msgpack.Decoder[Any], most: int | None = None) -> Any:

@@ -44,7 +44,7 @@ LANGUAGE_MODEL = "openfield.agents.llm:llm_agent"
 CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator", "buyer", "scout")
 """Agents that must fail, found by name in every domain that has no agent of this name."""
 AgentSource = str | AgentText | Callable[..., Any]
-"""What an agent may be given as: a name, a dotted name, a command, a function, a class or a factory."""
+"""The forms in which an agent may be given: a name, a dotted name, a command, a function, a class or a factory."""
 
 _domains: dict[str, tuple[Domain[Any], str]] = {}
 """Domains in use by name, each with the source another process finds it by, or an empty text."""
@@ -280,7 +280,7 @@ def _importable(domain: Domain[Any]) -> str:
 
 
 def _adapt(found: Any, domain: Domain[Any], parameters: Mapping[str, Any]) -> AgentFactory:
-    """Return a factory for what a user named: the domain's own kind of agent, or ours."""
+    """Return a factory for the agent that a user named: the domain's own kind of agent, or ours."""
     adapted = domain.adapt(found, parameters) if isinstance(domain, AdaptsAgents) else None
     return adapted or _as_factory(found, parameters)
 
@@ -315,7 +315,7 @@ def check_parameters(found: Callable[..., Any], parameters: Mapping[str, Any], t
     """Refuse parameters that something does not take, as far as its signature shows.
 
     Args:
-        found: What is called with them.
+        found: The function or class to call with them.
         parameters: The parameters.
         taken: How many of its own it is given by position: an agent's spec and seed, or its turn.
 
@@ -373,7 +373,7 @@ def installed_points(group: str) -> EntryPoints:
 
 
 def load_all(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Iterator[Any]:
-    """Yield what is found under each name, and warn of those that cannot be loaded."""
+    """Yield the object found under each name, and warn of those that cannot be loaded."""
     for name in names:
         try:
             yield find(name)

@@ -51,7 +51,7 @@ class NumberChoice(TypedDict, total=False):
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """What a run file says of itself as a whole."""
+    """The facts of a run file as a whole."""
 
     run: str
     """The name of the file."""
@@ -115,7 +115,7 @@ class Result:
             ]
 
     def __repr__(self) -> str:
-        """Return a few lines for a person: what was played, the headline numbers, and where to read on."""
+        """Return a few lines for a person: agents and trials, the headline numbers, and where to read on."""
         from openfield.report.terminal import list_headlines
 
         try:
@@ -191,7 +191,7 @@ class Result:
         return msgspec.structs.replace(found, missing=tuple(explain_missing(found, chosen))) if metrics else found
 
     def findings(self, intervals: Intervals = "conservative", failures: Policy = "count") -> list[dict[str, Any]]:
-        """Return what came of each scenario in sentences (`text`), with its domain, novelty, red light and settings.
+        """Return the results of each scenario in sentences (`text`), with its domain, novelty, red light and settings.
 
         Args:
             intervals: As for `summary`.
@@ -245,7 +245,7 @@ class Result:
         """Return a table of pandas, with the columns of `openfield export`.
 
         Args:
-            rows: What a row is: `estimates`, a number of an agent in a scenario with its interval; `cells`, a cell
+            rows: The kind of rows: `estimates`, a number of an agent in a scenario with its interval; `cells`, a cell
                 with a column for each number; or `episodes`.
             options: Those of `summary` for estimates, and of `numbers` for cells. Episodes have none.
         """
@@ -290,7 +290,7 @@ class Result:
 
     @property
     def cautions(self) -> list[str]:
-        """What a reader of the numbers must know: sentences that were recorded while the trials were played."""
+        """Cautions for readers of the numbers: sentences that were recorded while the trials were played."""
         return [text for key, text in self.facts.items() if key.startswith("caution ")]
 
     def page(
@@ -455,7 +455,7 @@ def choose_record(known: CellRecord, other: CellRecord, path: Path) -> CellRecor
 
 
 def read_record(path: Path) -> RunRecord:
-    """Return what a run file says of itself as a whole."""
+    """Return the facts of a run file as a whole."""
     with Run(path) as run:
         return RunRecord(path.name, run.fingerprint(), fingerprint_plan(run.planned().values()), *run.counts())
 
@@ -480,7 +480,7 @@ def _rule_of(domain: Domain[Any] | DomainRules, trial: Trial) -> Callable[[Belie
 
 
 def _detect(cell: CellRecord, domain: Domain[Any] | DomainRules) -> CellRecord:
-    """Return a cell whose episodes say what its domain takes for a detection."""
+    """Return a cell with the detections of its episodes by the rule of its domain."""
     rule = _rule_of(domain, cell.trial)
     if rule is None or not any(episode.belief for episode in cell.episodes):
         return cell

@@ -182,7 +182,7 @@ class Rollout:
         return plain
 
     def _take(self, reply: Reply, took: int) -> None:
-        """Do what a reply means: move the world on, show the same turn again, or end the trial.
+        """Act on a reply: move the world on, show the same turn again, or end the trial.
 
         An episode is over when the world goes on from its last turn. A world that shows that turn again, the very same
         object, has more said about the episode.

@@ -243,8 +243,8 @@ def test_a_trial_that_is_not_what_it_was_is_damage(run_file: Path) -> None:
     change(run_file, """UPDATE trials SET content = replace(content, '"seed":', '"seed":1') WHERE rowid = 1""")
     with Run(run_file) as run:
         (fault,) = run.verify()
-    assert re.fullmatch("Trial [0-9a-f]{12} is not what it was.", fault)
-    with pytest.raises(DamagedRun, match="is not what it was"):
+    assert re.fullmatch("Trial [0-9a-f]{12} has changed.", fault)
+    with pytest.raises(DamagedRun, match="has changed"):
         of.resume(run_file)
 
 

@@ -301,7 +301,7 @@ def test_a_cluster_whose_head_is_gone_ends_the_run_in_one_line(on: Start, monkey
         monkeypatch.setattr(ray, name, lambda *_, **__: pytest.fail("Ray is asked"))
     driver.poll()  # it may come back
     monkeypatch.setattr(ray_executor, "LOST_SECONDS", 0.0)
-    with pytest.raises(InvalidInput, match=r"The head of the cluster at there:1 does not answer any more\. What was"):
+    with pytest.raises(InvalidInput, match=r"The head of the cluster at there:1 does not answer any more\."):
         driver.poll()
     driver.executor.close()
     assert driver.put_back == []

@@ -1,6 +1,6 @@
 """Read NPY, NPZ and picture files that others made: no pickles, and no more memory than a file can earn.
 
-What a file says of its size is checked before the first byte is unpacked.
+The size that a file states is checked before the first byte is unpacked.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def open_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def describe_damage(error: BaseException) -> str:
-    """Return the first line of what an archive's reader says."""
+    """Return the first line of the reader's error."""
     reason = getattr(error, "strerror", None) or str(error)
     return (reason.splitlines() or [type(error).__name__])[0][:120].rstrip(".")
 

@@ -1,6 +1,6 @@
 """Refuse files whose content is far larger than they are, unless the user allows it.
 
-What a file says of its size is checked before the first byte is unpacked.
+The size that a file states is checked before the first byte is unpacked.
 """
 
 from __future__ import annotations

@@ -351,7 +351,7 @@ def first_trial(domain: Domain[Any], changes: Mapping[str, Any] | None = None) -
 
 
 def own_trial(domain: Domain[Any], trial: Any) -> Trial:
-    """Return the trial if it is one of the domain's: another one would be recorded as what it is not."""
+    """Return the trial if it is one of the domain's: another one would be recorded under a false name."""
     if not isinstance(trial, Trial):
         shown = f"a {type(trial).__name__}" if isinstance(trial, list) else repr(trial)
         raise InvalidInput(f"'trial' is one trial, such as of.trials({domain.name!r})[-1], not {shown}.")

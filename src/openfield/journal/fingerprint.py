@@ -31,7 +31,8 @@ TABLES = {
         WHERE first = (SELECT max(first) FROM chunks WHERE cell = latest.cell AND attempt = latest.attempt)
         ORDER BY cell, attempt""",
 }
-"""What a reader uses, in an order of its own where the reader has none. Leases are left out: they end with the run.
+"""The tables that a reader uses, in an order of their own where the reader has none. Leases are left out: they end with
+the run.
 
 The chain of an attempt's last chunk stands for all its steps.
 """
@@ -41,7 +42,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 class CodeVersion(msgspec.Struct, frozen=True):
-    """What an agent or a domain is made of."""
+    """The files and packages of an agent or a domain."""
 
     parts: dict[str, str]
     """Files with their digests, packages with their versions, and the name or command that chooses among them."""

@@ -34,7 +34,7 @@ OWN_FACTS = ("sealed seed", "secret digest", "trials of", "started", PLAN_FACT)
 
 
 class MergeCounts(NamedTuple):
-    """What a merged file is made of."""
+    """The parts of a merged file."""
 
     parts: int
     cells: int
@@ -94,7 +94,7 @@ class _Merge:
         db.execute("CREATE TEMP TABLE givers (cell TEXT PRIMARY KEY, part TEXT)")  # whose record of a cell was taken
 
     def add(self, path: Path) -> None:
-        """Add what a file holds and the new one does not."""
+        """Add the cells of a file that the new one lacks."""
         self._path = path
         fingerprint, self._tails = _check_part(path)
         self._db.execute("ATTACH ? AS part", (f"file:{quote(str(path.resolve()))}?mode=ro",))
@@ -111,7 +111,7 @@ class _Merge:
             self._db.execute("DETACH part")
 
     def finish(self, parts: int) -> MergeCounts:
-        """Return what came together."""
+        """Return a summary of the merge."""
         (cells,) = self._db.execute("SELECT count(*) FROM cells").fetchone()
         (attempts,) = self._db.execute("SELECT count(*) FROM attempts").fetchone()
         if attempts:
@@ -131,7 +131,7 @@ class _Merge:
         )
 
     def _add_facts(self, fingerprint: str) -> None:
-        """Add what is said of the part as a whole, and its fingerprint."""
+        """Add the facts of the part as a whole, and its fingerprint."""
         known = dict(self._db.execute("SELECT key, value FROM main.facts"))
         facts = dict(self._db.execute("SELECT key, value FROM part.facts ORDER BY rowid"))
         for key in sorted({*known, *facts}) if self._origins else ():
@@ -243,7 +243,7 @@ def _told(step: RawStep) -> tuple[Any, ...]:
 
 
 class _Record(NamedTuple):
-    """What a file says of an attempt."""
+    """An attempt as a file records it."""
 
     number: int
     outcome: str | None

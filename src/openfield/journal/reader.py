@@ -136,7 +136,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cell(self) -> Cell:
-        """What was planned."""
+        """The planned cell."""
         return Cell(self.agent, self.trial, self.repeat)
 
 
@@ -181,7 +181,7 @@ class Run(RunFile):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was said of the run as a whole, without the lists of its cells."""
+        """The facts of the run as a whole, without the lists of its cells."""
         rows = self._rows("SELECT key, value FROM facts ORDER BY rowid", tuple[str, str])
         return {key: value for key, value in rows if key != BEGUN_FACT and not key.startswith(PLAN_FACT)}
 
@@ -358,7 +358,7 @@ class Run(RunFile):
         return faults
 
     def verify_steps(self) -> list[str]:
-        """Return what is wrong with the recorded steps: gaps, damage, and chains that do not fit."""
+        """Return the faults of the recorded steps: gaps, damage, and chains that do not fit."""
         attempts = itertools.groupby(self._all_chunks(), attempt_of)
         return [fault for _, chunks in attempts for fault in find_false_steps(chunks)]
 
@@ -410,12 +410,12 @@ class Run(RunFile):
         sources = self.agents
         for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
             if hash_trial(msgspec.json.decode(content)) != key:
-                yield f"Trial {key} is not what it was."
+                yield f"Trial {key} has changed."
         for cell, agent, trial, repeat in self._rows("SELECT id, agent, trial, repeat FROM cells", _Cell):
             if agent not in sources:
                 yield f"Cell {cell}: its agent '{agent}' is not entered."
             if cell_id(agent, trial, repeat) != cell:
-                yield f"Cell {cell}: its agent, trial or repeat is not what it was."
+                yield f"Cell {cell}: its agent, trial or repeat has changed."
         for (trial,) in self._rows("SELECT id FROM trials EXCEPT SELECT trial FROM cells", tuple[str]):
             yield f"Trial {trial} belongs to no cell."
         yield from self._false_attempts()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Receipt(Generic[T]):
     """Says when work is done and with which result.
 
-    What a future of the standard library does for a journal, without its lock: an acknowledged post costs 0.03 ms less.
+    The part of a standard future that a journal needs, without its lock: an acknowledged post costs 0.03 ms less.
     """
 
     __slots__ = ("_calls", "_done", "_hurry", "_in_loop", "_result", "failure")
@@ -146,7 +146,7 @@ class Mailbox:
                     loop.call_exception_handler({"message": "A call after a commit failed.", "exception": error})
 
     def _make_calls(self) -> None:
-        self._woken = False  # first: what comes from here on wakes the loop again
+        self._woken = False  # first: later entries wake the loop again
         while self._calls:
             self.make([self._calls.popleft()])
 

@@ -100,7 +100,7 @@ class Recorder:
             reply: The agent's reply; None before the first turn.
             took: Nanoseconds the agent needed.
             turn: The turn it led to; None if there is no new one.
-            truth: What is true of the turn; None if that is the same as before.
+            truth: The truth about the turn; None if that is the same as before.
         """
         step = (reply, took, turn) if truth is None else (reply, took, turn, truth)
         buffer, size = self._buffer, len(self._buffer)

@@ -71,7 +71,7 @@ class ReplayedRollout(Rollout):
         self._go_live()
 
     def reply(self, reply: Reply) -> Turn:
-        """Take a reply. One to a recorded turn must be what it was."""
+        """Take a reply. One to a recorded turn must equal the recorded one."""
         step = self._repeated
         if step is None or self.over or self.failed:
             return super().reply(reply)

@@ -296,7 +296,7 @@ def explaining(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain_error(error, path) from None
-    except UnicodeDecodeError:  # SQLite quotes what it complains about, byte by byte
+    except UnicodeDecodeError:  # SQLite quotes the text it complains about, byte by byte
         raise DamagedRun(f"{path} is damaged: a text in it cannot be read.") from None
     except msgspec.ValidationError as error:
         raise DamagedRun(f"{path} is damaged: {error}.") from None
@@ -385,7 +385,7 @@ def _name_writer(db: sqlite3.Connection) -> str:
 
 
 def _take_back(path: Path) -> None:
-    """Let SQLite take back what a killed process had half written without a write-ahead log: a reader may not."""
+    """Let SQLite roll back a killed process's transaction where there is no write-ahead log: a reader may not."""
     if Path(f"{path}-journal").exists() and os.access(path.parent, os.W_OK):
         with closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as db:
             _is_empty(db)

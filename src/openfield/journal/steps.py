@@ -1,9 +1,10 @@
 """Write and read the steps of attempts: in chunks that form a chain, and before that in tails.
 
-A tail is what was acknowledged before its chunk was full. A wire commits every turn before it answers. The turns of all
-agents that are committed together are one row of `tails`, which goes when all its attempts have got their chunks: a row
-in `chunks` for each would touch a page of the file for every turn. An entry says which chunk it follows, by the
-beginning of that chunk's chain value. If another chunk is the last one of its attempt now, the entry no longer counts.
+A tail holds turns that were acknowledged before their chunk was full. A wire commits every turn before it answers. The
+turns of all agents that are committed together are one row of `tails`, which goes when all its attempts have got their
+chunks: a row in `chunks` for each would touch a page of the file for every turn. An entry says which chunk it follows,
+by the beginning of that chunk's chain value. If another chunk is the last one of its attempt now, the entry no longer
+counts.
 """
 
 from __future__ import annotations
@@ -170,7 +171,10 @@ class EntryWriter:
         self._version = 0  # changes when another connection writes
 
     def look(self, db: sqlite3.Connection) -> None:
-        """Forget what is known of the file if another journal has written meanwhile. Every commit begins with this."""
+        """Forget the known state of the file if another journal has written meanwhile.
+
+        Every commit begins with this.
+        """
         (version,) = db.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             self._version = version
@@ -205,7 +209,7 @@ class EntryWriter:
             self.settle_all(db)
 
     def begin(self, db: sqlite3.Connection, cell: str, fingerprint: str | None) -> int:
-        """Start a new attempt. What is recorded of the one before stays."""
+        """Start a new attempt. The record of the one before stays."""
         self.settle_cell(db, cell)
         return _begin(db, cell, fingerprint)
 
@@ -245,7 +249,7 @@ class EntryWriter:
         self.tails.cover(place)
 
     def _make_room(self, db: sqlite3.Connection, chunk: Chunk) -> None:
-        """Remove what was recorded from a chunk's first step on.
+        """Remove the record from a chunk's first step on.
 
         Where an agent goes on from a state that was saved in a hidden episode, a chunk begins before that and ends
         after.
@@ -366,7 +370,7 @@ class RunFile:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let what is read meanwhile be of one moment, which also costs less: the file is locked once. It cannot nest.
+        """Read a single state of the file meanwhile, which also costs less: it is locked once. It cannot nest.
 
         Steps and cells are read in a snapshot anyway, because a journal moves steps from tails to chunks.
         """

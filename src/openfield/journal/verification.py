@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from openfield.journal.reader import Episode
 
 COMPARED = ("phase", "novel", "turns", "performance", "belief", "ended", "detail", "strength", "change")
-"""What is recorded of an episode, in the order it is reported."""
+"""The recorded values of an episode, in the order they are reported."""
 ENDED = ("done", "truncated")
 LEFT_OPEN = ("", "cancelled")
 FAILED = ("agent_error", "agent_timeout", "agent_protocol", "agent_gone")
@@ -133,7 +133,7 @@ class EpisodeCollector(Recorder):
 
 
 def find_false_steps(chunks: Iterable[tuple[Chunk, bytes]]) -> Iterator[str]:
-    """Yield what is wrong with the chunks of an attempt, given with their chain values: gaps, damage, false chains."""
+    """Yield the faults of the chunks of an attempt, given with their chain values: gaps, damage, false chains."""
     expected, chain = 0, b""
     for chunk, told in chunks:
         place = f"Cell {chunk.cell}, attempt {chunk.attempt}"
@@ -174,7 +174,7 @@ def find_false_episodes(attempt: Attempt, steps: Iterator[Step]) -> Iterator[str
 
 
 def _find_false_outcome(attempt: Attempt, ended: str | None) -> Iterator[str]:
-    """Yield what is wrong with an outcome. A trial that is over has its own, unless its agent could not be saved."""
+    """Yield the faults of an outcome. A trial that is over has its own, unless its agent could not be saved."""
     outcome = attempt.outcome or ""
     said = f"{attempt.place}: the outcome is recorded as {outcome or 'open'}"
     if outcome not in OUTCOMES:
@@ -194,7 +194,7 @@ def _find_false_outcome(attempt: Attempt, ended: str | None) -> Iterator[str]:
 
 
 def _find_false_note(attempt: Attempt, ended: str | None, limited: bool) -> Iterator[str]:
-    """Yield what is wrong with the note of a truncated attempt, which says whether a limit on the agent ended it."""
+    """Yield the faults in the note of a truncated attempt, which says whether a limit on the agent ended it."""
     possible = ("trial_seconds",) if ended is None else ("trial_seconds", "episode_turns", "tokens")
     limits = [name for name in possible if getattr(attempt.trial.limits, name)]
     if attempt.note and not attempt.note.startswith(tuple(f"{CUT_OFF} {name} is " for name in limits)):
@@ -206,7 +206,7 @@ def _find_false_note(attempt: Attempt, ended: str | None, limited: bool) -> Iter
 
 
 def _find_false_failure(attempt: Attempt, steps: int) -> Iterator[str]:
-    """Yield what is wrong with the outcome and the note of an attempt whose trial is not over.
+    """Yield the faults in the outcome and the note of an attempt whose trial is not over.
 
     Only what openfield itself cannot have written is wrong: an agent may fail with any note.
     """
@@ -291,13 +291,13 @@ def find_bound_agents(facts: Mapping[str, str], sources: Mapping[str, str | None
 
 
 class _Command(msgspec.Struct, frozen=True):
-    """What a fact about a command says of its agents."""
+    """The agents in a recorded command."""
 
     agents: dict[str, dict[str, CodeVersion]] = {}
 
 
 def find_false_arrays(attempt: Attempt, steps: Iterable[Step]) -> Iterator[str]:
-    """Yield the turns with an array whose bytes are not what its digest says."""
+    """Yield the turns with an array whose bytes do not match its digest."""
     for number, step in enumerate(steps):
         try:
             restore_arrays([step.turn.observation, step.turn.feedback] if step.turn is not None else None)
@@ -360,4 +360,4 @@ def find_false_sources(sources: Iterable[SourceText]) -> Iterator[str]:
     """Yield the recorded texts that are not what their digests say."""
     for source in sources:
         if hashlib.sha256(source.text.encode()).hexdigest() != source.digest:
-            yield f"The text of {source.name} is not what its digest says."
+            yield f"The text of {source.name} does not match its digest."

@@ -94,7 +94,7 @@ class Journal:
         """Write entries that belong together.
 
         Chunks alone are committed and reach the disk later, unless a reply was costly. What nothing waits for may wait
-        a moment itself, to be committed with what comes next.
+        a moment itself, to be committed with later entries.
 
         Returns:
             A receipt that is settled when they are committed, and those that must be on disk are there.
@@ -117,7 +117,7 @@ class Journal:
         Args:
             cell: The id of the cell.
             attempt: The number that the attempt must get.
-            entries: What it begins with.
+            entries: The entries it begins with.
             fingerprint: That of the agent that plays it; None if it is not known.
         """
 
@@ -133,7 +133,7 @@ class Journal:
         self.add().result()
 
     def close(self) -> None:
-        """Write what is left, give up all leases and close the file. Then everything is on disk."""
+        """Write the rest, give up all leases and close the file. Then everything is on disk."""
         with self._turn:
             self._closing = True
         if self._thread.is_alive():
@@ -151,12 +151,12 @@ class Journal:
         facts: Mapping[str, str],
         sources: Iterable[SourceText] = (),
     ) -> None:
-        """Enter what is planned. What is already there stays as it is.
+        """Enter the plan. Entries that are already there stay as they are.
 
         Args:
-            cells: What is to be played.
+            cells: The cells to play.
             agents: Where the agents of the cells come from; None if only a Python program knows.
-            facts: What is said of the run as a whole.
+            facts: Facts of the run as a whole.
             sources: The texts of the files that play.
         """
         self.submit(cells, agents, facts, sources).result()
@@ -168,7 +168,7 @@ class Journal:
         facts: Mapping[str, str],
         sources: Iterable[SourceText] = (),
     ) -> Receipt[None]:
-        """Enter what is planned, as `enter` does, and return a receipt that is settled when it is on disk."""
+        """Enter the plan, as `enter` does, and return a receipt that is settled when it is on disk."""
         rows, texts = list(cells), list(sources)
         return self._ask(lambda db: _enter(db, rows, agents, facts, texts))
 
@@ -263,7 +263,7 @@ class Journal:
             self._turn_away()
 
     def _hurry(self) -> None:
-        """Let the thread commit at once what it has, because something waits for that."""
+        """Let the thread commit its entries at once, because something waits for them."""
         self._reserve()
         self._queue.put(_Task(lambda _: None, Receipt()))
 

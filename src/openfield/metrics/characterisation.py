@@ -1,4 +1,4 @@
-"""How well an agent says what has changed: the level it names, and entity, attribute and change in words.
+"""How well an agent describes the change: the level it names, and entity, attribute and change in words.
 
 One cell -> numbers of its trial. The detail of a belief may hold `characterization` as in protocol 0.8; otherwise only
 its `level` counts. The domain knows the right characterisation.

@@ -68,7 +68,7 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     are rearranged among the trials, and beliefs stay. People too are rearranged with their trial: two who played the
     same one met the same world. It compares wins above a half of all pairs, not shares: twins, which are never paired,
     make the observed number of pairs the smallest one, so that equal beliefs would raise the observed share alone.
-    There is none if the agent failed a test episode: what it lost there depends on onsets, and not on beliefs.
+    There is none if the agent failed a test episode: the loss there depends on onsets, and not on beliefs.
     """
     panel = make_panel(cells)
     if panel is None:

@@ -102,7 +102,7 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
     expected = mean(known)
     if not after or expected is None:
         return dict.fromkeys((f"{name}_correct", f"{name}_alarmed", f"{name}_delay"))
-    if cell.counts:  # what it failed to play is an alarm before the onset, and a miss from it on
+    if cell.counts:  # a failed episode is an alarm before the onset, and a miss from it on
         return {
             f"{name}_correct": 0.0,
             f"{name}_alarmed": 1.0 if before else None,

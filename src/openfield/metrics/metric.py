@@ -58,7 +58,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bounds: Range | None = (0.0, 1.0)
     """The values it must lie between; `stats.FROM_ZERO` if it is never negative, None if there are no bounds."""
     within: Within | None = None
-    """What it cannot exceed: the episodes of a period, or the budget of a curriculum. There a failed trial is, and the
+    """Its upper bound: the episodes of a period, or the budget of a curriculum. There a failed trial is, and the
     conservative interval ends."""
     belief: bool = False
     """Not defined for an agent that states no belief and fails no episode in a whole scenario."""

@@ -217,7 +217,7 @@ def _find_obstacle(
     if not scored:
         return "no cell has been played to its end"
     if not any(split_periods(cell).after for cell in scored):
-        return "no trial has come to a change of its world, and these numbers compare what is after it"
+        return "no trial has come to a change of its world, and these numbers compare the time after it"
     without = sorted(domain for domain, name in names.items() if name is None)
     if len(without) == len(names):
         return f"{', '.join(without)} names no baseline; name an agent with --baseline"

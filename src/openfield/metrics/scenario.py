@@ -132,7 +132,7 @@ def join_imported(cells: Sequence[CellRecord]) -> list[CellRecord]:
 
 
 def unit_of(cell: CellRecord) -> str:
-    """Return what a cell is a part of that was drawn independently: the person who played it, or its trial."""
+    """Return the independent unit that a cell belongs to: the person who played it, or its trial."""
     return cell.person or cell.trial.id
 
 

@@ -1,7 +1,7 @@
-"""What was played of each set of a configured trial: its training set, and each of its test sets.
+"""The play of each set of a configured trial: its training set, and each of its test sets.
 
 A world that plays sets puts the number of the set into the detail of each episode: 0 is training, 1 the first test set.
-The rates are of the attempts that were made. What an agent failed to play counts in `performance`.
+The rates are of the attempts that were made. Failed episodes count in `performance`.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Ratio(NamedTuple):
     above: Mapping[Any, float]
     below: Mapping[Any, float]
     most: tuple[float, float] = (1.0, 1.0)
-    """What a value above and one below cannot exceed; none is negative."""
+    """The upper bounds of values above and below; none is negative."""
     missing: int = 0
     """Trials in which one of the two has no value."""
 

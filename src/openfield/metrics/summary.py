@@ -1,6 +1,6 @@
 """The summary of many cells: estimates for each agent in each scenario, and comparisons of agents in one scenario.
 
-It turns the metrics of single trials into what a report shows.
+It turns the metrics of single trials into the numbers of a report.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class AgentResults(msgspec.Struct, frozen=True):
     iqm: Estimate | None = None
     """The interquartile mean of the test performance, after the onset if there is one; from 20 trials on."""
     note: str = ""
-    """What a reader must know of its trials."""
+    """Cautions about its trials."""
     versions: str = ""
     """Which cells were not played by the latest known version of the agent, in words; empty if all were."""
     control: bool = False
@@ -139,7 +139,7 @@ def summarise(
 
     Args:
         cells: The cells as they were recorded.
-        metrics: What is measured.
+        metrics: The metrics to measure.
         intervals: The rule of the intervals.
         policy: Whether trials that an agent failed count or are left out.
     """
@@ -303,7 +303,7 @@ def _estimate_iqm(scores: AgentScores, intervals: Intervals) -> Estimate | None:
 
 
 def remark_trials(cells: Sequence[CellRecord]) -> str:
-    """Return what a reader must know of these trials: what their domain says, and whether they are imported."""
+    """Return cautions about these trials: those of their domain, and whether they are imported."""
     trials = {cell.trial.id: cell.trial for cell in cells}
     domains = {}
     for name in {trial.domain for trial in trials.values()}:
@@ -433,7 +433,7 @@ def estimate(
     """Estimate a number over trials by the rule for its kind.
 
     Args:
-        number: What is estimated.
+        number: The number to estimate.
         values: Its values, one for each trial.
         intervals: The rule of the interval. A number without a range, such as a return, has the usual one anyway.
         cells: The cells it is measured in; they say how high a count can be.

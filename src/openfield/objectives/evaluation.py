@@ -72,7 +72,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, str] = {}
     """Why a value is None."""
     faults: tuple[str, ...] = ()
-    """What is wrong with `num_obs` and `num_actions`: an environment has at least the inputs and actions seen."""
+    """The fault of `num_obs` and `num_actions`: an environment has at least the inputs and actions seen."""
 
 
 def evaluate(
@@ -185,7 +185,7 @@ def _values(
 
 
 def _fault(summary: TableSummary, num_obs: int | None, num_actions: int | None) -> str | None:
-    """Return what is wrong with the given sizes of the environment; None if nothing is."""
+    """Return the fault of the given sizes of the environment, if any."""
     try:
         check_sizes(summary, summary.num_inputs if num_obs is None else num_obs, num_actions)
     except InvalidInput as error:

@@ -30,7 +30,7 @@ LARGE = 1 << 53
 MIN_EPISODES = 5
 """With fewer episodes than this no interval is given."""
 MIN_COVERAGE = 0.9
-"""With less of what an agent would meet seen so far (Good-Turing), the entropy has no interval."""
+"""With less of an agent's inputs seen so far (Good-Turing), the entropy has no interval."""
 SIMILARITIES = ("jaccard", "jsd_nats")
 GROWS = "no interval: it depends on the number of transitions"
 EPISODES, COUNTS = "episode bootstrap", "Poisson bootstrap of counts; ignores time dependence"

@@ -23,7 +23,7 @@ def run_in_pool(work: Callable[[Task], Result], tasks: Sequence[Task], workers: 
 
     Args:
         work: A function at the top of a module.
-        tasks: What it is called with.
+        tasks: Its arguments, one call each.
         workers: Processes.
 
     Raises:

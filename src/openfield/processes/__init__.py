@@ -2,5 +2,5 @@
 
 `child` starts a process that runs a function of ours, `program` one that is a program or a module, and both end with
 all they started. They speak over a `channel`, whose messages are bytes: each user has its own types of messages.
-`forks` finds what is forked off a process that runs agents. Start with `child`.
+`forks` finds the forks of a process that runs agents. Start with `child`.
 """

@@ -28,7 +28,7 @@ START_SECONDS = 60.0
 HEARTBEAT_SECONDS = 0.05
 T = TypeVar("T")
 _starting = threading.Lock()
-"""Held while a process starts: what it inherits is changed for that moment."""
+"""Held while a process starts: its inheritance is changed for that moment."""
 _parent: Channel | None = None
 """The channel of a process that `Caller` started, for its heartbeats."""
 
@@ -53,11 +53,11 @@ class Child:
 
         Args:
             work: A function at the top of a module. It is called with the channel and the values.
-            values: What it is called with.
+            values: Its arguments.
             method: `spawn` or `forkserver`.
             name: The name of the process within Python.
-            forks: Finds what is forked off a process that stays in the session of this one.
-            script: Whether the process needs what is defined in the script that this one was started with.
+            forks: Finds the forks of a process that stays in the session of this one.
+            script: Whether the process needs the definitions in the script that this one was started with.
             environment: Variables that it has in addition.
         """
         context: Any = multiprocessing.get_context(method)
@@ -255,7 +255,7 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def _inherited(environment: Mapping[str, str], script: bool) -> Iterator[None]:
-    """Set what a process gets that is started meanwhile: variables, and the script of this one or nothing of it."""
+    """Set the variables that a process started meanwhile inherits, and whether it knows the script of this one."""
     before, main = {name: os.environ.get(name) for name in environment}, sys.modules["__main__"]
     os.environ.update(environment)
     sys.modules["__main__"] = main if script else ModuleType("__main__")

@@ -1,4 +1,4 @@
-"""What is forked off a process in which agents play: found even if it left its session and lost its parent."""
+"""The forks of a process in which agents play: found even if they left their session and lost their parent."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ HANDLES = 16
 DEATH_SECONDS = 10
 """How long forks are looked for: one that the system cannot end must not hold up a run."""
 MARK = b"--multiprocessing-fork"
-"""On the command line of workers, and so of what is forked off them."""
+"""On the command line of workers, and so of their forks."""
 
 
 class Forks:
-    """What is forked off a worker process, or off one of its forks. All carry a word in their environment.
+    """The forks of a worker process, and theirs. All carry a word in their environment.
 
     So they are found also if they left their session, if their parent has ended, and if they began only now.
     """

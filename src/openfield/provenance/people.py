@@ -26,7 +26,7 @@ def list_people(run: Run) -> list[str]:
 
 
 def read_person_answers(run: Run, agent: str, person: str) -> dict[str, str]:
-    """Return what a person answered to the questions of a study, by the name of the question; empty if nothing.
+    """Return a person's answers to the questions of a study, by the name of the question; empty if nothing.
 
     Args:
         run: The run file.

@@ -77,7 +77,7 @@ class Remarks(msgspec.Struct, frozen=True):
 
 
 class RunOrigin:
-    """The code behind the agents and domains of a plan, and what is recorded of it."""
+    """The code behind the agents and domains of a plan, and the record of it."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class DomainRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe_domain(domain: Domain[Any]) -> DomainRules:
-    """Return what is recorded of a domain."""
+    """Return the record of a domain."""
     return DomainRules(
         name=domain.name,
         title=domain.title,
@@ -85,7 +85,7 @@ def read_rules(facts: Mapping[str, str], name: str) -> DomainRules:
 
 
 def known_rules(facts: Mapping[str, str], name: str) -> Domain[Any] | DomainRules:
-    """Return a domain that is at hand, or else what a run file says of it: reading imports nothing a file names.
+    """Return a domain that is at hand, or else the run file's description of it: reading imports nothing a file names.
 
     Raises:
         DamagedRun: The file's description cannot be read.
@@ -97,7 +97,7 @@ def known_rules(facts: Mapping[str, str], name: str) -> Domain[Any] | DomainRule
 
 
 def find_false_rules(facts: Mapping[str, str], domain: Domain[Any]) -> Iterator[str]:
-    """Yield what a run file says of a domain's rules and the domain contradicts. Its words may change with versions."""
+    """Yield the recorded rules of a domain that the domain itself contradicts. Its words may change with versions."""
     told, true = read_rules(facts, domain.name), describe_domain(domain)
     for name in COMPARED if f"rules {domain.name}" in facts else ():
         one, other = getattr(told, name), getattr(true, name)

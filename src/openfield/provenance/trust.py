@@ -130,7 +130,7 @@ def _is_signed(facts: dict[str, str], key: bytes | None, source: str) -> bool:
 
 
 def _describe(source: str | AgentText) -> bytes:
-    """Return what is signed: the source, the files it leads to from here, and what is in them.
+    """Return the signed text: the source, the files it leads to from here, and their content.
 
     A command can reach any file by a name that is relative to the folder it starts in, so that folder is signed too.
     """

@@ -51,7 +51,7 @@ MAX_LOOKED_AT, MAX_STEPS_LOOKED_AT = 8, 256
 
 
 def read_usage(note: Any) -> Usage:
-    """Return what a note says was used up. Agents may note anything else, which counts nothing."""
+    """Return the usage in a note. Agents may note anything else, which does not count."""
     if not isinstance(note, dict):
         return NOTHING
     cost = note.get("cost")

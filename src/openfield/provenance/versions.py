@@ -94,7 +94,7 @@ class Code:
                 waiting += self._follow(path, root) if path.suffix == ".py" else ()
 
     def add_folder(self, path: Path) -> None:
-        """Add a folder of data, as one part: what it holds is not read as code."""
+        """Add a folder of data, as one part: its files are not read as code."""
         digest = digest_folder(path)
         same = self.parts.get(f"folder {path.name}", digest) == digest  # else two folders have the same name
         self.parts[f"folder {path.name if same else path.as_posix()}"] = digest
@@ -130,7 +130,7 @@ class Code:
             self._add_object(name, value)
 
     def _add_object(self, name: str, value: object) -> None:
-        """Add a parameter that is a function, a class or an object: the code behind it, and what it holds."""
+        """Add a parameter that is a function, a class or an object: the code behind it, and its content."""
         made = value if inspect.isroutine(value) or inspect.isclass(value) else type(value)
         module = getattr(made, "__module__", "") or ""
         path = getattr(sys.modules.get(module), "__file__", None)
@@ -181,7 +181,7 @@ def _add_parameters(code: Code | None, parameters: Mapping[str, Any]) -> Code | 
 
 
 def identify_object(given: Any) -> Code:
-    """Return the code behind a function, a class or an object: the file of its module, or what it was compiled to."""
+    """Return the code behind a function, a class or an object: the file of its module, or its compiled form."""
     code = Code()
     found = _strip(given, code)
     module, name = getattr(found, "__module__", "") or "", getattr(found, "__qualname__", repr(type(found)))
@@ -359,7 +359,7 @@ def _named_folders(value: object) -> Iterator[Path]:
 
 
 def _find_definition(name: str, attribute: str, depth: int = 5) -> tuple[str, Path | None]:
-    """Return the module that defines an attribute, and its file: a package may only pass on what its modules define."""
+    """Return the module that defines an attribute, and its file: a package may only pass on names of its modules."""
     path = _find_module(name)
     for level, imported in _list_imports(path) if path is not None and depth else ():
         module, _, last = imported.rpartition(".")

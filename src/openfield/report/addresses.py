@@ -1,4 +1,4 @@
-"""The addresses of runs and of what is in them: every thing has one, and it stays the same.
+"""The addresses of runs and their parts: every thing has one, and it stays the same.
 
 Pages link by these functions, which templates know by the same names. Names of agents and novelties are chosen by
 users, so characters that mean something in an address are written as `~` and two hexadecimal digits. A run without a
@@ -31,12 +31,12 @@ def name_run(path: Path) -> str:
 
 
 def name_novelty(domain: str, novelty: Sequence[str]) -> str:
-    """Return what a novelty of a domain is called in addresses; without one it is `DOMAIN:none`."""
+    """Return the name of a novelty of a domain in addresses; without one it is `DOMAIN:none`."""
     return f"{domain}:{'+'.join(novelty) or 'none'}"
 
 
 def name_scenario(scenario: Scenario) -> str:
-    """Return what a scenario is called on a page: some digits of a hash."""
+    """Return the name of a scenario on a page: some digits of a hash."""
     return f"s{hashlib.sha256(msgspec.json.encode(scenario)).hexdigest()[:8]}"
 
 

@@ -1,6 +1,6 @@
-"""What came of runs, as pages show it: the numbers and curves of each scenario, further figures, single trials.
+"""The results of runs, as pages show them: the numbers and curves of each scenario, further figures, single trials.
 
-Between `metrics.summary` and the templates; nothing here is HTML. Everything has the address of what it was made of.
+Between `metrics.summary` and the templates; nothing here is HTML. Everything has the address of its source.
 """
 
 from __future__ import annotations
@@ -54,30 +54,30 @@ NOTICED = ("concordance", "correct", "borders_found")
 GLANCED = {"p": PERFORMANCE, "b": NOTICED}
 
 Homes = Mapping[str, tuple[str, str]]
-"""Agent -> the key of the run in which it played, and what it is called there."""
+"""Agent -> the key of the run in which it played, and its name there."""
 
 
 class ScenarioAnalysis(msgspec.Struct, frozen=True):
-    """What came of one scenario: a domain, what changes in it, and its terms."""
+    """The results of one scenario: a domain, its novelty, and its terms."""
 
     id: str
     """Names it on a page."""
     novelty: str
-    """What its novelty is called in addresses."""
+    """The name of its novelty in addresses."""
     scenario: Scenario
     title: str
     change: str
     """What changes, in words."""
     terms: list[str]
     findings: list[str]
-    """What came of it, in sentences."""
+    """Its results, in sentences."""
     found_in: list[str]
-    """For each of these sentences, the address of what its numbers were made of."""
+    """For each of these sentences, the address of the source of its numbers."""
     groups: list[AgentResults]
     """The agents, the best first."""
     controls: list[AgentResults]
     names: dict[str, str]
-    """Agent -> what it is called here, where there is little room."""
+    """Agent -> its name here, where there is little room."""
     curves: list[AgentCurves]
     """In the same order, controls last."""
     comparisons: list[Comparison]
@@ -115,7 +115,7 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
 
 
 class TrialScore(msgspec.Struct, frozen=True):
-    """What came of one trial that an agent played."""
+    """The results of one trial that an agent played."""
 
     cell: str
     address: str
@@ -195,7 +195,7 @@ def analyse(
         summary: Their numbers.
         domains: The domains that give titles and words for novelties; a missing one is shown by name.
         homes: Where the agents played.
-        cautions: What a reader of the numbers must know.
+        cautions: Cautions for readers of the numbers.
     """
     trials = [_score(cell, homes) for cell in cells]
     return Analysis(

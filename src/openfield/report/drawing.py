@@ -2,7 +2,7 @@
 
 Values come in as data (`figures/`), marks go out. Colours and lines are classes of the style sheet, and positions are
 attributes, so that no drawing needs a style of its own; those of a study are also files, and carry their colours with
-them. Where there are addresses, marks lead to what they were made of, and curves carry their values in `data-curves`,
+them. Where there are addresses, marks lead to their sources, and curves carry their values in `data-curves`,
 from which the viewer's `charts.js` shows those under the pointer. Coordinates are whole numbers and paths are relative,
 to keep pages small.
 """
@@ -86,7 +86,7 @@ def draw_overlay(curves: Sequence[AgentCurves], label: str, sources: Mapping[str
 
     Args:
         curves: The trials of each agent.
-        label: What is drawn.
+        label: A description of the drawing.
         sources: Agent -> where its trials are listed.
     """
     shown = [each for each in curves if each.mean][:MAX_OVERLAID]
@@ -112,7 +112,7 @@ def draw_agent(curves: AgentCurves, bounds: tuple[int, int], faint: int, label: 
         curves: The trials of the agent.
         bounds: The first and last episode, which several drawings share.
         faint: How many single trials are drawn at most.
-        label: What is drawn.
+        label: A description of the drawing.
     """
     frame = Frame(*bounds, 420, 200, 30, 14, 22, 22)
     lines = "".join(_draw_single(frame, each) for each in pick_evenly(curves.singles, faint))
@@ -318,7 +318,7 @@ def _wrap(body: str, width: int, height: int, label: str, kind: str = "") -> Mar
 
 
 def _link(drawn: str, address: str, rest: str = "") -> str:
-    """Return something drawn in a link to what it was made of, if that has an address."""
+    """Return something drawn in a link to its source, if that has an address."""
     return f'<a href="{escape(address)}"{rest}>{drawn}</a>' if address else drawn
 
 
@@ -488,9 +488,9 @@ def draw_stages(plot: ObjectivePlot, names: Mapping[str, str], sources: Mapping[
     is performance and orange belief, and these are neither.
 
     Args:
-        plot: What is drawn.
-        names: Agent -> what it is called.
-        sources: Agent -> the address of what its values were made of.
+        plot: The data of the drawing.
+        names: Agent -> its name.
+        sources: Agent -> the address of the source of its values.
     """
     stages = [stage for stage in STAGES if any(mark.stage == stage for mark in plot.marks)]
     ends = [end for mark in plot.marks for end in (mark.value, *(mark.interval or ()), *(mark.band or ()))]
@@ -536,7 +536,7 @@ def draw_scatter(title: str, x: str, y: str, dots: Sequence[Dot]) -> Markup:
     """Draw agents as points, one colour per environment.
 
     Args:
-        title: What is drawn.
+        title: The title of the drawing.
         x: The name of the axis across.
         y: The name of the axis upwards.
         dots: The points.
@@ -562,7 +562,7 @@ def draw_lives(title: str, rows: Sequence[StudyRow], name: str) -> Markup:
     """Draw a value of each life as a dot, a panel per environment and a line per agent, with means and intervals.
 
     Args:
-        title: What is drawn.
+        title: The title of the drawing.
         rows: The agents in their environments.
         name: The name of the value.
     """
@@ -586,8 +586,8 @@ def draw_heat_map(title: str, names: Sequence[str], values: Sequence[Sequence[fl
     """Draw correlations as coloured cells: blue below zero, orange above, grey where not defined.
 
     Args:
-        title: What is drawn.
-        names: What is correlated.
+        title: The title of the drawing.
+        names: The correlated quantities.
         values: A row for each name.
     """
     cell, left, top = 46, 150, 100

@@ -293,7 +293,7 @@ def study_record(study: Study) -> dict[str, Any]:
 def study_lines(study: Study) -> Iterator[str]:
     """Yield the lines about a study: a row for each agent in each environment, then why values are missing.
 
-    A second table has what was counted, the null of empowerment, and values at equal numbers of transitions.
+    A second table has the counts, the null of empowerment, and values at equal numbers of transitions.
     """
     names = list(dict.fromkeys(name for row in study.rows for name in row.values))
     rows = [["environment", "agent", *names]]
@@ -338,7 +338,7 @@ def similarity_lines(record: dict[str, Any]) -> Iterator[str]:
 
 
 def compat_lines(record: dict[str, Any], titled: bool = False) -> Iterator[str]:
-    """Yield what the original's scripts print, or what is missing where they need an argument."""
+    """Yield the lines that the original's scripts print, or the missing argument where they need one."""
     if titled:
         yield record["table"]
     for name, value in record["values"].items():
@@ -377,7 +377,7 @@ def _group_record(found: GroupObjectives, unit: str) -> dict[str, Any]:
 
 
 def title_group(group: dict[str, Any]) -> str:
-    """Return what a block of stages is about: the agent, the domain, what changes and the settings."""
+    """Return the title of a block of stages: the agent, the domain, the novelty and the settings."""
     terms = [group["settings"], "told of the change" if group["red_light"] else ""]
     return ", ".join(filter(None, (group["agent"], group["domain"], group["novelty"] or "no novelty", *terms)))
 

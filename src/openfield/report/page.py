@@ -91,7 +91,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((each for each in self.figures if each.id == scenario.id), None)
 
     def list_omissions(self, detail: Detail) -> list[str]:
-        """Name what a page with this detail has no room for; panels say themselves how many trials they draw."""
+        """Name the parts that a page with this detail leaves out; panels say themselves how many trials they draw."""
         scenarios = len(self.analysis.scenarios) if self.analysis else 0
         lacks = [] if detail.charts else ["the curves"]
         if not detail.figures:
@@ -103,7 +103,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ReportOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report has beside the numbers of its cells."""
+    """The parts of a report beside the numbers of its cells."""
 
     facts: Mapping[str, str] = {}
     """Further facts, such as the run file and the date."""
@@ -137,7 +137,7 @@ def write_report(
 
     Args:
         path: Where to write it.
-        result: What was played.
+        result: The result of the run.
         summary: Its numbers.
         cells: Its cells, as they count.
         objectives: The record of its objectives, for a section about it.

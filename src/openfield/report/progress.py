@@ -165,7 +165,8 @@ class _Mean:
 class Forecast:
     """Forecasts from the first cells of a large run how long it will take and how large its file will be.
 
-    It counts from the end of the first cell: by then the plan is written, which may be larger than what is played.
+    It counts from the end of the first cell: by then the plan is written, which may be larger than the record of all
+    turns.
     """
 
     def __init__(self, run: Path, left: int) -> None:
@@ -194,7 +195,7 @@ class Forecast:
 
 
 def _measure(run: Path) -> int:
-    """Return the bytes that a run file has with what is in its log."""
+    """Return the size in bytes of a run file with its log."""
     with suppress(JournalError), Run(run) as opened:
         return opened.size
     return 0

@@ -59,7 +59,7 @@ def render(template: str, data: Any, path: str = "", twin: str = "", detail: Det
 
     Args:
         template: The name of the template.
-        data: What it shows.
+        data: The data to show.
         path: The address of the page, if a server shows it; else it stands alone.
         twin: The address of its data as JSON.
         detail: How much of a run it shows.
@@ -142,7 +142,7 @@ def format_group_size(group: AgentResults) -> str:
 
 
 def explain_outcome(outcome: str) -> str:
-    """Return what an outcome means."""
+    """Return the meaning of an outcome."""
     return OUTCOMES.get(outcome, outcome.replace("_", " "))
 
 

@@ -1,4 +1,4 @@
-"""List run files: what is in each, how far it is, and what was noted about it.
+"""List run files: the content of each, its progress, and its notes.
 
 For the command line and the viewer. A file that cannot be read is listed with the reason. Nothing a file names is run.
 """
@@ -56,7 +56,7 @@ class RunEntry(msgspec.Struct, frozen=True):
 
 
 def list_runs(places: Iterable[str | Path]) -> list[RunSummary]:
-    """Return what is in run files and in folders of them, each once, those being played first, then the latest.
+    """Describe run files and those in folders, each once, those being played first, then the latest.
 
     Raises:
         InvalidInput: A place does not exist.
@@ -71,7 +71,7 @@ def sort_runs(runs: Iterable[RunSummary]) -> list[RunSummary]:
 
 
 def summarise_run(path: Path) -> RunSummary | None:
-    """Return what is in a run file; None if it is another kind of file."""
+    """Describe a run file; None if it is another kind of file."""
     try:
         changed = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M:%S} UTC"
         with Run(path) as run, run.snapshot():

@@ -64,7 +64,7 @@ PAPER_RULE = (
 
 
 class Drawing(NamedTuple):
-    """A drawing, the name of its file, and what it shows."""
+    """A drawing, the name of its file, and its caption."""
 
     name: str
     title: str
@@ -75,7 +75,7 @@ class StudyTable(NamedTuple):
     """A table of a study, as text."""
 
     title: str
-    """What it is about, if it needs a heading."""
+    """Its heading, if it needs one."""
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""

@@ -157,7 +157,7 @@ def _heading(scenario: Scenario, groups: list[AgentResults], domains: Domains) -
 
 
 def _findings(scenario: Scenario, findings: Mapping[Scenario, Sequence[words.ScenarioFinding]]) -> list[Text]:
-    """Return what came of a scenario, as a paragraph."""
+    """Return the results of a scenario, as a paragraph."""
     told = " ".join(finding.text for finding in findings[scenario])
     return [Text(told)] if told else []
 
@@ -252,7 +252,7 @@ def _pick_telling(numbers: Sequence[Number]) -> list[Number]:
 
 
 def _fold(text: Text, where: str) -> Text:
-    """Return a text whose parts, separated by what a pattern says, stand in lines of their own."""
+    """Return a text whose parts, separated by a pattern, stand in lines of their own."""
     first, *rest = re.split(where, text.plain)
     return Text.assemble(text[: len(first)], *(Text(f"\n{part}", style="dim") for part in rest))
 

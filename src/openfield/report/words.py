@@ -1,4 +1,4 @@
-"""The words of a report: scenarios, outcomes, how cells fared, and what came of it in sentences.
+"""The words of a report: scenarios, outcomes, how cells fared, and the results in sentences.
 
 Shared by the terminal, pages, notebooks and JSON.
 """
@@ -32,7 +32,7 @@ MAX_COMMANDS = 20
 Domains = Mapping[str, Domain[Any] | DomainRules]
 
 NONE = str(Estimate(None, None, None, 0))
-"""What is shown where there is no value."""
+"""The sign for a missing value."""
 
 OUTCOMES = {
     "done": "played to the end",
@@ -121,7 +121,7 @@ def describe_terms(scenario: Scenario) -> str:
 
 
 def describe_onset(groups: Sequence[AgentResults]) -> str:
-    """Describe what a reader must know of the trials of a scenario, and for which agents if not for all."""
+    """Return cautions about the trials of a scenario, with their agents if they do not hold for all."""
     noted: dict[str, list[str]] = {}
     for group in groups:
         if group.note:
@@ -173,7 +173,7 @@ def describe_basis(comparison: Comparison) -> str:
 
 
 def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentResults]) -> tuple[list[Comparison], str]:
-    """Pick the comparisons of a scenario that a reader can take in, and say what was left out."""
+    """Pick the comparisons of a scenario that a reader can take in, and count the others."""
     scenario = groups[0].scenario
     pairs = [one for one in comparisons if one.scenario == scenario]
     note = _explain_comparisons(pairs)
@@ -245,7 +245,7 @@ def format_outcomes(outcomes: Mapping[str, int]) -> str:
 
 
 def describe_provenance(told: Provenance) -> dict[str, str]:
-    """Return what is recorded of a command, by title; what is not recorded is left out."""
+    """Return the record of a command, by title; missing parts are left out."""
     versions = ", ".join(f"{name} {version}" for name, version in told.versions.items())
     revision = told.revision[:12] + (" with changes" if told.dirty else "")
     agents = ", ".join(
@@ -277,7 +277,7 @@ CHANGED = "once the world has changed"
 
 
 class ScenarioFinding(msgspec.Struct, frozen=True):
-    """What came of a scenario, in a sentence, and the number of an agent that it is about."""
+    """A result of a scenario, in a sentence, and the number of an agent that it is about."""
 
     text: str
     agent: str

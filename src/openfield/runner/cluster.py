@@ -1,6 +1,6 @@
 """Say where the cells of a run are played: here, side by side or not, in worker processes, or on a cluster.
 
-And what they need of a machine of a cluster: processors, graphics cards and resources of other names.
+And which resources of a cluster they need: processors, graphics cards and resources of other names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_CONCURRENCY = 1_000
 """Cells at a time in one process; each has a thread."""
 CPUS, GPUS = "num_cpus", "num_gpus"
 RESOURCES = "resources"
-"""The fact of a run file that says what its agents need."""
+"""The fact of a run file about the resources of its agents."""
 OTHER_WORDS = {"cpu": CPUS, "cpus": CPUS, "gpu": GPUS, "gpus": GPUS}
 KEPT_BY_RAY = ("memory", "object_store_memory")
 """Ray gives these out by itself, in bytes."""
@@ -76,7 +76,7 @@ def choose_workers(workers: int, executor: str = PROCESSES, concurrency: int | N
 
 @dataclass(frozen=True)
 class Needs:
-    """What a cell of an agent takes up while it is played."""
+    """The resources of a cell of an agent while it is played."""
 
     cpus: float = 1.0
     gpus: float = 0.0
@@ -85,7 +85,7 @@ class Needs:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of a Ray actor that has what a cell needs."""
+        """The options of a Ray actor with the resources of a cell."""
         return {CPUS: self.cpus, GPUS: self.gpus, "resources": dict(self.others)}
 
     def fit(self, node: Mapping[str, float]) -> bool:
@@ -99,7 +99,7 @@ class Needs:
 
 
 def read_needs(agent: str, resources: Mapping[str, float]) -> Needs:
-    """Return what a user says that an agent needs.
+    """Return the resources that a user gives an agent.
 
     Raises:
         InvalidInput: An amount is not a number above 0, or no whole number of cards, or the name is one of Ray's own.
@@ -166,8 +166,8 @@ def assign_resources(agents: Iterable[str], *given: Mapping[str, Mapping[str, fl
 
 
 def read_kept_resources(facts: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Return what a run file says that agents need."""
+    """Return the recorded resources of agents."""
     try:
         return msgspec.json.decode(facts.get(RESOURCES, "{}"), type=dict[str, dict[str, float]])
     except msgspec.DecodeError as error:
-        raise DamagedRun(f"The run file is damaged: what it says of resources cannot be read: {error}.") from None
+        raise DamagedRun(f"The run file is damaged: its resources cannot be read: {error}.") from None

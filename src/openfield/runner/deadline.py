@@ -18,7 +18,7 @@ from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, blame_agen
 from openfield.limit_guard import Heartbeat, nanoseconds
 
 MIN_SECONDS, FACTOR = 10.0, 10.0
-"""What is not a reply may take ten times as long as one, and ten seconds at least: models are loaded there."""
+"""Other calls than replies may take ten times as long, and ten seconds at least: they load models."""
 MAX_STATE = 512 << 20
 """Bytes of a saved state; SQLite takes less than twice as much in one piece."""
 METHODS = ("save", "load", "remember", "close")
@@ -61,12 +61,12 @@ class Deadline:
         return state
 
     def remind(self, agent: Remembers, past: Iterable[tuple[Turn, Reply]]) -> None:
-        """Tell an agent what it was shown and what it replied."""
+        """Give an agent a recorded turn and its reply."""
         for turn, reply in past:
             self(partial(agent.remember, turn, reply), "remember() raised")
 
     def close(self, agent: Agent) -> None:
-        """Let an agent free what it holds. What goes wrong then is a warning: the outcome is known already."""
+        """Let an agent free its resources. An error then is a warning: the outcome is known already."""
         close = getattr(agent, "close", None)
         if close is not None:
             try:
@@ -112,7 +112,7 @@ def adapt_async(agent: Agent, seconds: float | None) -> Agent:
     """Return an agent whose coroutines run in the event loop of this process; any other is returned as it is.
 
     Args:
-        agent: What a factory made.
+        agent: The agent that a factory made.
         seconds: How long a reply may take.
     """
     call = agent if inspect.isroutine(agent) else getattr(type(agent), "__call__", None)  # noqa: B004
@@ -126,7 +126,7 @@ def _as_function(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _run(coroutine: Any, seconds: float | None) -> Any:
-    """Return what a coroutine returns. It is cancelled if it takes too long, or if the call is interrupted."""
+    """Return the result of a coroutine. It is cancelled if it takes too long, or if the call is interrupted."""
     future = asyncio.run_coroutine_threadsafe(coroutine, _find_loop())
     try:
         return outlast_stops(lambda: future.result(seconds))

@@ -36,7 +36,7 @@ UNGUARDED, SEVERED = 113, 114
 
 
 class Executor(Protocol):
-    """Plays jobs and emits what comes of them, each job's `AttemptEnd` last."""
+    """Plays jobs and emits their entries, each job's `AttemptEnd` last."""
 
     @property
     def free(self) -> int:
@@ -48,7 +48,7 @@ class Executor(Protocol):
         ...
 
     def poll(self) -> None:
-        """Emit what has come in; wait a moment if nothing has."""
+        """Emit new entries; wait a moment if there are none."""
         ...
 
     def stop(self) -> None:
@@ -114,7 +114,7 @@ class Processes:
             self._idle.remove(worker)
             if worker.send(message):
                 break
-            worker.end()  # it died between two jobs: what an agent left there may have ended it
+            worker.end()  # it died between two jobs: an agent's leftovers may have ended it
         else:
             worker = self._start_worker(knows_main)
             worker.send(message)  # if it is dead already, `poll` finds out and says how it died
@@ -135,7 +135,7 @@ class Processes:
         for worker in list(self._busy):
             if worker.channel.fileno() in ready:
                 self._receive(worker)
-            elif worker.process.exitcode is not None:  # and what it forked holds its end of the channel
+            elif worker.process.exitcode is not None:  # and a fork of it holds its end of the channel
                 self._remove(worker)
             elif worker.overdue() > 2 * GRACE_SECONDS:
                 self._give_up(worker, "agent_timeout", "No answer in time; its worker was ended.")
@@ -194,7 +194,7 @@ class Processes:
         self._emit(*entries)
 
     def _remove(self, worker: _Worker) -> None:
-        """Remove a dead worker and record what it did. One that was stopped before it could listen can be resumed."""
+        """Remove a dead worker and record its end. One that was stopped before it could listen can be resumed."""
         worker.process.join(GRACE_SECONDS)
         how = describe_exit(worker.process.exitcode)
         if worker.process.exitcode == UNGUARDED:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 TRIALS = Group("Trials", sort_key=2)
 RecordChoice = Annotated[RecordKind | None, Parameter(group=MORE)]
-"""What is kept of large arrays."""
+"""How large arrays are recorded."""
 Positive = msgspec.Meta(ge=1, le=1_000_000)
 """More trials than anyone waits for; without an end a mistyped number fills the memory before anything is played."""
 TAKEN_FROM_DOMAIN = ("trials", "novelty", "settings", "limits")
@@ -60,7 +60,7 @@ class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agent: str = ""
     parameters: dict[str, Any] = {}
     resources: dict[str, float] = {}
-    """What it needs of a machine of a cluster: `num_cpus`, `num_gpus` and resources of other names."""
+    """The resources it needs on a cluster: `num_cpus`, `num_gpus` and resources of other names."""
     versions: dict[str, str | dict[str, Any]] = {}
     """Version -> where it comes from, or the parameters in which it differs. Each plays as an agent of its own."""
 
@@ -235,7 +235,7 @@ class Experiment(RunOptions, TrialOptions):
     repeats: Annotated[Whole, Positive, Parameter(group=MORE)] = 1
     """How often each agent plays each trial [1]."""
     isolate: Annotated[bool | dict[str, Any], Parameter(parse=False)] = False
-    """Whether agents play in isolated processes, or what they may see and use there: keys of `Isolation`."""
+    """Whether agents play in isolated processes, or their rights there: keys of `Isolation`."""
     limits: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     people: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     """What people are shown and asked when they play: for `openfield play`."""
@@ -320,7 +320,7 @@ class Experiment(RunOptions, TrialOptions):
         secret = None if self.secret is None else Path(self.secret)
         seed, facts = seal(run, secret) if self.sealed or secret else (self.seed, {})
         check_extra(domain)
-        settings = make_settings(domain.settings, self.settings)  # refuses what is another option of `Domain.trials`
+        settings = make_settings(domain.settings, self.settings)  # refuses other options of `Domain.trials`
         if "trials" in self.given and (why := domain.lists_trials(settings)):
             raise InvalidInput(why)
         count = self.trials if "trials" in self.given else usual

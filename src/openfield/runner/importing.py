@@ -1,6 +1,6 @@
 """Write results that were played elsewhere into a run file.
 
-Each imported episode is recorded as one turn that asks nothing and ends it, with what is true of it, and a reply with
+Each imported episode is recorded as one turn that asks nothing and ends it, with the truth about it, and a reply with
 the agent's belief. So a file with imported cells is read, reported and verified like any other.
 """
 

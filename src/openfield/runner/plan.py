@@ -81,7 +81,7 @@ class Plan:
         return list_trial_code({cell.trial.id: cell.trial for cell in self.cells}.values())
 
     def describe(self) -> dict[str, str]:
-        """Return what a run file says of itself: which version wrote it, when, and where its domains are found."""
+        """Return the facts of a run file: which version wrote it, when, and where its domains are found."""
         found = {name: domain_source(name) for name in self.domains}
         sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
         rules = {key: text for name in sorted(self.domains) for key, text in write_rules(self.domains[name]).items()}
@@ -261,7 +261,7 @@ def settle_agent(agent: PlannedAgent) -> AgentText | None:
 
 
 def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
-    """Return what a run file says of itself that holds cells which were not planned here, such as those of a server."""
+    """Return the facts of a run file with cells that were not planned here, such as those of a server."""
     cells = tuple(cells)
     return Plan(cells, {}, {name: known_domain(name) for name in {cell.trial.domain for cell in cells}}).describe()
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from openfield.runner.isolation.sandbox import Sandbox
 
 AWAY = "The agent is away:"
-"""How the note of an attempt begins that can be resumed when what its agent needs answers again."""
+"""How the note of an attempt begins that can be resumed when a service of its agent answers again."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Job(msgspec.Struct, frozen=True):
     domain: str
     """Where the domain is found."""
     run: Path
-    """The run file, to read what was recorded before."""
+    """The run file, to read the earlier record."""
     steps: int = 0
     """How many steps of this attempt are recorded."""
     start: tuple[Cell, int] | None = None
@@ -71,7 +71,7 @@ class Job(msgspec.Struct, frozen=True):
     isolation: Isolation | None = None
     """What the agent may see and use in a process of its own; None lets it play in the worker's."""
     save_seconds: float = 0.0
-    """How many seconds pass between two states of the agent, at least: what is played after the last is lost."""
+    """How many seconds pass between two states of the agent, at least: play after the last one is lost."""
     full: bool = False
     """Whether large arrays of turns are kept, and not only their digests."""
     places: dict[str, str] = {}
@@ -99,7 +99,7 @@ class Player:
         """Play nothing yet.
 
         Args:
-            emit: Takes what is recorded.
+            emit: Takes the entries of the record.
             heartbeat: When the agent must have answered, for who watches from outside.
             domains: The domains that are known already, by name.
         """
@@ -133,7 +133,7 @@ class Player:
     def play(self, job: Job) -> None:
         """Play a cell to its end, emit everything, its outcome last, and then close the agent.
 
-        The outcome is known before that: what an agent does in its `close` no longer matters to the record.
+        The outcome is known before that: the agent's `close` no longer matters to the record.
         """
         job = job.settle()
         recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps, job.full)
@@ -162,8 +162,8 @@ class Player:
         Args:
             job: The cell.
             recorder: Where steps are written.
-            afterwards: What is done in the end.
-            rewinds: Whether what was recorded after the agent's last state is thrown away instead of played again.
+            afterwards: Actions to take in the end.
+            rewinds: Whether the turns after the agent's last state are thrown away instead of played again.
         """
         domain, source, trial = self._find_domain(job), read_agent(job.agent), job.cell.trial
         self._announce(job, domain)
@@ -271,8 +271,8 @@ class Player:
     ) -> int:
         """Bring an agent to where its cell stands, and return how many recorded steps it then knows.
 
-        A saved agent is shown again what came after its last state, and must answer as it did; one that answers
-        otherwise plays on from its state (`rewinds`). One that remembers gets what came after instead.
+        A saved agent is shown the turns after its last state again, and must answer as it did; one that answers
+        otherwise plays on from its state (`rewinds`). One that remembers is only reminded of them.
         """
         stateless = getattr(agent, "stateless", False)
         if not job.steps and (job.start is None or stateless):
@@ -349,7 +349,7 @@ def _returning() -> Iterator[None]:
 
 
 def _excuse(rollout: Rollout, nanoseconds: int) -> None:
-    """Leave out of a reply's time what an agent waited for an endpoint; stop waiting if the rollout is to stop."""
+    """Subtract an agent's waiting for an endpoint from a reply's time; stop waiting if the rollout is to stop."""
     rollout.guard.excuse(nanoseconds)
     if rollout.guard.stopping:
         raise Cancelled("Stopped while it waited.")
@@ -380,7 +380,7 @@ def open_rollout(
 
 
 def make_agent(job: Job, factory: AgentFactory, domain: Domain[Any], ask: Deadline) -> Agent:
-    """Make a fresh agent for a cell, with the seed it had before if it must do again what it did then."""
+    """Make a fresh agent for a cell, with its earlier seed if it must repeat its earlier replies."""
     spec, seed = spec_of(domain, job.cell.trial), job.cell.seed
     if job.start is not None and not getattr(factory, "stateless", False):
         cell, attempt = job.start

@@ -134,7 +134,7 @@ def read_plan(
     Args:
         journal: The run file.
         options: How it is played and recorded.
-        isolation: What changes in what its isolated agents may see and use, as keys of `Isolation`.
+        isolation: Changes in the rights of its isolated agents, as keys of `Isolation`.
         trust: Run code that the file names even if this user did not sign it.
 
     Raises:
@@ -172,11 +172,11 @@ def _read_isolation(facts: Mapping[str, str]) -> Isolation | None:
     try:
         return fill(Isolation, msgspec.json.decode(facts[ISOLATION], type=dict)) if ISOLATION in facts else None
     except (msgspec.DecodeError, InvalidInput, UnknownName) as error:
-        raise DamagedRun(f"The run file is damaged: what it says of isolation cannot be read: {error}.") from None
+        raise DamagedRun(f"The run file is damaged: its isolation cannot be read: {error}.") from None
 
 
 def _check_isolation(path: Path, facts: Mapping[str, str], isolation: Isolation | None) -> None:
-    """Check that a run goes on as it was begun: what its numbers are worth is said of it as a whole."""
+    """Check that a run goes on as it was begun: isolation is a statement about the run as a whole."""
     kept = _read_isolation(facts)
     if facts and (kept is None) is not (isolation is None):
         begun, now = ("without", "Leave it out") if kept is None else ("with", "Add it")
@@ -193,6 +193,6 @@ def _check_records(journal: str | Path, records: Iterable[CellRecord], sources: 
         )
     for record in records:
         if record.cell.id != record.id:
-            raise DamagedRun(f"{journal} is damaged: agent, trial or repeat of cell {record.id} is not what it was.")
+            raise DamagedRun(f"{journal} is damaged: agent, trial or repeat of cell {record.id} has changed.")
         if record.agent not in sources:
             raise DamagedRun(f"{journal} is damaged: its agent '{record.agent}' is not entered.")

@@ -1,7 +1,7 @@
 """Decide which cell is played next, and what follows from how each ended.
 
-Starting or finishing a cell costs the same in a plan of a hundred cells and of a million: what is left is a heap, what
-waits for another cell is found by that cell, and only what is asked for is read.
+Starting or finishing a cell costs the same in a plan of a hundred cells and of a million: cells that are left form a
+heap, cells that wait for another one are found by it, and only requested records are read.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class CellScheduler:
         self._followers: dict[str, list[str]] = {}  # what waits, by the cell it waits for
         self._edited: set[str] = set()  # agents whose code is no longer that of the plan
         self._controls = {name for name, source in plan.sources.items() if is_control(source)}
-        self._leased: deque[tuple[Cell, CellStatus]] = deque()  # what is started next
+        self._leased: deque[tuple[Cell, CellStatus]] = deque()  # cells to start next
         self._running: set[str] = set()
         self._elsewhere: dict[str, None] = {}  # cells that another process plays
         self._rounds = 0  # how often these were looked at again
@@ -100,7 +100,7 @@ class CellScheduler:
         """Play all cells that are left, and wait for those that another process plays.
 
         Args:
-            executor: Plays them, and gives what comes of them to `emit`. It is closed in the end.
+            executor: Plays them, and gives their entries to `emit`. It is closed in the end.
         """
         self._executor = executor
         with _on_signals(lambda: self._stop(executor)):
@@ -119,7 +119,7 @@ class CellScheduler:
         self._conclude()
 
     def emit(self, *entries: Entry) -> Receipt[None]:
-        """Record what comes of a cell, and take note of its end."""
+        """Record the entries of a cell, and take note of its end."""
         receipt = self._journal.add(*entries)
         for entry in entries:
             if self._budget is not None and isinstance(entry, Chunk):
@@ -362,7 +362,7 @@ def is_outdated(cell: Cell, player: str | None, plan: Plan) -> bool:
     """Return whether an earlier version of the agent played a cell; without fingerprints nothing is known.
 
     Args:
-        cell: What was planned.
+        cell: The planned cell.
         player: The fingerprint of the agent that played it.
         plan: The current plan.
     """

@@ -1,4 +1,4 @@
-"""Seal trials: take their root seed from the system's entropy, so that no agent can compute what it will meet.
+"""Seal trials: take their root seed from the system's entropy, so that no agent can compute its trials beforehand.
 
 The seed is kept in the run file and shown after the run, or shared by several runs through a file of its owner's.
 """
@@ -20,7 +20,7 @@ from openfield.trial import Trial
 
 SEED_BITS = 128
 SEED_FACT, DIGEST_FACT = "sealed seed", "secret digest"
-"""Facts of a run file: the root seed of a sealed run, or what a shared secret can be recognised by."""
+"""Facts of a run file: the root seed of a sealed run, or a digest that identifies a shared secret."""
 
 
 def seal(run: Path, secret: Path | None) -> tuple[int, dict[str, str]]:

@@ -1,6 +1,6 @@
 """Share out a plan: disjoint parts that machines play into files of their own, to be merged.
 
-Trials that come after another one need what its agent learned. Their share takes the other one along, unless the
+Trials that come after another one need the state of its agent. Their share takes the other one along, unless the
 sharing is done in two stages: first the trials that others come after, then the rest, on top of the merged first stage.
 """
 
@@ -166,7 +166,7 @@ def _list_held(path: Path) -> list[_Held]:
 
 
 def _list_missing(group: Sequence[_Held], count: int) -> list[Share]:
-    """Return what is missing of the shares of a plan. Where there are more shares than cells the last are empty."""
+    """Return the missing shares of a plan. Where there are more shares than cells the last are empty."""
     there = {each.share.number for each in group if each.share.of == count}
     filled = min(count, group[0].extent.shared)
     return [Share(number, count, group[0].share.stage) for number in range(filled) if number not in there]

@@ -73,7 +73,7 @@ before=()
 $before$openfield merge "$${before[@]}" $shares/$stage-*.sqlite --output $output.part.sqlite
 status=$$?
 if [ "$$status" -le 1 ]; then
-  if [ -e $output-wal ]; then  # what is written meanwhile would be lost
+  if [ -e $output-wal ]; then  # entries written meanwhile would be lost
     echo $output "is being written, or was when its command was killed. It is not replaced." >&2
     echo "The merged run is" $output.part.sqlite >&2
     exit 2
@@ -93,7 +93,7 @@ class SlurmJob(NamedTuple):
 
 
 class SlurmPlan(NamedTuple):
-    """What is shared out, and where it goes."""
+    """The shared plan, and its output."""
 
     experiment: Path
     output: Path

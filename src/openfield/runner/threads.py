@@ -168,7 +168,7 @@ class _PlayerThread:
         if not entries:
             return None
         if any(isinstance(entry, AttemptEnd) for entry in entries):
-            self.job = None  # what its agent does in `close` no longer matters to the record
+            self.job = None  # its agent's `close` no longer matters to the record
         message = _Message(self, entries)
         self._inbox.put(message)
         receipt = message.result(lambda: self.left)

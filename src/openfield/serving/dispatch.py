@@ -102,7 +102,7 @@ class RecordingDispatcher(ABC):
             raise AgentFault("The token is wrong.")
 
     async def recover(self) -> None:
-        """Go on from what is on disk after the journal has failed, as on a full disk; do nothing otherwise.
+        """Go on from the record on disk after the journal has failed, as on a full disk; do nothing otherwise.
 
         What could not be written was never acknowledged, and is forgotten.
 
@@ -126,7 +126,7 @@ class RecordingDispatcher(ABC):
 
     @abstractmethod
     def _start_over(self) -> None:
-        """Forget what is in memory, and read it again from the journal that `_reopen` opens."""
+        """Forget the state in memory, and read it again from the journal that `_reopen` opens."""
 
     def _reopen(self) -> None:
         self._journal.close()

@@ -88,7 +88,7 @@ class ShownBoard(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> dict[str, str]:
-        """Agent -> what it is called where there is little room."""
+        """Agent -> its name where there is little room."""
         return shorten_agents(row.agent for row in self.board.rows)
 
     @property

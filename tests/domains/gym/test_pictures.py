@@ -168,7 +168,7 @@ def test_verify_finds_a_picture_that_is_not_what_its_digest_says(tmp_path: Path,
     assert steps[3].turn is not None
     steps[3].turn.observation["data"] = bytes(np.prod(SHAPE))
     (fault,) = find_false_arrays(attempt, steps)
-    assert fault.endswith("turn 3: the bytes of a recorded array are not what its digest says.")
+    assert fault.endswith("turn 3: the bytes of a recorded array do not match its digest.")
 
 
 @pytest.mark.parametrize("episode", [0, 3])

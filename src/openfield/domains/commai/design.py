@@ -1,7 +1,7 @@
 """The gradual design: a curriculum, and with the same seed each of its tasks alone.
 
-`CommaiDomain.trials` makes these trials, and `metrics.curricula` compares them. What a task costs in the curriculum,
-divided into what it costs alone, says what the tasks before it were worth.
+`CommaiDomain.trials` makes these trials, and `metrics.curricula` compares them. The cost of a task in the curriculum,
+divided into its cost alone, is the worth of the tasks before it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def add_scratch(trials: Iterable[Trial]) -> Iterator[Trial]:
 
 
 def describe_curriculum(trial: Trial, settings: CommaiSettings) -> Curriculum:
-    """Return what is known of a trial's curriculum before it is played."""
+    """Return a trial's curriculum as known before it is played."""
     tasks, budget = list_tasks(settings), settings.task_budget
     known = (
         "consecutive" if settings.module else _scheduler_of(settings)

@@ -70,7 +70,7 @@ class CommaiOptions:
     """Write the original's results.out to this file."""
 
     def prepare(self) -> CommandChanges:
-        """Return which trials are played, and what is written when all is done."""
+        """Return the trials to play, and the files to write in the end."""
         return CommandChanges(experiment=self.change_experiment(), finish=_list_writers(self))
 
     def change_experiment(self, evaluates: bool = False) -> dict[str, Any]:

@@ -31,18 +31,18 @@ class ConversationPage:
             skips: Whether an exercise may be given up.
         """
         self._listener, self._bits, self._skips = Listener("line", bits), bits, skips
-        self._steps: list[tuple[str, str, int]] = []  # what was said to the teacher, the answer, and the reward
+        self._steps: list[tuple[str, str, int]] = []  # the words to the teacher, the answer, and the reward
         self._shown: deque[list[tuple[str, str, int]]] = deque(maxlen=MAX_SHOWN)
         self._said = ""
         self._turn: Turn | None = None
         self._asked = False
 
     def describe(self) -> dict[str, Any]:
-        """Return whether an exercise may be given up, and what was said before."""
+        """Return whether an exercise may be given up, and the conversation before."""
         return {"task": CommaiWriter.task, "skips": self._skips, "parts": list(self._shown)}
 
     def show(self, turn: Turn, world: World) -> dict[str, Any]:
-        """Return what was said since the last turn that was shown."""
+        """Return the words since the last turn that was shown."""
         self._hear(turn)
         steps, self._steps = self._steps[-MAX_STEPS:], []
         if steps:
@@ -73,7 +73,7 @@ class ConversationPage:
             asked = self._hear(turn)
 
     def remember(self, turn: Turn, reply: Reply) -> None:
-        """Take note of a turn that was played before, and of what was said then."""
+        """Take note of a turn that was played before, and of its words."""
         self._hear(turn)
         if not self._bits and isinstance(reply.action, int):
             self._listener.say(chr(reply.action))

@@ -66,7 +66,7 @@ class DoomDomain(Domain[Any]):
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:
-        """Return what an agent may know: the task, the actions, and what it sees, unless that is a feature vector."""
+        """Return the agent's knowledge: the task, the actions, and its observations unless they are feature vectors."""
         settings = self.settings_of(trial)
         names = episode.actions_of(self.task, settings)
         actions = Box(0, 1, (len(episode.buttons_of(names)),), "int8") if settings.buttons else Choice(names)
@@ -119,7 +119,7 @@ class DoomDomain(Domain[Any]):
         """Make a trial with these phases, after a training trial if there is one.
 
         Raises:
-            InvalidInput: A phase's settings leave no room for what they ask for, or its novelty changes what it may not
+            InvalidInput: A phase's settings leave too little room, or its novelty changes a setting that it may not
                 or is undone by another.
         """
         trial = Trial(

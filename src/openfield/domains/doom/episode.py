@@ -36,7 +36,7 @@ class DoomTask(msgspec.Struct, frozen=True):
     actions: tuple[str, ...]
     lay_out: Callable[[Any, random.Random], MapLayout]
     check_room: Callable[[Any], None]
-    """Raises `InvalidInput` for settings that leave no room for what they ask for."""
+    """Raises `InvalidInput` for settings that leave too little room."""
     rules: Callable[..., Any]
     array: Callable[[Sequence[Wall]], DuelArray | ArenaArray]
 

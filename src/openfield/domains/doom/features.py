@@ -1,6 +1,6 @@
 """Feature vectors: make them from game states in the published formats, and read them back.
 
-A novelty of representation changes only what is shown here.
+A novelty of representation changes only these features.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def make_doom_page(actions: tuple[str, ...], buttons: bool = False) -> KeyPage:
 
 
 def describe_player(turn: Turn) -> dict[str, str]:
-    """Return what a player reads off the screen of the game."""
+    """Return the numbers that the game shows on its screen."""
     feedback = turn.feedback or {}
     left = {"time left": f"{feedback['performance']:.0%}"} if "performance" in feedback else {}
     return list_values(turn.observation) | left | ({"result": describe_result(turn)} if turn.last else {})

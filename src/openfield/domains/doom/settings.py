@@ -173,8 +173,8 @@ SHARED = (
     *("observation", "use_image", "image_size", "image_colour", "reward", "give_up", "map"),
     *("buffers", "normalised", "frame_skip", "buttons"),
 )
-"""The settings that all episodes of a trial share: its shape, those of the one player and packs in its WAD, and what an
-agent will see and can do."""
+"""The settings that all episodes of a trial share: its shape, those of the one player and packs in its WAD, and what
+the agent will see and can do."""
 
 
 def check_shared(usual: DoomSettings, changed: DoomSettings) -> None:

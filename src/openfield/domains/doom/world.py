@@ -202,7 +202,7 @@ class DoomWorld:
         return {**shown, **images} if isinstance(shown, dict) else {"features": shown, **images}
 
     def _see(self) -> dict[str, pictures.Image]:
-        """Return what the player sees; after its death, when the engine draws nothing, what it saw last."""
+        """Return the player's view; after its death, when the engine draws nothing, its last view."""
         found = {} if self._engine is None else self._engine.pictures()
         for name, picture in found.items():
             coloured = name in ("image", "automap")

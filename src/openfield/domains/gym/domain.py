@@ -100,7 +100,7 @@ class GymDomain(Domain[GymSettings]):
         self._phases: dict[tuple[str, tuple[str, ...]], GymSettings] = {}
         self._steady: set[bytes] = set()
         self._effective: set[tuple[bytes, bytes]] = set()
-        """The changes of environments that were tried, each with what it was before."""
+        """The changes of environments that were tried, each with its earlier value."""
         self._suite, self._has_own_suite = suite, suite is not None
         self._incomplete: InvalidInput | None = None
         """Why the environment could not be made yet: it needs an argument that trials must give."""
@@ -202,7 +202,7 @@ class GymDomain(Domain[GymSettings]):
         """Make the world of a trial.
 
         Raises:
-            InvalidInput: A file of a wrapper is not what it was when the trial was made.
+            InvalidInput: A file of a wrapper has changed since the trial was made.
         """
         if trial.files and (now := digest_wrappers(list_trial_code([trial]))) != trial.files:
             changed = sorted(name for name in {*now, *trial.files} if now.get(name) != trial.files.get(name))
@@ -244,7 +244,7 @@ class GymDomain(Domain[GymSettings]):
         return self._phases[key]
 
     def _apply(self, names: Iterable[str], settings: GymSettings) -> GymSettings:
-        """Return settings after novelties, which change what they did when the trial was made."""
+        """Return settings after novelties, which mean the same as when the trial was made."""
         for name in names:
             settings = self.novelty_in(settings, name).change(settings)
         return settings

@@ -36,7 +36,7 @@ _CHANGE = re.compile(r"(?P<path>[A-Za-z]\w*(?:\.[A-Za-z]\w*)*)(?P<sign>=|\*=|/=|
 
 
 class ReturnMeter(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Sums the rewards below the wrappers of novelties, which may change what is paid but not what is scored."""
+    """Sums the rewards below the wrappers of novelties, which may change rewards but not scores."""
 
     total = 0.0
 

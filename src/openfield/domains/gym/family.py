@@ -79,7 +79,7 @@ def _open(text: str) -> Domain[Any]:
 
 
 def _list_changes(trial: Trial) -> Iterator[str]:
-    """Yield the texts of a trial that may name code: its novelties, what they stand for, and another environment."""
+    """Yield the texts of a trial that may name code: its novelties, their meanings, and another environment."""
     yield from bare_names((*trial.novelty, *(name for phase in trial.phases for name in phase.novelty)))
     suite = trial.settings.get("suite")
     for text in suite.values() if isinstance(suite, dict) else ():

@@ -84,7 +84,7 @@ def _graded(
     Args:
         name: Its name.
         kind: Its level and its kind.
-        note: What it changes, with `{}` in the place of the value.
+        note: Its effect, with `{}` in the place of the value.
         field: The setting it changes.
         values: The easy and the hard value.
         words: The values in words, if they are not these numbers.

@@ -1,4 +1,4 @@
-"""Keys for an environment of Gymnasium: from what it calls its actions, or from the range of a force."""
+"""Keys for an environment of Gymnasium: from the names of its actions, or from the range of a force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learn what an environment says of itself, and by random play its usual return and whether it replays."""
+"""Learn an environment's own description, and by random play its usual return and whether it replays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EFFECT_STEPS = 300
 
 
 class Probe(NamedTuple):
-    """What an environment says of itself."""
+    """An environment's own description."""
 
     id: str
     gym_actions: GymSpace

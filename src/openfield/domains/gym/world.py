@@ -325,7 +325,7 @@ class RewardEffects:
         )
 
     def apply(self, reward: float, ended: bool) -> float:
-        """Return what the agent is paid now; what it is still owed comes with the end of the episode."""
+        """Return the agent's reward of this step; delayed rewards come with the end of the episode."""
         if not self._delay and not self._sparse and not self._waiting:
             return reward * self._factor + 0.0  # not -0.0, which would reveal a changed sign
         self._waiting.append(reward * self._factor)

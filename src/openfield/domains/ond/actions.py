@@ -74,7 +74,7 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
-    """What a restarted test takes over from the attempt before: used budgets and locked answers."""
+    """The legacy of an earlier attempt to a restarted test: used budgets and locked answers."""
 
     used: dict[str, int]
     score: float = 0.0

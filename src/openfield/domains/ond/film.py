@@ -32,7 +32,7 @@ RATIO = 4 / 3
 EXAMPLES = 10
 """Samples of each class that are shown of the training."""
 PAPER, INK, UNKNOWN = (250, 249, 246), (29, 33, 38), (184, 79, 0)
-"""Colours: the ground, a class, and what was called unknown."""
+"""Colours: the ground, a class, and samples called unknown."""
 Picture = NDArray[np.uint8]
 
 

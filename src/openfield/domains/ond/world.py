@@ -77,7 +77,7 @@ class TestWorld:
         return Turn(ask=Ask.READY, observation=seen, phase=phase, first=True)
 
     def step(self, reply: Reply) -> Turn:
-        """Take an answer, a purchase, the end of a batch, or what a client of the protocol sent."""
+        """Take an answer, a purchase, the end of a batch, or a request of the protocol."""
         if self._number < 0 and not _is_remote(reply.action):
             return self._show_batch()
         if self.truth.episode_over and self._number >= 0:
@@ -155,7 +155,7 @@ class TestWorld:
                 raise Refusal("InvalidResults", told)
 
     def _serve(self, action: Action) -> Turn:
-        """Do what a client of the protocol asks for."""
+        """Carry out a request of the protocol."""
         feedback = None
         match action:
             case Post():
@@ -185,7 +185,7 @@ class TestWorld:
         return tables
 
     def _answer(self, action: Any, belief: Belief | None) -> Turn:
-        """Do what a local agent asks for with the batch it was shown."""
+        """Carry out a local agent's action on the batch it was shown."""
         feedback: Any = None
         match action:
             case Scores() if not self._answered:

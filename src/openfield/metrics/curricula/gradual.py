@@ -1,7 +1,7 @@
-"""Gradual learning: how much of a curriculum was solved, what that took, and what was kept.
+"""Gradual learning: how much of a curriculum was solved, at what cost, and how much was kept.
 
 One cell -> numbers of its trial. Times are steps from the start of the trial, and a task that is not solved takes the
-whole budget: an agent must not look fast because it solves only what is easy.
+whole budget: an agent must not look fast because it solves only easy tasks.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _relate(
     them, failing would raise the ratio.
     """
     if not any(course.steps.get(task) is not None for task in tasks for course in (*ordered, *alone)):
-        return None  # two budgets that ran out say nothing of what a task was worth
+        return None  # two budgets that ran out say nothing about the worth of a task
     above = _add([_times(_pick(alone, task), task, budget, failed=0) for task in tasks])
     below = _add([_times(ordered, task, budget) for task in tasks])
     most = float(budget * len(tasks))

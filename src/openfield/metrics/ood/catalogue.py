@@ -23,7 +23,7 @@ class Detector:
     title: str
     fit: Callable[..., ScoreSamples]
     reads: tuple[str, ...]
-    """What it reads of every sample it scores."""
+    """The arrays that it reads of every sample it scores."""
     train: tuple[str, ...] = ()
     """The arrays of the training samples that it is fitted on."""
     head: bool = False
@@ -83,7 +83,7 @@ def _check_parameter(place: str, value: Any, parameter: inspect.Parameter) -> No
     kinds = str(parameter.annotation)
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if "Literal" in kinds or "str" in kinds:
-        return  # the detector itself says what it takes
+        return  # the detector itself names its parameters
     if not is_number or ("float" not in kinds and value != int(value)):
         wanted = "a number" if "float" in kinds else "a whole number"
         raise InvalidInput(f"{place} takes {wanted}, not {value!r}.")

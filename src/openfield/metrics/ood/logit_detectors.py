@@ -153,7 +153,7 @@ def _sum_by_class(train: SampleSet, change: Callable[[Floats], Any], predicted: 
 
     Args:
         train: The training samples.
-        change: What is summed, from logits.
+        change: The summand, from logits.
         predicted: Whether a sample counts for its predicted class; else it counts only if its class was predicted.
     """
     classes = train.take("logits").shape[1]

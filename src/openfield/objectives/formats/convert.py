@@ -32,11 +32,11 @@ EMPTY_MAPPING = b"\x80\x02}"
 
 
 class Conversion(NamedTuple):
-    """How many rows were converted, and what a reader should know."""
+    """How many rows were converted, with cautions."""
 
     rows: int
     notes: tuple[str, ...]
-    """What a reader should know."""
+    """Cautions for a reader."""
 
 
 def convert(source: str | Path, target: str | Path) -> Conversion:

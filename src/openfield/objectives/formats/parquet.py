@@ -40,7 +40,7 @@ class HugeIds(Exception):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a file of ours says about itself."""
+    """The description in a file of ours."""
 
     schema: int = SCHEMA
     ordered: bool = True
@@ -80,13 +80,13 @@ def check_row_count(base: Database, path: Path, row: int) -> None:
 
 
 def read_header(path: Path) -> Header | None:
-    """Return what a file says about itself, or None if openfield did not write it."""
+    """Return the description in a file, or None if openfield did not write it."""
     with opened(path) as base:
         return header_in(base, path)
 
 
 def header_in(base: Database, path: Path) -> Header | None:
-    """Return what a file says about itself, in a session that may read it."""
+    """Return the description in a file, in a session that may read it."""
     found = dict(base.rows("SELECT key, value FROM parquet_kv_metadata(?)", base.name_of(path)))
     text = found.get(KEY.encode())
     try:
@@ -122,13 +122,13 @@ def wrong_column(path: Path, name: str, kind: str) -> InvalidInput:
 
 
 class RowFacts(NamedTuple):
-    """What is known about the rows of a table."""
+    """The known facts about the rows of a table."""
 
     header: Header
     rows: int
     zeros: int
     notes: tuple[str, ...]
-    """What a reader should know about the counts; they are fractions if there is anything."""
+    """A caution about the counts; they are fractions if it is not empty."""
     huge: bool
     """True if ids are beyond 64 bits."""
 

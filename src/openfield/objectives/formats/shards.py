@@ -54,7 +54,7 @@ class Shard(NamedTuple):
 
 
 class ShardCounts(NamedTuple):
-    """What is known of a shard once it is counted."""
+    """The facts of a shard once it is counted."""
 
     counts: Counts
     actions: tuple[int, ...]
@@ -132,7 +132,7 @@ class _Sum:
         return part.counts
 
     def check(self, header: Header, total: int, path: Path) -> None:
-        """Compare what was counted with what the file says of itself."""
+        """Compare the counts with the description in the file."""
         if self.rows != total:
             raise InvalidInput(f"{path}: {DAMAGED} ({self.rows:,} of {total:,} rows are where the file says they are).")
         if not self.counts.inputs.size:

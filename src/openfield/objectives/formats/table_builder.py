@@ -107,7 +107,7 @@ class TableBuilder:
         """Sort the rows and write the table and its code book.
 
         Args:
-            header: What is known about the table. The number of inputs, of zero counts and the sums are filled in.
+            header: The known facts about the table. The number of inputs, of zero counts and the sums are filled in.
             single: Whether a key that occurs twice is a mistake; otherwise its counts are added.
 
         Raises:

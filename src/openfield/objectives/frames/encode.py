@@ -316,7 +316,7 @@ def _pack_limbs(digits: Array, base: int) -> Array:
 
 
 class _Fit(NamedTuple):
-    """What is prepared for frames of one shape; weights are whole numbers."""
+    """The preparation for frames of one shape; weights are whole numbers."""
 
     rows: Array
     across: Array

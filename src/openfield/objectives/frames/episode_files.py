@@ -162,7 +162,7 @@ def read_images(files: Sequence[Path], length: int) -> Iterator[Array]:
 
 
 def _in_grey(image: Any) -> Array:
-    """Grey pictures as they are, coloured ones as all frames are made grey; what is transparent counts as it is."""
+    """Grey pictures as they are, coloured ones as all frames are made grey; transparent parts count as they are."""
     if image.mode in ("1", "L", "LA"):
         return np.asarray(image.convert("L"))
     if image.mode.startswith(("I", "F")):  # of 16 bits and more, which would be cut off at 255

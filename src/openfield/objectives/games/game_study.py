@@ -239,7 +239,7 @@ def _mean_estimate(found: Sequence[EmpowermentEstimate]) -> EmpowermentEstimate 
 
 
 class PersonsPlay(NamedTuple):
-    """What a person met in a game, and the thresholds of the levels it is compared by."""
+    """The frames a person met in a game, and the thresholds of the levels they are compared by."""
 
     table: Table
     bins: Array
@@ -248,12 +248,12 @@ class PersonsPlay(NamedTuple):
 
     @property
     def description(self) -> str:
-        """What it is, for the page of the study."""
+        """Its description, for the page of the study."""
         return f"{self.source}, {int(self.table.counts.total):,} transitions"
 
 
 def read_person(game: StudyGame, base: Path) -> PersonsPlay:
-    """Read what a person met in a game.
+    """Read the frames a person met in a game.
 
     Args:
         game: The game, which names the file.

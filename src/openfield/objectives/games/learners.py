@@ -1,4 +1,4 @@
-"""The agents of a study: small learners over downscaled frames, in NumPy, named for what they are.
+"""The agents of a study: small learners over downscaled frames, in NumPy, named for their methods.
 
 All that learn share one policy: linear action values, learned by expected SARSA with traces, and random actions to
 explore. They differ in what they are paid: the task's reward, a bonus for seldom seen frames, the error of a linear
@@ -83,7 +83,7 @@ class LinearLearner:
             actions: How many actions there are.
             steps: How long the life is, by which exploration falls.
             seed: The seed of random actions.
-            bonus: What it is paid with instead of the task's reward.
+            bonus: The reward that replaces the task's.
         """
         self._random = np.random.default_rng(seed)
         self._scaler, self._pixels = FrameScaler(SIZE), RunningScale(SIZE * SIZE)
@@ -106,7 +106,7 @@ class LinearLearner:
         return int(np.argmax(self._weights @ self._state))
 
     def learn(self, action: int, reward: float, frame: Any, over: bool) -> None:
-        """Correct the values of recent actions towards what was paid and what the next frame promises."""
+        """Correct the values of recent actions towards the reward and the promise of the next frame."""
         state, following = self._state, self._look(frame)
         if state is None:
             return
@@ -123,7 +123,7 @@ class LinearLearner:
             self._traces[:] = 0.0
 
     def _look(self, frame: Any) -> Array:
-        """Return what is seen: normalised pixels, how they changed, and a constant."""
+        """Return the input: normalised pixels, how they changed, and a constant."""
         pixels = self._pixels.add(self._scaler.values(frame).ravel())
         changed = np.zeros_like(pixels) if self._before is None else pixels - self._before
         self._before = pixels
@@ -131,7 +131,7 @@ class LinearLearner:
 
 
 class Bonus(Protocol):
-    """What an agent is paid with when it is not paid for its task."""
+    """The reward of an agent that is not paid for its task."""
 
     def pay(self, state: Array, action: int, following: Array) -> float:
         """Return the bonus of a transition, and learn from it."""

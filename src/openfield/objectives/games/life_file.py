@@ -1,4 +1,4 @@
-"""Play one life of a study and keep it in a file: its distinct small frames, and what was seen, done and paid.
+"""Play one life of a study and keep it in a file: its distinct small frames, and the observations, actions and rewards.
 
 The frames are kept before they are cut into levels, as the thresholds depend on the lives of all agents in a game.
 """

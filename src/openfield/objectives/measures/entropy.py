@@ -97,7 +97,7 @@ def empowerment_of(counts: Counts) -> float:
     """Compute empowerment from histograms: [S(o,a,p) - S(o,a) - S(o,p) + S(o)] / n with S the sum of v ln v.
 
     Equal counts in opposite terms cancel as whole numbers, before any logarithm: a table whose actions make no
-    difference gives 0.0. What is left is taken relative to n, which the four terms allow because each sums to n.
+    difference gives 0.0. The rest is taken relative to n, which the four terms allow because each sums to n.
     """
     total = counts.total
     terms = merge_histograms([counts.triples, counts.pairs, counts.moves, counts.inputs], signs=[1, -1, -1, 1])

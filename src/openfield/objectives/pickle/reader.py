@@ -105,7 +105,7 @@ def read_published(path: Path) -> Iterator[Rows | Codes]:
     """Yield every entry of a pickle in the published form, in stretches of bounded size.
 
     Raises:
-        OddPickle: It is not in that form. What was yielded before is not to be used.
+        OddPickle: It is not in that form. Entries yielded before must not be used.
     """
     with path.open("rb") as file:
         yield from _Published(Source(file)).run()
@@ -288,7 +288,7 @@ class _Published:
         return found
 
     def _go_on(self, end: int) -> None:
-        """Go on behind what was passed over, in which no frame may begin."""
+        """Go on after the skipped bytes, in which no frame may begin."""
         if self.source.borders and self.source.borders[0] < end and self.source.borders[0] != self.at:
             raise OddPickle
         self.source.pass_borders(end)

@@ -62,7 +62,7 @@ class Source:
             del self.borders[0]
 
     def _read(self, kept: bytes) -> bytes:
-        """Return what is kept and about a block of further bytes, with frame marks taken out."""
+        """Return the kept bytes and about a block of further ones, with frame marks taken out."""
         parts, size, wanted = [kept], len(kept), len(kept) + BLOCK
         while size < wanted and not self._ended:
             if self._framed and not self._left:

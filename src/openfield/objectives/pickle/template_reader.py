@@ -80,7 +80,7 @@ class TemplateReader:
         Args:
             view: The bytes at hand.
             at: Where an entry begins.
-            memo: The memo, which counts what is put into it.
+            memo: The memo, which counts its entries.
             borders: Where frame marks were taken out.
         """
         end = len(view) - self._spare - MAX_TEMPLATE
@@ -90,7 +90,7 @@ class TemplateReader:
         return Stretch(_rows(*entries.parts), stop) if entries and size else None
 
     def _follow(self, view: Bytes, at: int, memo: Memo, borders: list[int]) -> _Entries | None:
-        """Return the entries from `at` on that can be read, and learn what is new in the first of them."""
+        """Return the entries from `at` on that can be read, and learn the new parts of the first of them."""
         entries = self._match(view, at, memo.top) if self._known[TAIL] else None
         if entries is None and self._learn(view, at, memo):
             entries = self._match(view, at, memo.top)

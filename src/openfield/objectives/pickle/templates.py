@@ -184,7 +184,7 @@ class _Walk:
             self._at += 0 if kind is None else kind.itemsize
 
     def template(self) -> EntryTemplate:
-        """Return the template of what was walked through."""
+        """Return the template of the entry that was read."""
         mask = np.frombuffer(self._mask, "<u8")
         words = np.frombuffer(self._data, "<u8") & mask
         fixed = tuple((number, mask[number], words[number]) for number in np.flatnonzero(mask).tolist())

@@ -1,7 +1,7 @@
 """Unpickle a transition table by an allow-list, as a program of its own: `child` runs it on files of any writer.
 
 It loads only the standard library and limits its memory and time before it opens the file. No name in the file becomes
-what it names: `Unpickler.find_class` knows a few stand-ins and refuses all others, so nothing of the file is run.
+the names in it: `Unpickler.find_class` knows a few stand-ins and refuses all others, so nothing of the file is run.
 
 On standard output it writes one line of JSON and then the columns that the line lists. If the file is refused, the line
 says why.
@@ -43,7 +43,7 @@ class StandIn:
         self._make = make
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return what is made of the arguments."""
+        """Return the value made of the arguments."""
         return self._make(*arguments)
 
     def __setstate__(self, state: Any) -> None:

@@ -258,7 +258,7 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
                 yield step if step.turn is None else msgspec.structs.replace(step, turn=turn)
     except Exception as error:
         said = str(error) if isinstance(error, OpenfieldError) else repr(error)
-        raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed to see what was shown. {said}") from None
+        raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed for its observations. {said}") from None
 
 
 def _encoded(

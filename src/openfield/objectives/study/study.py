@@ -1,4 +1,4 @@
-"""A study: the objectives of many agents in many environments, and what they have to do with each other.
+"""A study: the objectives of many agents in many environments, and how these relate to each other.
 
 Over `manifest`, `evaluation` and `similarity`; cached by content, so that a stopped study goes on where it was.
 """
@@ -51,7 +51,7 @@ class StudyRow(msgspec.Struct, frozen=True, kw_only=True):
     rarefied: list[RarefiedJaccard] = []
     """Human similarity at equal numbers of transitions."""
     coverage: float | None = None
-    """Good-Turing estimate of how much of what it would ever meet the agent has met."""
+    """Good-Turing estimate of the share of all its possible inputs that the agent has met."""
     transitions: int | float | None = None
     distinct: dict[str, int] = {}
     """Numbers of different inputs, actions, pairs, moves and transitions."""
@@ -70,7 +70,7 @@ class StudyRow(msgspec.Struct, frozen=True, kw_only=True):
     lives: list[dict[str, float]] = []
     """The values of each life."""
     problems: tuple[str, ...] = ()
-    """What is wrong with its files, or with what is said of them."""
+    """The faults of its files, or of their description."""
     reasons: dict[str, str] = {}
     """Why a value is None though nothing is wrong."""
 

@@ -17,7 +17,7 @@ from openfield.objectives.tables.rows import Columns
 BLOCK = 1 << 16
 """Rows handled at once: their columns and scratch fit the second-level cache."""
 PACKED_AT_ONCE = 1 << 15
-"""Rows packed at once: what is made on the way stays in the second-level cache."""
+"""Rows packed at once: intermediate arrays stay in the second-level cache."""
 MIN_COUNT_BITS = 4
 """With less room than this most counts would go to the list of large ones."""
 PLAIN_ACTIONS = 1 << 10
@@ -150,7 +150,7 @@ def _pairs(number: Array, rows: Columns) -> tuple[Array, Array]:
 
 
 class KeyLayout(NamedTuple):
-    """How many bits each part of a packed row has, from the highest to the lowest, and what was taken off the ids."""
+    """How many bits each part of a packed row has, from the highest to the lowest, and the offsets of the ids."""
 
     obs: int
     next_obs: int

@@ -36,7 +36,7 @@ SEEN_AT_ONCE = 1 << 15
 
 
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known about a table beside its rows."""
+    """The known facts about a table beside its rows."""
 
     environment: str | None = None
     agent: str | None = None
@@ -183,7 +183,7 @@ def distinct(*columns: Array) -> int:
 
 
 def meta_of_name(name: str) -> Meta:
-    """Return what a published file name says: `{env}_{agent}[_{reward|noreward}]_{human|shared}_disc`."""
+    """Return the meaning of a published file name: `{env}_{agent}[_{reward|noreward}]_{human|shared}_disc`."""
     parts = name.split(".")[0].split("_")
     if len(parts) < 4 or parts[-1] != "disc" or parts[-2] not in ("human", "shared"):
         return Meta()
@@ -223,7 +223,7 @@ def _book(codes: list[Codes], ids: tuple[int, ...] | None, name: str) -> CodeBoo
 
 
 class TableSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The histograms of a table and what is known about it."""
+    """The histograms of a table and the known facts about it."""
 
     name: str
     counts: Counts

@@ -35,7 +35,7 @@ def transitions(
         episode_ends: The last frames of episodes: flags, one per frame, or rising positions. Zeros and ones, one per
             frame, are flags. The very last frame always ends an episode.
         alignment: `action_leads_to_next` if a frame's action was chosen on it, `action_led_here` if it came before.
-        meta: What is known about the table.
+        meta: The known facts about the table.
     """
     inputs, taken = np.asarray(indices), np.asarray(actions)
     if inputs.shape != taken.shape or inputs.ndim != 1:

@@ -1,7 +1,7 @@
 """The transitions of a life so far, counted within a cap of memory, and those of its last steps.
 
 Where the cap is reached, inputs are sampled by their hash: half of the hashes are given up, with every transition that
-starts at such an input. What is kept is complete, so it stands for the rest whatever the agent did.
+starts at such an input. The kept inputs are complete, so they stand for the rest whatever the agent did.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Life:
 
         Args:
             action: The action that led here.
-            observation: What came of it, also at the end of an episode.
+            observation: The next observation, also at the end of an episode.
             over: Whether the episode ended.
             slot: Which environment it is.
         """
@@ -172,7 +172,7 @@ class Life:
             self._parts[-2:] = [_joined(self._parts[-2:])]
 
     def _keep_cap(self, number: int = GONE) -> int:
-        """Give up inputs while memory is above the cap. Return what a number is afterwards."""
+        """Give up inputs while memory is above the cap. Return the new number of an input."""
         if self.num_bytes <= HELD * self.max_bytes:
             return number
         self._fold()
@@ -245,7 +245,7 @@ class Life:
 
     @property
     def note(self) -> str:
-        """What a reader must know about the counts; empty while all is kept."""
+        """A caution about the counts; empty while all inputs are kept."""
         if not self.bits:
             return ""
         return f"sampled by hash: 1 of {2**self.bits:,} inputs is kept, with all transitions from it"

@@ -1,4 +1,4 @@
-"""Compute the objectives of a life at a moment, and say what they stand on.
+"""Compute the objectives of a life at a moment, and say how much data they stand on.
 
 Beyond the cap of memory the values are estimates from the inputs that were kept, and `note` says so.
 """
@@ -49,7 +49,7 @@ class LifeMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """Says that inputs hardly repeat, so that entropy and gain only measure the number of transitions."""
 
     def scalars(self) -> dict[str, float]:
-        """Return what a log of scalars takes: values, null and excess where there is one, and what they stand on."""
+        """Return the scalars for a log: values, null and excess where there is one, and the amount of data."""
         known = {"empowerment_null": self.empowerment.null, "empowerment_excess": self.empowerment.excess}
         counts = {"distinct_inputs": float(self.inputs), "sample": self.sample}
         return self.values | {name: value for name, value in known.items() if value is not None} | counts
@@ -113,7 +113,7 @@ class ScalarLog:
     """Computes the objectives of a life and of its window at regular intervals."""
 
     def __init__(self, life: Life, every: int, draws: int, log: Any = None) -> None:
-        """Set what is measured and where it goes.
+        """Set what is measured and where the values go.
 
         Args:
             life: The life.

@@ -36,7 +36,7 @@ NEVER = (1 << 63) - 1
 
 
 class TrackerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How observations are counted, and what is held and logged; the arguments of `Tracker`."""
+    """How observations are counted, held and logged; the arguments of `Tracker`."""
 
     codes: Codes | None = None
     size: int = 8

@@ -109,7 +109,7 @@ def write_latex(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     Args:
         head: The titles of the columns.
         rows: The cells of each row, as text.
-        caption: What it shows.
+        caption: The caption.
         escape: Makes the signs of a cell plain that LaTeX obeys.
     """
     first, *others = [rf"    {' & '.join(map(escape, line))} \\" for line in (head, *rows)]

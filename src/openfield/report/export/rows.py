@@ -41,7 +41,7 @@ Responses = Mapping[str, Sequence[float | None]]
 NO_RESPONSES: Responses = {}
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 RowKind = Literal["estimates", "cells", "episodes"]
-"""What a row is: a number of an agent in a scenario, a cell with its numbers, or an episode."""
+"""The kind of a row: a number of an agent in a scenario, a cell with its numbers, or an episode."""
 POLARS = {str: "String", int: "Int64", float: "Float64", bool: "Boolean"}
 PANDAS = {str: None, int: "int64", float: "float64", bool: "bool"}
 

@@ -22,7 +22,7 @@ CONVENTIONS = (
 
 
 def title_of(name: str) -> str:
-    """Return what a detector is called in tables, with its parameters."""
+    """Return the name of a detector in tables, with its parameters."""
     plain, bracket, rest = name.partition("(")
     if name == OWN:
         return "your conf"
@@ -92,7 +92,7 @@ def bold_latex(text: str) -> str:
 
 
 def list_remarks(table: Benchmark, comparison: DetectorComparison | None) -> Iterator[str]:
-    """Yield the lines below the tables: what was scored, what was not, and what the numbers mean."""
+    """Yield the lines below the tables: the sets scored and left out, and the meaning of the numbers."""
     counts = ", ".join(f"{name} {count:,}" for name, count in table.samples.items())
     yield f"Samples: {counts}. In-distribution: {table.id}" + (
         "." if table.accuracy is None else f", of which {100 * table.accuracy:.2f} % are classified rightly."

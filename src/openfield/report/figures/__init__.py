@@ -40,7 +40,7 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     """Where the world changes."""
     thresholds: list[float] = []
     address: str = ""
-    """What it was made of."""
+    """Its source."""
     small: bool = False
 
 

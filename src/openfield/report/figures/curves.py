@@ -51,7 +51,7 @@ class AgentCurves(msgspec.Struct, frozen=True):
 
     agent: str
     name: str
-    """What it is called in drawings."""
+    """Its name in drawings."""
     control: bool
     trials: int
     mean: Curve
@@ -70,7 +70,7 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
 
     Args:
         agent: The agent.
-        name: What it is called in drawings.
+        name: Its name in drawings.
         cells: Its cells in the scenario.
         run: The key of the run that they are in.
     """

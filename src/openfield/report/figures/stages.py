@@ -76,7 +76,7 @@ class ScenarioObjectives(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> dict[str, str]:
-        """Agent -> what it is called where there is little room."""
+        """Agent -> its name where there is little room."""
         return shorten_agents(each.agent for each in self.agents)
 
     @property

@@ -127,7 +127,7 @@ class IsolatedAgent:
             raise AgentProtocol(f"The agent's reply cannot be read: {error}.") from None
 
     def close(self) -> None:
-        """Let the agent free what it holds. Its process is ended by its factory."""
+        """Let the agent free its resources. Its process is ended by its factory."""
         if not self._line.lost:
             self._line.ask(messages.CLOSE, b"", messages.READY, self._long)
 
@@ -163,8 +163,8 @@ def check_isolated(source: str, domain: Domain[Any], isolation: Isolation, trial
 
     Args:
         source: The agent.
-        domain: What it plays.
-        isolation: What it may see and use.
+        domain: The domain it plays.
+        isolation: Its rights.
         trial: The first trial it plays, to check that it fits; None leaves that to the cell.
     """
     if source.startswith(LLM) and not isolation.network:
@@ -191,10 +191,10 @@ class _Line:
     def ask(
         self, kind: bytes, body: bytes, expected: bytes, patience: float | None, max_bytes: int = MAX_REPLY
     ) -> bytes:
-        """Return the answer to a question, or raise what it says.
+        """Return the answer to a question, or raise its error.
 
         Args:
-            kind: What is asked.
+            kind: The kind of the question.
             body: The question.
             expected: The kind of a good answer.
             patience: Seconds to wait; None waits for ever.
@@ -222,13 +222,13 @@ class _Line:
 
 
 class _RaisedError(Exception):
-    """What an agent raised. A subclass made for it has the name of what was raised there."""
+    """An error that an agent raised. A subclass made for it has the name of that error."""
 
     kind = ""
 
 
 def _refuse(answer: bytes, body: bytes) -> NoReturn:
-    """Raise what an answer says went wrong."""
+    """Raise the error in an answer."""
     try:
         name, text = _PAIR.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -29,8 +29,8 @@ def wrap(words: list[str], view: View, isolation: Isolation, info: int) -> list[
 
     Args:
         words: The command.
-        view: What it sees.
-        isolation: What it may use.
+        view: The files it sees.
+        isolation: Its rights.
         info: The file number to which bubblewrap writes the number of the sandbox's first process.
 
     Raises:
@@ -53,7 +53,7 @@ def wrap(words: list[str], view: View, isolation: Isolation, info: int) -> list[
 
 
 def settle(isolation: Isolation) -> Isolation:
-    """Return the isolation that this machine can give. A warning says what is missing.
+    """Return the isolation that this machine can give. A warning names missing parts.
 
     Raises:
         InvalidInput: This is not Linux.

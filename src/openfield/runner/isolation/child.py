@@ -22,7 +22,7 @@ from openfield.runner.isolation import messages
 from openfield.runner.isolation.messages import unpack_turn, unpickle
 
 MAX_TEXT = 2_000
-"""Characters of what an agent's exception says."""
+"""Characters of the text of an agent's exception."""
 
 
 class AgentProcess:

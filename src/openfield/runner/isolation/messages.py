@@ -1,6 +1,6 @@
 """What the harness and an isolated agent exchange: messages whose first byte is their kind.
 
-The harness sends Python's own pickles, so that an agent is shown exactly what it is shown in the harness's process. The
+The harness sends Python's own pickles, so that an agent is shown exactly the same as in the harness's process. The
 agent answers in MessagePack with the encoder of the record: nothing that comes from an agent is ever unpickled.
 """
 

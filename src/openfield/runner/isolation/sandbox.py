@@ -50,7 +50,7 @@ class Sandbox(Guard):
         Args:
             isolation: What the program may see and use.
             run: The run file, which it never sees, if there is one yet.
-            view: What the program must see; by default what a command of the user needs.
+            view: The files that the program must see; by default those a command of the user needs.
         """
         import fcntl  # not on Windows, where nothing is isolated
 

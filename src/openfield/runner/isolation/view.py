@@ -1,4 +1,4 @@
-"""Decide what an isolated program sees of the file system: Python, packages, its own folder, and what is granted.
+"""Decide which files an isolated program sees: Python, packages, its own folder, and granted ones.
 
 Its own folder is shown without hidden files, and without run files at any depth: they hold the truth. Its subfolders
 are shown as they are when the program starts, unless they are too large for that. Of installed domains the folders
@@ -47,7 +47,7 @@ OWN_PACKAGE = Path(openfield.__file__).parent
 
 @dataclass(frozen=True)
 class Listing:
-    """What a folder holds at one moment. What is made in it later is not shown by accident."""
+    """The content of a folder at one moment. Files made in it later are not shown by accident."""
 
     folder: Path
     names: tuple[str, ...]
@@ -55,7 +55,7 @@ class Listing:
     """Those of the names that are not to be seen."""
 
     def show(self, bind: str, alone: bool) -> list[str]:
-        """Return the arguments that show the folder without what is hidden; its links lead only to what is shown.
+        """Return the arguments that show the folder without hidden files; its links lead only to shown ones.
 
         Args:
             bind: The argument that shows one entry.
@@ -99,7 +99,7 @@ class View:
         )
 
     def mounts(self) -> list[str]:
-        """Return the arguments that make bubblewrap show all this, folders before what is inside them."""
+        """Return the arguments that make bubblewrap show all this, folders before their content."""
         words, packages = list[str](), _outermost_first(self.packages)
         folders = [
             folder
@@ -131,7 +131,7 @@ class View:
         return words + [word for path in sorted(made) for word in ("--remount-ro", path)]
 
     def _look_through(self, folder: Path, with_dots: bool) -> Iterator[Listing]:
-        """Yield what a folder and each folder in it hold, but not what is in hidden folders.
+        """Yield the content of a folder and of each folder in it, but not of hidden folders.
 
         Args:
             folder: Where to begin.
@@ -224,7 +224,7 @@ def system_mounts(network: bool, gpu: bool) -> list[str]:
 
 
 def view_of_python(*sources: str) -> View:
-    """Return what a Python process like this one sees that imports some sources.
+    """Return the files that a Python process like this one sees that imports some sources.
 
     Args:
         sources: Agents and domains as `name`, `module:attribute` or `file.py:attribute`. Files that parameters of

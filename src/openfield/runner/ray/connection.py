@@ -26,7 +26,7 @@ QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
 }
 """No statistics of use are sent anywhere, and nothing is printed that is not about the run: by the last of these Ray
-leaves out what it would print of lost machines, to the standard output and whatever is said of logs."""
+does not print its own lines about lost machines, whatever the settings of logs."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """On every system: this makes Ray listen on the loopback address alone, which `_node_ip_address` does not. Without it
 Ray takes 127.0.0.1 for the address that other machines know this one by, and would look for the cluster there."""
@@ -43,7 +43,7 @@ REFUSAL_HINT = ". If the cluster wants a token, set RAY_AUTH_MODE=token."
 
 
 class RayConnection:
-    """A connection to a cluster. What was started for it is stopped when it is closed."""
+    """A connection to a cluster. A cluster that was started for it is stopped when it is closed."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Prepare for a cluster; `open` connects to it."""
@@ -130,7 +130,7 @@ def _find_own_address() -> str:
 
 
 def listens(address: str) -> bool:
-    """Return whether anything takes connections at HOST:PORT; True if that is not what an address looks like."""
+    """Return whether anything takes connections at HOST:PORT; True if that is not an address."""
     try:
         _knock(address)
     except OSError:

@@ -1,8 +1,8 @@
 """Play jobs on a Ray cluster: one actor for each slot, which Ray places where there is room for it.
 
-The driver's side. Jobs that wait are the demand: for each an actor is requested that has what its agent needs, so that
-Ray uses what is free and an autoscaler adds machines. Jobs whose slot is lost go on where their record ends; that is no
-failure of theirs.
+The driver's side. Jobs that wait are the demand: for each an actor is requested with the resources of its agent, so
+that Ray uses what is free and an autoscaler adds machines. Jobs whose slot is lost go on where their record ends; that
+does not count as a failure.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MIN_REQUESTED = 32
 TOGETHER_SECONDS, MAX_TOGETHER = 0.5, 64
 """Jobs are sent to a slot together if they last for less than this: a message costs more than a short cell."""
 MAX_UNWRITTEN, MAX_UNWRITTEN_BYTES = 64, 32 << 20
-"""Groups of entries that wait for the disk, and what they hold; then no more are fetched, and the players wait."""
+"""Groups of entries that wait for the disk, and their bytes; beyond that no more are fetched, and the players wait."""
 GATHER_SECONDS, SLOT_SECONDS = 0.2, 0.001
 """How long entries wait for others on their slot, at least and for each slot: a batch costs the driver 0.3 ms."""
 MAX_STREAMED = 8
@@ -64,7 +64,7 @@ MAX_LOST = 10
 """How many slots may be lost under a cell before that counts as a failure of the cell, or in a row before they play."""
 CLEAN_SECONDS = 5.0
 IDLE_SECONDS = 30.0
-"""After this time without a job a slot is given back, and without a slot the run says what it waits for."""
+"""After this time without a job a slot is given back, and without a slot the run says why it waits."""
 LOST_SECONDS = 15.0
 """How long the head of a cluster may not answer before the run ends. After a minute Ray would end this process."""
 NO_GPUS = {"CUDA_VISIBLE_DEVICES": ""}
@@ -80,7 +80,7 @@ class _Slot:
     def __init__(self, kind: str, actor: Any, report: Any) -> None:
         self.kind, self.actor = kind, actor
         self.awaited = report
-        """What it says of itself, then the stream of what it plays; None if it is idle."""
+        """Its report, then the stream of its entries; None if it is idle."""
         self.is_ready = False
         self.node = self.machine = ""
         self.jobs: dict[str, Job] = {}
@@ -92,7 +92,7 @@ class _Slot:
         return self.is_ready and self.awaited is None
 
     def play(self, gather: float, *jobs: ShippedJob) -> None:
-        """Send jobs to it, which send back what comes of them after some seconds."""
+        """Send jobs to it. It collects entries for some seconds before it sends them."""
         self.jobs = {each.job.cell.id: each.job for each in jobs}
         options = {"num_returns": "streaming", "_generator_backpressure_num_objects": MAX_STREAMED}
         self.awaited = self.actor.play.options(**options).remote(gather, *jobs)
@@ -108,10 +108,10 @@ class RayExecutor:
     def __init__(
         self, emit: Emit, put_back: Callable[[str], None], plan: Plan, run: Any, connection: RayConnection
     ) -> None:
-        """Prepare for a cluster. The first `poll` sends to it what its machines need.
+        """Prepare for a cluster. The first `poll` sends files to its machines.
 
         Args:
-            emit: Called with what comes of the jobs.
+            emit: Called with the entries of the jobs.
             put_back: Called with a cell whose slot is lost, to play on where its record ends.
             plan: The plan to play.
             run: The run file.
@@ -149,7 +149,7 @@ class RayExecutor:
         self._waiting[self._kinds[job.cell.agent]].append(msgspec.structs.replace(job, agent=agent, domain=domain))
 
     def poll(self) -> None:
-        """Emit what has come in, look after lost slots, and send out what waits."""
+        """Emit new entries, look after lost slots, and send out waiting jobs."""
         if self._db is None:
             self._open()
         if not self._is_head_there():  # a call of Ray would not come back
@@ -222,7 +222,7 @@ class RayExecutor:
         self._silent_since = since = now if self._silent_since is None else self._silent_since
         if self._stopping or now - since >= LOST_SECONDS:
             raise InvalidInput(
-                f"The head of the cluster at {self._connection.head} does not answer any more. What was recorded is "
+                f"The head of the cluster at {self._connection.head} does not answer any more. All recorded turns are "
                 f"safe. When a cluster runs again: openfield resume {quote(str(self._run))} --executor ray=HOST:PORT"
             )
         return False
@@ -249,7 +249,7 @@ class RayExecutor:
             count += 1
 
     def _read_past(self, job: Job) -> Rows:
-        """Return what a job goes on from: its own record, and that of the trial it comes after."""
+        """Return the record that a job goes on from: its own, and that of the trial it comes after."""
         places = [(job.cell.id, job.attempt)] if job.steps else []
         places += [(job.start[0].id, job.start[1])] if job.start is not None else []
         return {

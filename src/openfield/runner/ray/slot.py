@@ -1,4 +1,4 @@
-"""Play cells one after the other on a machine of a cluster, and send what comes of them to the driver.
+"""Play cells one after the other on a machine of a cluster, and send their entries to the driver.
 
 An actor of Ray for each slot, that is for what one cell needs of a machine. Cells are played in a worker process, so
 that deadlines, hung agents and dead workers are those of `Processes`, on the machine where they happen. No disk is
@@ -74,7 +74,7 @@ class SlotSetup:
 
 @dataclass(frozen=True)
 class MachineFiles:
-    """What a machine is sent once."""
+    """The files that a machine is sent once."""
 
     shipment: Shipment
     trials: list[tuple[str, str]]
@@ -82,7 +82,7 @@ class MachineFiles:
 
 
 class SlotReport(NamedTuple):
-    """What a slot says of itself once it has looked around."""
+    """A slot's report on its machine."""
 
     node: str
     machine: str
@@ -145,7 +145,7 @@ class SlotActor:
 
         Args:
             gather: For how many seconds entries wait for others while a cell is played.
-            jobs: What is to be played.
+            jobs: The jobs to play.
         """
         with self._turn:
             for job, past in jobs:
@@ -239,7 +239,7 @@ class MachineFolder:
                 self._users.close()
 
     def fill(self, fill: Callable[[], str]) -> str:
-        """Call a function unless another slot has, and return what it returned: why the machine cannot play."""
+        """Call a function unless another slot has, and return its result: why the machine cannot play."""
         import fcntl
 
         known = self.path / "problem"
@@ -266,7 +266,7 @@ def measure_group(group: Iterable[Entry]) -> int:
 
 
 def _try_elsewhere(pairs: list[tuple[str, str]], isolation: Isolation | None) -> str:
-    """Look for domains and agents in a process of its own; return what is missing. Agents may do anything there."""
+    """Import domains and agents in a process of its own; return the problem, if any. Agents may do anything there."""
     with closing(Caller(CHECK_SECONDS)) as caller:
         try:
             return caller.call(str, find_problem, pairs, isolation)

@@ -35,7 +35,7 @@ class CommaiWriter(TurnWriter):
 
     @property
     def schema(self) -> Schema:
-        """The schema of what is said."""
+        """The schema of an answer."""
         return {"type": "string"}
 
     def describe(self, turn: Turn) -> TurnText:
@@ -50,7 +50,7 @@ class CommaiWriter(TurnWriter):
         return TurnText("\n".join(parts))
 
     def pass_over(self, turn: Turn) -> Reply | None:
-        """Return the next symbol of what is being said; None if the teacher has asked."""
+        """Return the next symbol of the current answer; None if the teacher has asked."""
         if turn.ask is not Ask.ACT:
             return super().pass_over(turn)
         return Reply(self._listener.speak()) if self._asked is None else None

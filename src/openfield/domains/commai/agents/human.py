@@ -204,7 +204,7 @@ def for_terminal(make: Any) -> AgentFactory:
 
 
 class Human:
-    """Says what a person types, one symbol a step, and is silent while nothing is typed.
+    """Says a person's words, one symbol a step, and is silent while nothing is typed.
 
     Args:
         view: Where the person looks and types.

@@ -215,7 +215,7 @@ class MappingLearner:
         return text.endswith(".") and ";" in text
 
     def _split(self) -> tuple[str, str]:
-        """Split what was said into the feedback to the last answer and the next question."""
+        """Split the teacher's words into the feedback to the last answer and the next question."""
         text = self._heard
         if self._moment == 0:
             return "", text[-1]

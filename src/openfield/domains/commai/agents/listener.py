@@ -1,4 +1,4 @@
-"""What a person in a conversation with the teacher hears and says, and when it is time to ask them.
+"""A person in a conversation with the teacher: what they hear and say, and when it is their turn.
 
 The terminal and the browser use it; it shows nothing itself.
 """
@@ -68,7 +68,7 @@ class Streams:
 
 
 class Listener:
-    """Hears the teacher symbol by symbol, and says what a person has typed.
+    """Hears the teacher symbol by symbol, and says a person's words.
 
     Args:
         mode: When the person is asked.
@@ -80,7 +80,7 @@ class Listener:
         self.heard = ""
         """The character that the last turn has completed; with bits most turns complete none."""
         self.note = ""
-        """What a person should know when asked."""
+        """The words to show a person at their turn."""
         self._mode = mode
         self._typed: deque[str] = deque()
         self._reader = BitReader() if bits else None
@@ -90,7 +90,7 @@ class Listener:
         self._feedback = ""
         """What ends the feedback that is heard: a semicolon, or the question of a mini task. Empty outside of one."""
         self._ends_feedback = True  # whether this teacher has feedback that ends with a semicolon
-        self._asked = ""  # what was heard since the last answer
+        self._asked = ""  # the words heard since the last answer
         self._earned = 0
         self._unasked = 0  # steps since the person was asked
         self._waits = False  # whether the person was asked at a pause, or said nothing: the next pause is awaited
@@ -119,7 +119,7 @@ class Listener:
         return True
 
     def recall(self, turn: Turn, action: Any) -> None:
-        """Take a turn that was played before, and what was said."""
+        """Take a turn that was played before, and its answer."""
         self.hear(turn)
         if not isinstance(action, int):
             return
@@ -132,7 +132,7 @@ class Listener:
         self._typed.extend(re.sub(r"\.+", ".", line) or _SILENCE)  # a second dot would answer the next question
 
     def reply(self) -> Reply:
-        """Return what is said now."""
+        """Return the current symbol."""
         if self._reader is None:
             return REPLIES[ord(self._say_next())]
         bit = REPLIES[int(self._bits.popleft())] if self._bits else REPLIES[0]

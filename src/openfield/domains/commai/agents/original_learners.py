@@ -1,6 +1,6 @@
 """`learners.base`, `learners.sample_learners` and `learners.human_learner` of the original: what user code builds on.
 
-The sample learners do what was meant: in Round 1 a reward came with every step, 0 included, and made two of them forget
+The sample learners work as intended: in Round 1 a reward came with every step, 0 included, and made two of them forget
 everything at once.
 """
 

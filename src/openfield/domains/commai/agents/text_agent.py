@@ -37,7 +37,7 @@ def make_text_agent(answer: Answer, ends: str = ".") -> AgentFactory:
 
 
 class TextListener:
-    """Recognises questions in what a teacher says, and says answers symbol by symbol. Otherwise it is silent.
+    """Recognises a teacher's questions, and says answers symbol by symbol. Otherwise it is silent.
 
     An answer must begin with the last symbol of its question, so the end of a question is recognised by its form. After
     an answer, the next question ends with the first dot behind a semicolon. Without a semicolon, the teacher falls

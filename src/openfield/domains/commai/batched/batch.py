@@ -31,7 +31,7 @@ class Batch(ABC):
 
     After `reset`, every `step` gives each environment a symbol and returns the teacher's symbols with the rewards for
     what was heard, as `Environment.next` does for one. An environment whose curriculum has ended is `over` and says
-    only spaces until `restart`. What a learner may not know in a trial that counts is in `training_info`.
+    only spaces until `restart`. `training_info` holds facts that a learner must not know in a trial that counts.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ def start_stream(seed: int) -> int:
 
 
 class DrawStream(random.Random):
-    """A generator that draws what an environment of a batch draws: set it as `rng` of a single one.
+    """A generator with the draws of one environment of a batch: set it as `rng` of a single one.
 
     It is SplitMix64: a counter that is mixed, so that many numbers of a stream can be made at once. The numbers are the
     same in compiled code, NumPy and plain Python.

@@ -66,7 +66,7 @@ def batch(
 
 
 def _check_settings(settings: CommaiSettings) -> None:
-    """Refuse what a batch cannot do."""
+    """Refuse settings that a batch cannot follow."""
     default = CommaiSettings()
     for name in settings.__struct_fields__:
         if name not in SETTINGS and getattr(settings, name) != getattr(default, name):
@@ -172,7 +172,7 @@ class PlainBatch(Batch):
         return symbols.copy(), rewards
 
     def _listen(self, which: Array, heard: list[int]) -> tuple[list[int], list[int]]:
-        """Let single environments hear their symbols, after telling them what was said without them."""
+        """Let single environments hear their symbols, after those they missed."""
         symbols, rewards = [], []
         states = zip(which.tolist(), heard, self._at[which].tolist(), self._penalties[which].tolist(), strict=True)
         for number, code, at, penalties in states:
@@ -186,7 +186,7 @@ class PlainBatch(Batch):
         return symbols, rewards
 
     def _note(self, number: int, environment: Environment) -> None:
-        """Copy what an environment will say and where its conversation is."""
+        """Copy an environment's next words and the place of its conversation."""
         at, spoken = environment.at, environment.spoken
         self._at[number], self._spoken[number] = at, spoken
         if at < spoken:

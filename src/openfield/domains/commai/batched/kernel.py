@@ -129,7 +129,7 @@ def _listen(memory: Any, factors: Any, texts: Any, env: int, symbol: int) -> int
         if said >= memory[env + at.DUE] and memory[env + at.AT] >= memory[env + at.END]:
             memory[env + at.VERDICT], memory[env + at.RUNNING] = 0, 0
         reward = _hear(memory, factors, texts, env, symbol)
-    # what is said after the last words is lost
+    # words said after the last ones are lost
     if not memory[env + at.RUNNING] and memory[env + at.AT] >= memory[env + at.END] and not memory[env + at.OVER]:
         _switch(memory, texts, env)
     return reward

@@ -1,4 +1,4 @@
-"""Micro tasks as one array of numbers: what is drawn, which texts are made of it, and how answers are judged.
+"""Micro tasks as one array of numbers: the draws, the texts made of them, and how answers are judged.
 
 The compiler writes a program and the kernel reads it. A part of a program begins at an address, and the constants here
 say what stands how far behind it; other parts are referred to by their addresses. The states of all environments stand
@@ -30,7 +30,7 @@ TASK_COUNT, ENTRIES, ENTRY_SIZE = 0, 1, 3
 START, DOTTED, MAX_TIME, GUESSES, SEEN, PATIENCE = range(6)
 """Guesses are -1 unless knowledge is expected after them. Patience is a place among the factors."""
 
-# A node of a tree: what is drawn, and what comes next
+# A node of a tree: the draw, and what comes next
 KIND, NEXT = 0, 1
 LEAF = 0
 """Nothing is drawn. What comes next is the result: a source when an instance starts, a round for a question."""

@@ -104,7 +104,7 @@ def stand_for(slot: int) -> str:
 def stand_for_letters(slot: int) -> str:
     """Return a word of two letters that stands for any word.
 
-    What a function puts between the two, it puts between all letters of the word.
+    If a function puts something between the two, it puts it between all letters of the word.
     """
     return chr(_FIRST + 3 * slot + _HEAD) + chr(_FIRST + 3 * slot + _TAIL)
 

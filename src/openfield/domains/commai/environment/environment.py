@@ -97,7 +97,7 @@ class Environment:
     # For learners and sessions
 
     def next(self, heard: Any) -> tuple[str, int]:
-        """Take the learner's symbol (None: nothing) and return the teacher's symbol with the reward for what was heard.
+        """Take the learner's symbol (None: nothing) and return the teacher's symbol with the reward for it.
 
         This is one function because one more call would cost a tenth of the step.
         """
@@ -298,7 +298,7 @@ class BitEnvironment(Environment):
         self._reader = BitReader()
 
     def next(self, heard: Any) -> tuple[str, int]:
-        """Take the learner's bit (None: nothing) and return the teacher's bit with the reward for what was heard."""
+        """Take the learner's bit (None: nothing) and return the teacher's bit with the reward for it."""
         character = None if heard is None else self._reader.feed(self._bit(heard))
         return super().next(character if character is None else character.translate(self.alphabet))
 

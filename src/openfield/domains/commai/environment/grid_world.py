@@ -77,7 +77,7 @@ class GridWorld:
             self._obey(sentence if serializer is None else serializer.decode(sentence), self._stage)
 
     def overhear(self, symbol: str) -> None:
-        """Forget what was said while the teacher talked."""
+        """Forget words said while the teacher talked."""
         self._heard = ""
 
     @property

@@ -1,7 +1,7 @@
 """Configurations of the original, JSON and Python, and the classes they name.
 
 A dotted name is resolved by module and class: `my_tasks.MovingTask` is the user's, `tasks.competition.navigation.
-MovingTask` is ours. What is loaded are objects of the original's kind; `convert_scheduler` then replaces those that the
+MovingTask` is ours. The loaded objects are of the original's kind; `convert_scheduler` then replaces those that the
 catalogue has faster, if a curriculum has no others. The two loaders are `core.config_loader` of the original.
 """
 
@@ -225,7 +225,7 @@ def convert_scheduler(made: Any, entries: Sequence[ConfiguredTask], place: str) 
 
 
 def _describe(task: Any) -> ConfiguredTask:
-    """Return what is known of a task that a Python configuration made."""
+    """Describe a task that a Python configuration made."""
     kind = _ids().get(type(task), "")
     name = task.name if isinstance(task, Task) else kind or task.get_name()
     return ConfiguredTask(task, name, kind or name)
@@ -444,7 +444,7 @@ def _number(value: Any, minimum: int, place: str) -> Any:
 
 
 def read_json_configuration(path: Path) -> Any:
-    """Return what a JSON file has."""
+    """Return the content of a JSON file."""
     try:
         return msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -141,7 +141,7 @@ class HostSerializer(StandardSerializer):
 
 
 class HostedInstance(Instance):
-    """What a world and the oracle want to know of an instance."""
+    """The facts that a world and the oracle need of an instance."""
 
     def __init__(self, task: original.Task) -> None:
         self._task = task
@@ -381,7 +381,7 @@ class HostedEnvironment(Environment):
         return self._guests[id(task)]
 
     def _check(self, heard: Any) -> None:
-        """Refuse what is not a symbol."""
+        """Refuse anything but a symbol."""
         fits = str(heard) in ("0", "1") if self.bit_mode else isinstance(heard, str) and len(heard) == 1
         if not fits or (not self.bit_mode and ord(heard) > 255):
             self._admit(heard)

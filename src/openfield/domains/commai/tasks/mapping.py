@@ -164,7 +164,7 @@ class ConstantTask(MappingTask):
 
 
 class LettersTask(MappingTask):
-    """micro2 to micro4: letters and marks. How the answers to what is drawn depend on it is the task's.
+    """micro2 to micro4: letters and marks. Each task says how the answers depend on the draws.
 
     Args:
         name: The task's id.

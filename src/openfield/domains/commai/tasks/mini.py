@@ -90,7 +90,7 @@ class _Writer:
         self._unused = unused_letters(description)
 
     def add(self, ngram: str) -> str:
-        """Appends an n-gram, sometimes overlapping what is there."""
+        """Appends an n-gram, sometimes overlapping the end."""
         overlap = _overlap(self.text, ngram) if len(ngram) > 1 and self._rng.random() < 0.5 else 0
         self.text += ngram[overlap:]
         return ngram
@@ -245,7 +245,7 @@ class MiniInstance(Instance):
         return self.round.answer
 
     def _decide(self) -> None:
-        """Judge the end of what was heard; text before the answer does no harm."""
+        """Judge the end of the heard text; text before the answer does no harm."""
         answer = "".join(self._heard)
         if self.stage.serializer is not None:
             answer = self.stage.serializer.decode(answer)

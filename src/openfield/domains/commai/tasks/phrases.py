@@ -32,7 +32,7 @@ FEW_LETTERS = "abcde"
 
 
 class PhraseContext(NamedTuple):
-    """What a question is drawn with."""
+    """The parts a question is drawn from."""
 
     rng: Random
     word: Callable[[], str]

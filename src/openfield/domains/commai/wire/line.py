@@ -43,7 +43,7 @@ def open_context(process: int) -> Any:
 
 
 class Handshake(NamedTuple):
-    """What a peer has begun with."""
+    """The protocol that a peer has begun with."""
 
     line: Line
     first: list[bytes]
@@ -136,7 +136,7 @@ class Line:
         return Handshake(self, [], problem) if problem else None
 
     def close(self) -> None:
-        """Send what is left, and close the connection and the port. A conversation in another thread ends before."""
+        """Send the rest, and close the connection and the port. A conversation in another thread ends before."""
         self.closing = True
         with self.using:
             if self._socket.closed:
@@ -190,7 +190,7 @@ def _is_symbol(message: list[bytes]) -> bool:
 
 
 def _name(zmq: Any, value: int) -> str:
-    """Return libzmq's name of what was wrong in a handshake."""
+    """Return libzmq's name of the error in a handshake."""
     try:
         name = str(zmq.Event(value).name)
     except ValueError:

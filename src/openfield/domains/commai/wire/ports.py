@@ -201,7 +201,7 @@ class SharedPort:
     def _carry(self) -> None:
         while self._carries:
             for number, mask in self._epoll.poll():
-                if number in self._handlers:  # otherwise what was handled before has closed it
+                if number in self._handlers:  # otherwise an earlier handler has closed it
                     self._handlers[number](number, mask)
 
     def _end(self) -> None:

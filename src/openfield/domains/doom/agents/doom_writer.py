@@ -1,4 +1,4 @@
-"""Doom in words: health, bullets, and what is ahead, to the left, behind and to the right. One letter acts."""
+"""Doom in words: health, bullets, and the things ahead, to the left, behind and to the right. One letter acts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_REPEATS = 500
 
 
 class DoomWriter(TurnWriter):
-    """Describes what is around the player. Arrays and pictures are shown as in any domain."""
+    """Describes the surroundings of the player. Arrays and pictures are shown as in any domain."""
 
     rules = (
         "You see distances in units; you walk some units with every action and turn by some degrees. Shoot when an "
@@ -66,7 +66,7 @@ class DoomWriter(TurnWriter):
         return super().describe(turn)
 
     def describe_observation(self, observation: Any) -> TurnText:
-        """Return what is around."""
+        """Describe the surroundings."""
         features = find_features(observation)
         if features is None:
             return super().describe_observation(observation)
@@ -78,7 +78,7 @@ class DoomWriter(TurnWriter):
         return TurnText(f"{' '.join(parts)}\n{describe_surroundings(features, self._walls)}", pictures)
 
     def describe_feedback(self, feedback: Any) -> str:
-        """Return the time that is left, and what a teacher would do."""
+        """Return the time left, and the teacher's choice."""
         told = feedback if isinstance(feedback, dict) else {}
         parts = [f"Time left {told['performance']:.1%}."] if "performance" in told else []
         parts += [f"The teacher's choice: {told['label']['action']}."] if "label" in told else []
@@ -124,14 +124,14 @@ class DoomWriter(TurnWriter):
 
 
 def list_values(observation: Any) -> dict[str, str]:
-    """Return what a player reads off the screen of the game."""
+    """Return the numbers that the game shows on its screen."""
     player = (find_features(observation) or {}).get("player", {})
     named = {"health": "health", "ammo": "bullets"}
     return {name: f"{player[key]:.0f}" for key, name in named.items() if key in player}
 
 
 def describe_surroundings(observation: Any, walls: list[Wall]) -> str:
-    """Return what is around the player, side by side, the nearest first."""
+    """Return the things around the player, side by side, the nearest first."""
     state = decode_features(observation)
     found: dict[str, list[tuple[float, str]]] = {side: [] for side in SIDES}
     for entity, name in _name_entities(state):

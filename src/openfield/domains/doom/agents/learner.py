@@ -1,4 +1,4 @@
-"""An agent that learns what its actions do, when its shots hit and where it is hurt, in training and ever after.
+"""An agent that keeps learning what its actions do, when its shots hit and where it is hurt.
 
 A baseline for adaptation: it has small tables (`Experience`) instead of fixed knowledge. They forget slowly, so that it
 learns a changed world as fast as a new one.
@@ -30,7 +30,7 @@ RATE = 0.3
 """The weight of a new observation of an effect."""
 SHOT_RATE = 0.1
 HARM_STEP = 0.5
-"""The most by which one tick changes an estimate of harm, so that it is what a tick usually costs: bullets are rare."""
+"""The most by which one tick changes an estimate of harm, so that it is the usual cost of a tick: bullets are rare."""
 OFFSET = 3.0
 """The width of the classes of shots by how far off the line of fire their target was."""
 WORSE = 0.5
@@ -172,12 +172,12 @@ class Experience(msgspec.Struct):
             self.hits[step] += SHOT_RATE * (hit - self.hits[step])
 
     def enter_harm(self, clearance: float, lost: float) -> None:
-        """Enter what a tick at a place cost."""
+        """Enter the cost of a tick at a place."""
         step = _step(clearance)
         self.harm[step] += min(max(lost - self.harm[step], -HARM_STEP), HARM_STEP)
 
     def harm_at(self, clearance: float) -> float:
-        """Return what a tick at a place costs beyond one in the open; nearer to a wall is never rated better."""
+        """Return the cost of a tick at a place beyond one in the open; nearer to a wall is never rated better."""
         return max(0.0, max(self.harm[_step(clearance) :]) - self.harm[OPEN])
 
 

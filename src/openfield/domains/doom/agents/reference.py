@@ -32,7 +32,7 @@ MOVES = {"forward": 0.0, "left": 90.0, "backward": 180.0, "right": 270.0}
 
 
 class ReferenceAgent(SavesGenerator):
-    """Does what a good player does in the world without novelties. Walls come anew with every episode."""
+    """Plays well in the world without novelties. Walls come anew with every episode."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self._task = task_of(spec)

@@ -95,7 +95,7 @@ class WatchfulAgent:
         return Reply(reply.action)
 
     def save(self) -> bytes:
-        """Return what was learned, and the state of the player."""
+        """Return the learned estimates, and the state of the player."""
         return msgspec.msgpack.encode((self._normal, self._evidence, self._player.save()))
 
     def load(self, state: bytes) -> None:

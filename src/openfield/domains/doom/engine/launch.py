@@ -90,12 +90,12 @@ def start_game(wad: Path, settings: str, view: EngineView) -> Any:
 
 
 class EngineView(NamedTuple):
-    """What an engine draws."""
+    """The pictures that an engine draws."""
 
     size: str = ""
     """Width and height, such as 320x240; empty if nobody looks."""
     buffers: tuple[str, ...] = ()
-    """What it draws beside the image: depth, labels, automap."""
+    """Further pictures beside the image: depth, labels, automap."""
 
 
 def make_game(wad: Path, settings: str, view: EngineView | None = None, console: bool = False) -> Any:
@@ -230,7 +230,7 @@ def _content_digest(wad: Path) -> str:
 
 
 def _error_lines(output: str) -> str:
-    """Return the lines in which the engine says what is wrong."""
+    """Return the engine's error lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((number for number, line in enumerate(lines) if "error" in line.lower()), -3)
     return " ".join(lines[first:][:3])[:500] or "it died without a message."

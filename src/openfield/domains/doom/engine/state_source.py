@@ -33,7 +33,7 @@ KNOWN_VERSIONS = ("1.3.2",)
 
 
 def describe_unknown() -> str:
-    """Return what is to be said where memory has another layout."""
+    """Return the warning for memory with another layout."""
     return (
         f"openfield does not know the memory layout of vizdoom {version('vizdoom')}: it reads the game's state through "
         f"vizdoom's slower interface. Results are the same. Known: {', '.join(KNOWN_VERSIONS)}."

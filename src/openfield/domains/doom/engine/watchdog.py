@@ -120,7 +120,7 @@ def end_engines(folder: Path, name: str = "") -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, the engines whose settings are in it, and what they left in shared memory.
+    """Remove a folder, the engines whose settings are in it, and their shared memory.
 
     An engine's shell may write one more file into it, once its mark is gone: so it is tried several times.
     """
@@ -178,7 +178,7 @@ def _is_stopped(process: int) -> bool:
 
 
 def _state(process: int) -> str:
-    """Return the letter by which the system says what a process or thread does; empty if it does not exist."""
+    """Return the system's letter for the state of a process or thread; empty if it does not exist."""
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1]
     return ""

@@ -160,7 +160,7 @@ class AmqpClient:
 
 
 async def play_file(path: Path, agent: AgentCall, ignore_secret: bool = False) -> AmqpClient:
-    """Play what a client's INI file says, in any mode; write the secret of a new experiment into the file.
+    """Play as a client's INI file says, in any mode; write the secret of a new experiment into the file.
 
     The trained model is kept in a folder `model` beside it. If `ignore_secret`, a new experiment is always started.
     """

@@ -160,7 +160,7 @@ def agent_name(model: str, secret: str) -> str:
 
 
 def registration(request: RequestExperiment, name: str) -> dict[str, str]:
-    """Return what a registration says of a model, for the record; the user's secret is left out."""
+    """Return a registration's description of a model, for the record; the user's secret is left out."""
     asked = {"experiment": request.description, "git_version": request.git_version, "seed": request.seed}
     said = msgspec.structs.asdict(_read_model(request.model)) | asked
     return {f"registration of {name}": msgspec.json.encode(said).decode()[:MAX_FACT]}

@@ -39,7 +39,7 @@ TRUTH = {"": False, **configparser.ConfigParser.BOOLEAN_STATES}
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server's file says about experiments; the names are the file's."""
+    """The experiments of a server's file; the names are the file's."""
 
     amqp: str | None = None
     """The broker's address."""
@@ -61,7 +61,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client's file says."""
+    """A client's file."""
 
     amqp: str
     model_name: str

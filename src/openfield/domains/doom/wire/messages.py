@@ -1,4 +1,4 @@
-"""The messages of protocol 0.8: what agents send, what they are sent, and the envelope of an error.
+"""The messages of protocol 0.8: to and from agents, and the envelope of an error.
 
 Bytes in, values out. `session` says what the messages mean; `server` and `client` carry them.
 """
@@ -165,7 +165,7 @@ def encode_message(content: Message) -> bytes:
 
 
 def decode_request(body: bytes) -> Request:
-    """Decode what an agent sent, in a list or bare; an `AgentProtocol` says what is wrong or missing."""
+    """Decode an agent's message, in a list or bare; an `AgentProtocol` says what is wrong or missing."""
     if len(body) > MAX_BODY:
         raise AgentProtocol(f"a message of more than {MAX_BODY >> 20} MB")
     try:
@@ -175,7 +175,7 @@ def decode_request(body: bytes) -> Request:
 
 
 def decode_registration(body: bytes) -> Registration:
-    """Decode what an agent sent to register, in a list or bare; raise `AgentProtocol` if it is not a registration."""
+    """Decode an agent's registration, in a list or bare; raise `AgentProtocol` if it is not a registration."""
     request = decode_request(body)
     if not isinstance(request, RequestExperiment | RequestTrials):
         raise AgentProtocol(f"{type(request).__name__} is not a registration")
@@ -183,7 +183,7 @@ def decode_registration(body: bytes) -> Registration:
 
 
 def decode_message(body: bytes) -> Message:
-    """Decode what a server sent, in a list or bare; raise `AgentProtocol` if it is not a message."""
+    """Decode a server's message, in a list or bare; raise `AgentProtocol` if it is not a message."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

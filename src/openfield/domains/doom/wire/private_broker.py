@@ -86,7 +86,7 @@ class PrivateBroker:
             time.sleep(0.2)
 
     def _change_guard(self, group: str = "") -> None:
-        """Start another guard, and end the last one only then: there is always one for what is on disk."""
+        """Start another guard, and end the last one only then: one always watches the files on disk."""
         last, self._guard = self._guard, self._set_guard(group)
         if last is not None:
             last.kill()

@@ -1,6 +1,6 @@
 """The server of protocol 0.8: all sessions on one broker, any number of agents at once.
 
-It carries messages between queues and sessions. An `AgentSession` decides what is answered.
+It carries messages between queues and sessions. An `AgentSession` decides on the answers.
 """
 
 from __future__ import annotations

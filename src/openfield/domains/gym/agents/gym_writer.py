@@ -36,7 +36,7 @@ class GymWriter(TurnWriter):
         self.rules = f"The actions: {named}." if named else ""
 
     def describe_observation(self, observation: Any) -> TurnText:
-        """Return what is seen."""
+        """Describe the view."""
         grid = observation.get("image") if isinstance(observation, dict) and "mission" in observation else None
         view = None if grid is None else np.asarray(grid)
         if view is None or view.ndim != GRID_SHAPE or view.shape[2] != GRID_SHAPE:
@@ -74,7 +74,7 @@ def _sign(kind: int) -> str:
 
 
 def _name(kind: int, colour: int, state: int) -> str:
-    """Return a thing in words; empty for what is not seen, free or floor."""
+    """Return a thing in words; empty if unseen, free or floor."""
     word = OBJECTS[kind] if kind < len(OBJECTS) else f"thing {kind}"
     if word in ("", "unseen", "floor"):
         return ""

@@ -70,7 +70,7 @@ class CrafterGame(crafter.Env):  # type: ignore[misc, name-defined]
         self._world.__class__ = OrderedWorld
 
     def start(self, seed: int, health: int) -> Any:
-        """Start an episode on the map of a seed, and return what is seen."""
+        """Start an episode on the map of a seed, and return the first observation."""
         self._seed, self._episode = seed, 0
         seen = self.reset()
         if health == self._player.health:
@@ -102,7 +102,7 @@ class CrafterEnv(gymnasium.Env[Any, Any]):
     daylight: float | None = None
     zombies: float = 1.0
     health: int = 9
-    """What an episode starts with, from 1 to 9."""
+    """The supply at the start of an episode, from 1 to 9."""
 
     def __init__(
         self,

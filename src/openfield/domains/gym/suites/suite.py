@@ -50,7 +50,7 @@ class SuiteNovelty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class SuiteEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a suite says of the environments whose ids fit some patterns."""
+    """A suite's description of the environments whose ids fit some patterns."""
 
     ids: tuple[Text, ...]
     novelties: tuple[SuiteNovelty, ...] = ()
@@ -108,7 +108,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def find_entry(name: str, suite: Suite | None = None) -> SuiteEntry:
-    """Return what is known of an environment: from a suite of the user's, and from those of the package.
+    """Return the known facts of an environment: from a suite of the user's, and from those of the package.
 
     The novelties are those of the user's suite if there is one.
     """

@@ -1,4 +1,4 @@
-"""Agents that come with the domain, and what they are made of.
+"""Agents that come with the domain, and their parts.
 
 Start with `builtin`, the agents `knn`, `msp`, `energy`, `mahalanobis`, `openmax` and `adapting`. They train the
 classifier in `detectors`, tell unknown samples by one of the detectors there, and declare a change by one of the

@@ -112,7 +112,7 @@ class OndWriter(TurnWriter):
         return self._draw_classes() if line == "classes" else super().explain(line)
 
     def read_line(self, line: str) -> Any:
-        """Return the labels of the batch once all are typed, or what is to be bought."""
+        """Return the labels of the batch once all are typed, or a purchase."""
         words = line.replace(",", " ").split()
         numbers = [int(word) for word in words if word.isdecimal()]
         if self._answered:

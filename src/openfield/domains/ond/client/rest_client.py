@@ -188,7 +188,7 @@ class LocalClient(RestClient):
             run: The run file.
             data: The data directory; without one, tests are built and written beside the run file.
             trials: How many tests are built.
-            seed: What they are built from.
+            seed: The seed they are built from.
             settings: Their settings.
         """
         with ExitStack() as stack:

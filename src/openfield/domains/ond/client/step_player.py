@@ -146,7 +146,7 @@ LOG = logging.getLogger("openfield.ond")
 
 
 class StepOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of the protocol's steps are skipped, and what is saved of an agent for another run."""
+    """The steps of the protocol to skip, and the parts of an agent to save for another run."""
 
     skip: tuple[str, ...] = ()
     """Steps and stages to skip, by the protocol's names."""

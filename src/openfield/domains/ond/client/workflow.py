@@ -74,7 +74,7 @@ class OndPlayer(Protocol):
     name: str
     threshold: float
     version: str
-    """What its sessions call it: its name and parameters."""
+    """Its name in sessions: name and parameters."""
 
     def start(self, started: StartedTest) -> None:
         """Prepare for a test."""
@@ -93,7 +93,7 @@ class OndPlayer(Protocol):
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The tests that are played, and what is done with their scores."""
+    """The tests to play, and how their scores are reported."""
 
     protocol: str = "OND"
     area: str = "image_classification"

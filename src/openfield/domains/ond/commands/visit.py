@@ -192,7 +192,7 @@ def _open_client(
     """Open the client of a server, or of one in this process, whose data directory the agents then use too."""
     if server != LOCAL:
         if changes.get("output"):
-            raise InvalidInput("The server records what is played there. Give -o only with the server `here`.")
+            raise InvalidInput("The server records its own sessions. Give -o only with the server `here`.")
         return RestClient(server, token)
     run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
     built = {"protocol": options.protocol, "area": options.area}

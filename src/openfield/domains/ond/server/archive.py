@@ -91,7 +91,7 @@ def _describe_session(session: Session) -> dict[str, Any]:
 
 
 def _describe_test(session: Session, test: str, actions: list[Done], place: str) -> dict[str, Any]:
-    """Return the state of a test: what was asked for, posted, bought and completed."""
+    """Return the state of a test: rounds asked for, posts, purchases, completion."""
     posts = [action for action, _ in actions if isinstance(action, Post)]
     rounds: dict[str, dict[str, list[str]]] = {}
     for post in posts:
@@ -122,7 +122,7 @@ def _requests(posted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str,
 
 
 def _feedback(actions: list[Done], area: Area) -> dict[str, Any]:
-    """Return what was bought with which round, type by type, earlier attempts included."""
+    """Return the purchases of each round, type by type, earlier attempts included."""
     rounds: dict[str, dict[str, int]] = {}
     last: dict[str, int] = {}
     at, score = "", 0.0

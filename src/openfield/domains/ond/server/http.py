@@ -1,4 +1,4 @@
-"""HTTP by uvicorn, and what it does not do: bound what clients hold, read long addresses, refuse as clients expect.
+"""HTTP by uvicorn, with bounds on each client, long addresses, and refusals as clients expect them.
 
 Between `wire.py` and the application in `app.py`. uvicorn reads with httptools. `HttpConnection` hands it whole heads
 of requests: it bounds their bytes and how long a client may be silent, keeps a long query aside, which httptools
@@ -90,7 +90,7 @@ class HttpParser(HttpToolsProtocol):
             super().on_header(name, value)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what comes, and read no further."""
+        """Refuse the request, and read no further."""
         self._broken = True
         self.flow.pause_reading()
         cut_short = self.cycle is not None and self.cycle.more_body
@@ -100,7 +100,7 @@ class HttpParser(HttpToolsProtocol):
             write_refusal(self.transport, msg)
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or refuse what came behind the last one."""
+        """Go on with the next request, or refuse the bytes after the last one."""
         last = not self.pipeline
         super().on_response_complete()
         if self._broken and last:
@@ -118,7 +118,7 @@ def write_refusal(transport: asyncio.Transport, message: str) -> None:
 
 
 class HttpConnection(asyncio.Protocol):
-    """A connection of a client: hands what comes to uvicorn, within bounds of bytes and time."""
+    """A connection of a client: hands its bytes to uvicorn, within bounds of bytes and time."""
 
     heads = MemoryBudget(MAX_HEADS)
 
@@ -189,7 +189,7 @@ class HttpConnection(asyncio.Protocol):
         return UPGRADE.sub(b"", head) + rest
 
     def eof_received(self) -> bool:
-        """Keep the connection open: what a client asked before it ended is answered."""
+        """Keep the connection open: requests from before its end are answered."""
         self._ended = True
         self._loop.call_soon(self._end)
         return True

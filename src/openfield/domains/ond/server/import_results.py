@@ -1,6 +1,6 @@
 """Imports results of the original server: its JSON and CSV files become sessions and rollouts of the journal.
 
-`openfield serve ond --import-legacy DIR`; what was posted is posted again, with the times it had then.
+`openfield serve ond --import-legacy DIR`; the posts are repeated, with their original times.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def import_sessions(
 ) -> list[str]:
     """Import every session of a results directory that is not known yet, and return their ids.
 
-    With `compat`, later posts are accepted as old clients send them. What is in the files always is.
+    With `compat`, later posts are accepted as old clients send them. Those in the files always are.
     """
     if not folder.is_dir():
         raise InvalidInput(f"There is no directory {folder}.")
@@ -114,7 +114,7 @@ class _Import:
         return _TestHistory(test, digests, state, posts, _used_feedback(state), listed)
 
     async def _play(self, session: Session, history: _TestHistory) -> None:
-        """Post what was posted. A test is closed if its own file says so, and scored if the session lists it."""
+        """Repeat the posts. A test is closed if its own file says so, and scored if the session lists it."""
         name, state = history.test.name, history.state
         asked = state.get("data_request")
         if isinstance(asked, dict) and isinstance(asked.get("rounds", {}), dict):
@@ -128,7 +128,7 @@ class _Import:
         offer = history.test.kind.feedback.get("score")
         told = history.used and any(account.endswith(" score") for account in history.used.used)
         if told and TOLD not in state and offer is not None and offer.content == "accuracy":
-            rollout.reply(Reply(Buy("score")))  # what was answered then stays what the score is about
+            rollout.reply(Reply(Buy("score")))  # the score stays about the answers of that time
         at = _time(state.get("completion", {})) or _time(state.get("post_results", {})) or "N/A"
         if "completion" in state:
             rollout.reply(Reply(Complete(at)))
@@ -177,7 +177,7 @@ def _read_limits(created: dict[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], condda: bool) -> Iterator[Post]:
-    """Yield what was posted, round by round; clusters of OND come once, at the end, with round 0."""
+    """Yield the posts, round by round; clusters of OND come once, at the end, with round 0."""
     found: list[tuple[int, str, str]] = []
     for kind, path in files.items():
         try:
@@ -244,7 +244,7 @@ def _post_time(posted: dict[str, Any], number: int, kind: str) -> str:
 
 
 def _used_feedback(state: dict[str, Any]) -> Carry | None:
-    """Return what was bought, which is not refunded, and the score so far (text tests)."""
+    """Return the purchases, which are not refunded, and the score so far (text tests)."""
     used: dict[str, int] = {}
     for number, bought in state.get("get_feedback", {}).get("rounds", {}).items():
         for kind, count in bought.items():

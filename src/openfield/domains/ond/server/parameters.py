@@ -123,7 +123,7 @@ async def read_request_parameters(request: Request) -> dict[str, Any]:
 
 
 def _is_original(request: Request, parts: FormData) -> bool:
-    """Return whether the original's client opens a session: by what it is called, and a configuration as a file."""
+    """Return whether the original's client opens a session: by its name, and a configuration as a file."""
     agent = request.headers.get("user-agent", "")
     return agent.startswith("python-requests/") and isinstance(parts.get("configuration"), UploadFile)
 

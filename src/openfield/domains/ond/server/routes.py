@@ -147,7 +147,7 @@ class Api:
         return _json({"session_id": await self._service.open(configuration, tests, bool(original_client))})
 
     async def read_metadata(self, session_id: Name, test_id: Name) -> ApiResponse:
-        """Return what a client may know of a test."""
+        """Return the metadata of a test that a client may see."""
         return _json(self._service.metadata(session_id, test_id))
 
     async def read_dataset(self, session_id: Name, test_id: Name, round_id: Round, resume: Text = None) -> ApiResponse:

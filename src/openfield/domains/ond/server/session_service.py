@@ -1,6 +1,6 @@
 """Sessions and tests as clients of the protocol know them: opened, asked for, posted to, completed, scored, ended.
 
-Between the requests in `routes.py` and the dispatcher: checks what is allowed when, and turns it into replies of a
+Between the requests in `routes.py` and the dispatcher: checks that a request is allowed, and turns it into replies of a
 rollout.
 """
 
@@ -158,7 +158,7 @@ class SessionService:
         return self._trials[key]
 
     def metadata(self, session_id: str, test: str) -> dict[str, Any]:
-        """Return what a client may know of a test."""
+        """Return the metadata of a test that a client may see."""
         session = self._find(session_id, test)
         if not self.directory.has_metadata(*_place(session), test):
             raise Refusal("metadata_not_found", "The test has no metadata.", 500)
@@ -193,7 +193,7 @@ class SessionService:
     ) -> None:
         """Take the results of a round, as type -> rows: all of them or none.
 
-        If what is to be bought then would be refused, so are the results.
+        If the purchase that follows would be refused, so are the results.
         """
         for kind in results:
             if kind not in TYPES and not kind.startswith("x_"):
@@ -445,7 +445,7 @@ class SessionService:
                 world.check_order(number)
 
     def _carry(self, session: Session, test: str, remote: RemoteRollout) -> Reply:
-        """Return what a new attempt takes over, unless the old one was completed meanwhile."""
+        """Return the legacy for a new attempt, unless the old one was completed meanwhile."""
         self._check_open(session, test)
         return Reply(world_of(remote).answers.carry())
 

@@ -38,7 +38,7 @@ class AgentAnswers:
         """Begin without answers.
 
         Args:
-            test: What is answered.
+            test: The test to answer.
             threshold: The belief above which a change is declared.
             red_light: Whether the agent is told when the world has changed.
             cap: Another budget than the test's own; -1: no budget.
@@ -68,7 +68,7 @@ class AgentAnswers:
         """Type -> its last posted round."""
         self.declared = False
         self.used: dict[str, int] = {}
-        """`ROUND TYPE` -> what is used of a posted round's budget; `of ROUND TYPE` -> and of that of its samples."""
+        """`ROUND TYPE` -> the used part of a posted round's budget; `of ROUND TYPE` -> and of that of its samples."""
         self.score = 0.0
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
@@ -115,7 +115,7 @@ class AgentAnswers:
         return next(number for number in range(len(done) + 1) if number not in done)
 
     def left(self, kind: str) -> int | None:
-        """Return what is left of a budget in the last posted round."""
+        """Return the rest of a budget in the last posted round."""
         most = self.budget(kind)
         return None if most is None else max(most - self.used.get(self.account(kind), 0), 0)
 
@@ -159,7 +159,7 @@ class AgentAnswers:
         return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry(), self.bound)
 
     def take_over(self, carry: Carry) -> None:
-        """Take over what an earlier attempt left."""
+        """Take over the legacy of an earlier attempt."""
         self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
         self.bound = carry.bound
         if len(carry.told) == len(self.told):

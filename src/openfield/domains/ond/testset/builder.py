@@ -300,7 +300,7 @@ class _Drawer:
         """Return the known classes whose means are nearest to samples, nearest first; some twice if there are few."""
         flat = samples.images.reshape(len(samples.images), -1)
         means = np.stack([flat[self.labels == label].mean(axis=0) for label in self.known])
-        far = (means**2).sum(axis=1) - 2 * flat[picked] @ means.T  # and what is the same for all classes
+        far = (means**2).sum(axis=1) - 2 * flat[picked] @ means.T  # plus a term that is the same for all classes
         return np.take(np.argsort(far, axis=1, kind="stable"), range(NEAREST), axis=1, mode="wrap")
 
 

@@ -1,4 +1,4 @@
-"""Feedback that an agent may buy on samples it has answered, and what it costs.
+"""Feedback that an agent may buy on samples it has answered, and its price.
 
 Between `agent_answers.py` and the world, so that remote and local agents buy by the same rules.
 """
@@ -20,7 +20,7 @@ TRUTHS = ("label", "columns")
 
 
 class Purchase(msgspec.Struct, frozen=True):
-    """Bought lines, what they cost, and the samples they are about."""
+    """Bought lines, their price, and the samples they are about."""
 
     lines: list[str]
     cost: int = 0
@@ -51,7 +51,7 @@ def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase
 
 
 def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
-    """Return what a request would get, without buying it.
+    """Return the answer to a request, without buying it.
 
     Refused are a kind that is not offered, any kind before results are posted, and one whose budget is used up.
     """

@@ -44,7 +44,7 @@ MIN_BYTES = 10_000
 
 
 class ResultTable(msgspec.Struct, frozen=True):
-    """Posted rows of one type: where each belongs in the test, and what it says."""
+    """Posted rows of one type: the place of each in the test, and its values."""
 
     positions: NDArray[np.int64]
     numbers: NDArray[np.float64] | None

@@ -1,4 +1,4 @@
-"""`core.channels` and `core.byte_channels` of the original: what is heard, and what is still to be said.
+"""`core.channels` and `core.byte_channels` of the original: symbols heard, and symbols still to be said.
 
 In bit mode symbols are bits, which a serializer joins to characters, and a new message replaces the unsaid rest. In
 byte mode symbols are characters, and a new message is said behind the rest.

@@ -1,6 +1,6 @@
 """`core.environment` of the original: the teacher that runs tasks with decorated handlers, one symbol at a time.
 
-The order within a step, at a verdict and between two instances is that of Round 1. What it got wrong is repaired:
+The order within a step, at a verdict and between two instances is that of Round 1. Its mistakes are repaired:
 the reward of a verdict without a text is paid, the first verdict is final, and clearing the heard text is not an event.
 `compat="round1"` restores that.
 """
@@ -39,7 +39,7 @@ class Environment:
         scramble: Whether words are replaced by made-up ones.
         max_reward_per_task: What all instances of a task may pay together.
         byte_mode: Whether a symbol is a character.
-        compat: `round1` restores what is repaired.
+        compat: `round1` restores those mistakes.
     """
 
     rng: Any = random
@@ -168,7 +168,7 @@ class Environment:
         self._skipping = True
 
     def cut(self) -> None:
-        """End the current instance here: what is unsaid is lost, and no separator follows."""
+        """End the current instance here: unsaid words are lost, and no separator follows."""
         self._output_channel.clear()
         self._separated = True
         if self._current_task is not None:

@@ -67,7 +67,7 @@ class MessageReceived(Event):
         self._round1 = round1
 
     def is_message(self, text: str, suffix: str = "") -> bool:
-        """Return whether what was said ends with the text and the suffix."""
+        """Return whether the words end with the text and the suffix."""
         if self._round1 and not suffix:
             return False
         return self.message.endswith(text + suffix)

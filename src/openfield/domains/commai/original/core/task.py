@@ -356,7 +356,7 @@ class Task(Scripted):
             self.end()
 
     def get_default_output(self) -> str:
-        """Return what is said when there is nothing to say."""
+        """Return the symbol of silence."""
         silence: str = self._env._serializer.SILENCE_TOKEN
         return silence
 

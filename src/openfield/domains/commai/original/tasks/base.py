@@ -1,4 +1,4 @@
-"""`tasks.competition.base` of the original: a task that ignores what is said while the teacher talks."""
+"""`tasks.competition.base` of the original: a task that ignores words said while the teacher talks."""
 
 from __future__ import annotations
 

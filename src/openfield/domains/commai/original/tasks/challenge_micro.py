@@ -29,10 +29,10 @@ class TaskGenerator:
 
     Args:
         instancer: A function that gets the generator and returns (question, answer) or (question, answer, feedback).
-        input_sep: What is said behind every question.
+        input_sep: The words after every question.
         provide_feedback: The feedback: a text, a list to choose from, a function of (right, question), or True to tell
             the answer.
-        feedback_sep: What is said behind the feedback.
+        feedback_sep: The words after the feedback.
         show_feedback_sep: Whether it is.
     """
 
@@ -63,7 +63,7 @@ class TaskGenerator:
         return self._question, self._answer
 
     def get_original_question(self, question: str) -> str:
-        """Return a question without what is said behind it."""
+        """Return a question without the words after it."""
         return question.removesuffix(self.input_sep) if self.input_sep else question
 
     def check_answer(self, said: str, question: str | None = None) -> tuple[bool, bool, Any]:
@@ -76,7 +76,7 @@ class TaskGenerator:
         return True, right, 1 if right else -1
 
     def get_feedback_text(self, right: bool, question: str | None = None) -> str:
-        """Return the feedback to an answer, with what is said behind it."""
+        """Return the feedback to an answer, with the words after it."""
         told = self.provide_feedback
         if told is None or told is False:
             return ""
@@ -123,7 +123,7 @@ class MicroBase(Task):
         return soft is None or self.questions_asked <= soft
 
     def preprocess_answer(self, message: str) -> str:
-        """Return what is added to the answer: the last character heard."""
+        """Return the next part of the answer: the last character heard."""
         return message[-1]
 
     def give_instructions(self) -> None:

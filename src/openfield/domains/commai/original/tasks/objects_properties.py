@@ -1,4 +1,4 @@
-"""`tasks.competition.counting` and `.objects_properties` of the original: things and what they are like.
+"""`tasks.competition.counting` and `.objects_properties` of the original: things and their properties.
 
 Two owners have a basket each. The rules are the original's; table and words are ours.
 """
@@ -88,11 +88,11 @@ class QuestionTask(BaseTask):
         super().__init__(max_time=self.limit, world=world)
 
     def make(self) -> tuple[str, Sequence[str]]:
-        """Draw a question and what is right."""
+        """Draw a question and its right answers."""
         raise NotImplementedError
 
     def accept(self, event: Any) -> bool:
-        """Return whether what was said ends with one of the right answers."""
+        """Return whether the words end with one of the right answers."""
         return any(event.is_message(answer, ".") for answer in self.state.answers)
 
     def tell(self) -> str:

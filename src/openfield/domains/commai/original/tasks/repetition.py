@@ -79,7 +79,7 @@ class RepeatingTask(BaseTask):
         self.fail()
 
     def judge(self, event: Any) -> None:
-        """End with the verdict on what was said."""
+        """End with the verdict on the answer."""
         fits = event.is_message_exact if self.exact else event.is_message
         answers = self.state.answers
         if self.exact and self._env._round1:

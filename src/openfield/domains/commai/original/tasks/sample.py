@@ -43,7 +43,7 @@ class RepeatingCharTask(DrawingTask):
 
     @on_message(r"[^ ]")
     def on_speech(self, event: Any) -> None:
-        """Judge what was said first."""
+        """Judge the first answer."""
         self.set_result(int(event.is_message(self.state.answer)))
 
 
@@ -94,7 +94,7 @@ class BeSilentTask(DrawingTask):
 
 
 class RepeatingPhraseTask(DrawingTask):
-    """Repeat a sentence. What is said before the teacher's first dot is erased."""
+    """Repeat a sentence. Words said before the teacher's first dot are erased."""
 
     def __init__(self, world: World | None = None) -> None:
         super().__init__(max_time=1000, world=world)
@@ -107,7 +107,7 @@ class RepeatingPhraseTask(DrawingTask):
 
     @on_message()
     def erase_early_speech(self, event: Any) -> None:
-        """Erase what comes too early."""
+        """Erase words that come too early."""
         if "." not in self._env._output_channel_listener.get_text():
             self.ignore_last_char()
 
