@@ -72,6 +72,7 @@ def test_equal_times_have_no_interval_as_wide_as_the_budget(intervals):
     first = summarise(play_design(ORDERED, ALONE), intervals).tasks[0]
     assert (first.steps.mean, first.steps.low, first.steps.high) == (100.0, None, None)
     assert (first.steps.note, first.alone.note) == ("all 5 equal", "all 5 equal")
+    assert (first.transfer.mean, first.transfer.low, first.transfer.note) == (1.0, None, "all 5 equal")
 
 
 def test_fewer_than_five_trials_have_no_interval_and_conservative_ones_of_a_ratio_are_wider():

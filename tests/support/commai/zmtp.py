@@ -39,7 +39,7 @@ class RawPeer:
         self._version, self._heard, self._greeted = version, b"", False
         self.socket.sendall(HANDSHAKES[version])
         if version == 3:  # it may speak only when both sides are ready
-            self._read_handshake()
+            self.read_greeting()
         self.socket.sendall(said)
 
     def say(self, *bodies):
@@ -48,7 +48,7 @@ class RawPeer:
     def hear(self):
         """The next message; None if the other side has hung up."""
         if not self._greeted:
-            self._read_handshake()
+            self.read_greeting()
         head = self._take(2)
         if head is None:
             return None
@@ -61,8 +61,8 @@ class RawPeer:
     def close(self):
         self.socket.close()
 
-    def _read_handshake(self):
-        """Reads what libzmq greets a peer of this version with."""
+    def read_greeting(self):
+        """Reads what libzmq answers to the handshake of a peer of this version."""
         self._greeted = True
         if self._version == 1:  # it begins with a signature, which version 1 takes for a long identity
             self._take(10)

@@ -133,7 +133,9 @@ def _relate(
     below = _add([_times(ordered, task, budget) for task in tasks])
     most = float(budget * len(tasks))
     found = Ratio(above, below, (most, most))
-    return bound_ratio(found) if intervals == "conservative" else estimate_ratio(found)
+    usual = estimate_ratio(found)
+    equal = usual.mean and usual.low is None  # as with equal times, bounds as far as a budget would say nothing
+    return usual if equal or intervals == "usual" else bound_ratio(found)
 
 
 def _times(courses: Sequence[TaskCourse], task: str, budget: int, failed: int | None = None) -> Values:

@@ -111,6 +111,39 @@ def test_a_task_alone_is_that_of_the_single_engine(name: str) -> None:
     compare_alone(name, 10)
 
 
+@pytest.mark.parametrize("name", MICRO)
+def test_a_batch_of_one_is_the_single_engine(name: str) -> None:
+    for seed, learner in enumerate((know, guess)):
+        compare([(name,)], (learner,), 300, compiled=True, seed=seed, cyclic=True)
+
+
+def test_what_a_batch_of_one_returns_stays_as_it_is() -> None:
+    pytest.importorskip("numba")
+    single, batch = make_environment(CommaiSettings(tasks=("micro1",))), commai.batch("micro1", 1)
+    single.rng = batch.stream(0)
+    expected, told = [single.next(None)[0]], [batch.reset()]
+    for _ in range(60):
+        expected.append(single.next(expected[-1])[0])
+        told.append(batch.step(told[-1])[0])
+    assert [chr(symbols[0]) for symbols in told] == expected
+    with pytest.raises(ValueError, match="read-only"):
+        told[-1][0] = 0
+    assert batch.restart(np.array([0])).shape == (1,)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_whole_numbers_of_any_kind_are_heard(n: int) -> None:
+    pytest.importorskip("numba")
+    batches = [commai.batch("micro2", n, CommaiSettings(cyclic=True), compiled=True) for _ in range(4)]
+    for batch in batches:
+        batch.reset()
+    numbers = np.random.default_rng(1).integers(32, 127, (30, 2 * n))
+    for row in numbers:
+        heard = [row[::2].copy(), row[::2], row[::2].astype(np.uint8), row[::2].tolist()]
+        steps = [batch.step(each) for batch, each in zip(batches, heard, strict=True)]  # type: ignore[arg-type]
+        assert all(np.array_equal(steps[0], step) for step in steps)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MICRO)
 def test_a_task_alone_is_that_of_the_single_engine_for_400_seeds(name: str) -> None:
@@ -202,3 +235,8 @@ def test_only_bytes_are_heard(compiled: bool) -> None:
         with pytest.raises(AgentProtocol, match=r"A batch .*hears"):
             batch.step(np.array(wrong))
     assert batch.reset().tolist() == first.tolist()
+    alone = commai.batch("micro1", 1, compiled=compiled)
+    alone.reset()
+    for wrong in ([256], [-1], [32, 32], [32.0], [True], []):
+        with pytest.raises(AgentProtocol, match=r"A batch .*hears"):
+            alone.step(np.array(wrong))

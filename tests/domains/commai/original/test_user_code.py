@@ -506,6 +506,24 @@ def test_every_character_ends_an_answer_by_default():
     assert paid.count("-") + paid.count("+") == 2_999
 
 
+class Strict(Parrot):
+    """A micro task that says something of its own when too many questions were asked."""
+
+    @on_timeout()
+    def on_too_late(self, event):
+        self.set_message("that was all.")
+
+
+@pytest.mark.parametrize("kind", [Parrot, Strict])
+def test_an_instance_that_is_given_up_times_out(kind):
+    task, results = kind(), []
+    environment = make(task)
+    environment._task_scheduler.reward = results.append
+    said = "".join(environment.next(symbol)[0] for symbol in " " + "y" * 200)
+    assert results == [False]
+    assert said.count("that was all.") == (kind is Strict)
+
+
 class Table(FeedbackMappingTaskMixin):
     task_gen_kwargs = {"input_sep": ".", "feedback_sep": ";"}
 

@@ -28,7 +28,7 @@ from openfield.journal.writer import Journal
 from openfield.runner.experiment import limit
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from openfield.serving.wire import Serving
-from support.commai.zmtp import GREETING, SIGNATURE, RawPeer, connect, frame, ready
+from support.commai.zmtp import GREETING, SIGNATURE, RawPeer, connect, frame, old_frame, ready
 from support.places import SUPPORT
 
 PEER = SUPPORT / "commai" / "peer.py"
@@ -227,7 +227,11 @@ def test_a_belated_answer_to_another_conversation_is_let_pass(tmp_path):
     [
         (SIGNATURE + b"\x03\x00" + b"CURVE".ljust(20, b"\0") + bytes(32), "ZeroMQ refuses the peer (zmtp mechanism"),
         (GREETING + ready(b"REQ"), "the peer is not a PAIR socket"),
+        (b"GET / HTTP/1.1\r\n\r\n", "the peer does not speak ZeroMQ"),
+        (b"hello\n", "the peer does not speak ZeroMQ"),
+        (old_frame(b"") + old_frame(b"hallo"), "the learner sent b'hallo' first"),
     ],
+    ids=["with security", "another kind", "HTTP", "text", "another word"],
 )
 def test_a_peer_that_cannot_be_understood_is_named_at_once(tmp_path, begins, says):
     def script(port):
@@ -239,8 +243,32 @@ def test_a_peer_that_cannot_be_understood_is_named_at_once(tmp_path, begins, say
     cell = play_raw(tmp_path, script, reply_seconds=600)
     assert cell.outcome == "agent_protocol"
     assert says in cell.note
-    assert "a learner connects with a ZeroMQ PAIR socket without security" in cell.note
+    assert ("a learner connects with a ZeroMQ PAIR socket without security" in cell.note) == ("hallo" not in says)
     assert "\n" not in cell.note
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_learner_may_take_its_time_between_greeting_and_hello(version, monkeypatch):
+    def look(number):
+        found = known(number)
+        looked.set()
+        return found
+
+    known, looked, handshakes = line._is_unreadable, threading.Event(), []
+    monkeypatch.setattr(line, "_is_unreadable", look)
+    monkeypatch.setattr(line, "STRANGER_SECONDS", 3_600.0)
+    listener = SinglePort("127.0.0.1", 0)
+    waiting = threading.Thread(target=lambda: handshakes.append(listener.wait_for_handshake()))
+    waiting.start()
+    peer = RawPeer(listener.port, version)
+    peer.read_greeting()
+    monkeypatch.setattr(line, "STRANGER_SECONDS", 0.0)
+    looked.wait()
+    peer.say(b"hello")
+    waiting.join()
+    assert [(handshake.first, handshake.problem) for handshake in handshakes] == [([b"hello"], "")]
+    peer.close()
+    listener.close()
 
 
 @pytest.mark.parametrize("begins", [b"GET / HTTP/1.1\r\n\r\n", GREETING + ready(b"REQ")])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from openfield.errors import AgentProtocol, InvalidInput
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MAX_SYMBOL = 255
-_INT64 = np.dtype(np.int64)
 STEP = 0x9E3779B97F4A7C15
 FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 SHIFTS = (30, 27, 31, 11)
@@ -60,26 +59,25 @@ class Batch(ABC):
     def restart(self, which: Array) -> Array:
         """Start the curricula of some environments anew, with further draws; return the last symbols of all."""
 
+    @abstractmethod
     def step(self, symbols: Array) -> tuple[Array, Array]:
         """Let every environment hear a symbol; return the teacher's symbols and the rewards.
 
         Raises:
             AgentProtocol: There is not one symbol from 0 to 255 for each environment.
         """
-        heard = np.asarray(symbols)
-        if heard.dtype is not _INT64 or heard.shape != self._shape:
-            heard = self._convert(heard)
-        stepped = self._step(heard)
-        if stepped is None:
-            wrong = heard[(heard < 0) | (heard > MAX_SYMBOL)][0]
-            raise AgentProtocol(f"A batch hears whole numbers from 0 to {MAX_SYMBOL}, not {wrong}.")
-        return stepped
 
-    def _convert(self, heard: Array) -> Array:
+    def _convert(self, symbols: Any) -> Array:
         """Return whole numbers of any kind as those that a step takes."""
+        heard = np.asarray(symbols)
         if heard.shape != self._shape or heard.dtype.kind not in "iu":
             raise AgentProtocol(f"A batch of {self.n} hears as many whole numbers, not {heard.dtype} of {heard.shape}.")
-        return heard.astype(_INT64)
+        return heard.astype(np.int64)
+
+    def _refuse(self, heard: Array) -> NoReturn:
+        """Say that one of these numbers is not a symbol."""
+        wrong = heard[(heard < 0) | (heard > MAX_SYMBOL)][0]
+        raise AgentProtocol(f"A batch hears whole numbers from 0 to {MAX_SYMBOL}, not {wrong}.")
 
     @property
     @abstractmethod
@@ -97,10 +95,6 @@ class Batch(ABC):
     @abstractmethod
     def _seed(self) -> None:
         """Set all streams to their start."""
-
-    @abstractmethod
-    def _step(self, heard: Array) -> tuple[Array, Array] | None:
-        """Step with as many numbers as there are environments; return None, and do nothing, if one is not a symbol."""
 
 
 def _spread(seed: int | Sequence[int], n: int) -> list[int]:

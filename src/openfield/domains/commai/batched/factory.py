@@ -59,10 +59,10 @@ def batch(
     if not compiled:
         return PlainBatch(curricula, chosen, seed)
     try:
-        from openfield.domains.commai.batched.kernel import CompiledBatch
+        from openfield.domains.commai.batched.kernel import CompiledBatch, CompiledSingle
     except ImportError:
         raise MissingExtra("fast", "compiled=True") from None
-    return CompiledBatch(curricula, chosen, seed)
+    return (CompiledSingle if n == 1 else CompiledBatch)(curricula, chosen, seed)
 
 
 def _check_settings(settings: CommaiSettings) -> None:
@@ -153,12 +153,13 @@ class PlainBatch(Batch):
         for number, environment in enumerate(self._environments):
             environment.rng = self.stream(number)
 
-    def _step(self, heard: Array) -> tuple[Array, Array] | None:
+    def step(self, symbols: Array) -> tuple[Array, Array]:
+        """Let every environment hear a symbol; return the teacher's symbols and the rewards."""
+        heard, at = self._convert(symbols), self._at
         if heard.view(np.uint64).max() > MAX_SYMBOL:
-            return None
-        at = self._at
+            self._refuse(heard)
         talking = at < self._spoken
-        symbols = self._speech[np.arange(self.n), np.minimum(at, self._speech.shape[1] - 1)].astype(np.int64)
+        said = self._speech[np.arange(self.n), np.minimum(at, self._speech.shape[1] - 1)].astype(np.int64)
         interrupted = talking & (heard != _SPACE)
         rewards = -interrupted.astype(np.float64)
         self._penalties += interrupted
@@ -166,10 +167,10 @@ class PlainBatch(Batch):
         self._ended[:] = False
         listening = np.flatnonzero(~talking)
         spoken, paid = self._listen(listening, heard[listening].tolist())
-        symbols[listening], rewards[listening] = spoken, paid
+        said[listening], rewards[listening] = spoken, paid
         self._penalties[listening] = 0
-        self._symbols = symbols
-        return symbols.copy(), rewards
+        self._symbols = said
+        return said.copy(), rewards
 
     def _listen(self, which: Array, heard: list[int]) -> tuple[list[int], list[int]]:
         """Let single environments hear their symbols, after those they missed."""

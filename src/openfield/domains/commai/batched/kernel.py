@@ -12,7 +12,7 @@ handed over costs as much as a short step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,10 +27,9 @@ from openfield.domains.commai.settings import CommaiSettings
 
 _DOT, _SPACE, _ZERO = ord("."), ord(" "), ord("0")
 _NONE = -1
+_ARRAY, _INT64 = np.ndarray, np.dtype(np.int64)
 _ITEM = 8
 """Bytes of a number in memory."""
-_RESULTS = 256
-"""Results that are made at once, if there are fewer environments."""
 _UNLIMITED = np.iinfo(np.int64).max
 _STEP, _FACTOR, _FACTOR2 = np.uint64(STEP), np.uint64(FACTORS[0]), np.uint64(FACTORS[1])
 _SHIFT, _SHIFT2, _SHIFT3, _SHIFT4 = (np.uint64(shift) for shift in SHIFTS)
@@ -46,68 +45,20 @@ def compile_part(function: Function) -> Function:
 
 
 def _read_memory_as(item: Any) -> Any:
-    """Return a function that points to the data of an array, read as items of a type."""
+    """Return a function that makes a pointer to items of a type from an address."""
     pointer: Any = types.CPointer
 
-    def make_pointer(context: Any, array: Any) -> Any:
+    def make_pointer(context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            return builder.bitcast(data, context.get_value_type(signature.return_type))
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
-        return pointer(item)(array), generate
+        return pointer(item)(address), generate
 
     return intrinsic(make_pointer)
 
 
 point_to_numbers, point_to_symbols, point_to_factors = map(_read_memory_as, (types.int64, types.uint8, types.float64))
-"""A function that is handed a pointer counts no reference to the array, which takes most of the time otherwise."""
-
-
-@njit(cache=True)
-def step_all(room: Any, heard: Any, symbols: Any, rewards: Any) -> bool:
-    """Step every environment with the symbol it hears, and write the teacher's symbols and the rewards.
-
-    If a number is not a symbol, nothing is done, and the function returns False.
-    """
-    all_bits = 0
-    for i in range(len(heard)):
-        all_bits |= heard[i]
-    if all_bits < 0 or all_bits > MAX_SYMBOL:
-        return False
-    memory, texts, factors = point_to_numbers(room), point_to_symbols(room), point_to_factors(room)
-    env = memory[at.FIRST] - at.STATE_SIZE
-    for i in range(len(heard)):
-        env += at.STATE_SIZE
-        now = memory[env + at.AT]
-        memory[env + at.ENDED] = 0
-        if now < memory[env + at.SPOKEN]:
-            symbols[i] = texts[now]
-            memory[env + at.AT] = now + 1
-            rewards[i] = 0.0
-            if heard[i] != _SPACE:
-                rewards[i] = -1.0
-                memory[env + at.INTERRUPTED] = 1
-        else:
-            rewards[i] = _listen(memory, factors, texts, env, heard[i])
-            symbols[i] = _speak(memory, texts, env)
-    return True
-
-
-@njit(cache=True)
-def start_all(room: Any, which: Any, symbols: Any) -> None:
-    """Start the curricula of some environments anew and write the teacher's first symbols."""
-    memory, texts = point_to_numbers(room), point_to_symbols(room)
-    for i in which:
-        env = memory[at.FIRST] + i * at.STATE_SIZE
-        for field in (at.OVER, at.ENDED, at.FINISHED, at.SOLVED_IN_ROW, at.POSITION):
-            memory[env + field] = 0
-        memory[env + at.RESULT] = memory[env + at.TASK] = _NONE
-        if memory[at.CHOOSER] == at.SEQUENTIAL:
-            memory[env + at.POSITION] = -1
-        for place in range(memory[at.TURNS_SIZE]):
-            memory[memory[env + at.TURNS] + place] = 0
-        _switch(memory, texts, env)
-        symbols[i] = _speak(memory, texts, env)
+"""Compiled code is handed addresses: each array that is handed over takes as long as saying a symbol."""
 
 
 @compile_part
@@ -545,6 +496,85 @@ def _write(memory: Any, texts: Any, env: int, template: int, place: int) -> int:
     return place
 
 
+@njit(inline="always")
+def _step(memory: Any, factors: Any, texts: Any, env: int, heard: int) -> tuple[int, int]:
+    """Step an environment with the symbol it hears, and return the teacher's symbol and the reward."""
+    now = memory[env + at.AT]
+    memory[env + at.ENDED] = 0
+    if now >= memory[env + at.SPOKEN]:
+        reward = _listen(memory, factors, texts, env, heard)
+        return _speak(memory, texts, env), reward
+    memory[env + at.AT] = now + 1
+    if heard == _SPACE:
+        return int(texts[now]), 0
+    memory[env + at.INTERRUPTED] = 1
+    return int(texts[now]), -1
+
+
+# What Python calls. The types are given, so that others are refused and not compiled for.
+
+
+_HEARD = types.Array(types.int64, 1, "C", readonly=True)
+
+
+@njit(types.boolean(types.int64, _HEARD, types.int64[::1], types.float64[::1]), cache=True)
+def step_all(room: Any, heard: Any, symbols: Any, rewards: Any) -> bool:
+    """Step every environment with the symbol it hears, and write the teacher's symbols and the rewards.
+
+    If there is not one symbol for each environment, nothing is done, and the function returns False.
+
+    Args:
+        room: The address of the memory.
+        heard: The symbols.
+        symbols: Where the teacher's symbols are written.
+        rewards: Where the rewards are written.
+    """
+    memory, texts, factors = point_to_numbers(room), point_to_symbols(room), point_to_factors(room)
+    all_bits = 0
+    for i in range(len(heard)):
+        all_bits |= heard[i]
+    if all_bits < 0 or all_bits > MAX_SYMBOL or len(heard) != memory[at.COUNT_OF_ALL]:
+        return False
+    env = memory[at.FIRST]
+    for i in range(len(heard)):
+        symbols[i], rewards[i] = _step(memory, factors, texts, env, heard[i])
+        env += at.STATE_SIZE
+    return True
+
+
+@njit(types.int64(types.int64, types.int64), cache=True)
+def step_one(room: Any, heard: Any) -> int:
+    """Step the only environment, and return the place of the result in `RESULTS_OF_ONE`; -1 if it is not a symbol."""
+    if heard < 0 or heard > MAX_SYMBOL:
+        return -1
+    memory, texts, factors = point_to_numbers(room), point_to_symbols(room), point_to_factors(room)
+    symbol, reward = _step(memory, factors, texts, memory[at.FIRST], heard)
+    return int((reward + 1) * (MAX_SYMBOL + 1) + symbol)
+
+
+@njit(types.void(types.int64, types.int64[:], types.int64[::1]), cache=True)
+def start_all(room: Any, which: Any, symbols: Any) -> None:
+    """Start the curricula of some environments anew and write the teacher's first symbols.
+
+    Args:
+        room: The address of the memory.
+        which: The numbers of the environments.
+        symbols: The last symbols of all.
+    """
+    memory, texts = point_to_numbers(room), point_to_symbols(room)
+    for i in which:
+        env = memory[at.FIRST] + i * at.STATE_SIZE
+        for field in (at.OVER, at.ENDED, at.FINISHED, at.SOLVED_IN_ROW, at.POSITION):
+            memory[env + field] = 0
+        memory[env + at.RESULT] = memory[env + at.TASK] = _NONE
+        if memory[at.CHOOSER] == at.SEQUENTIAL:
+            memory[env + at.POSITION] = -1
+        for place in range(memory[at.TURNS_SIZE]):
+            memory[memory[env + at.TURNS] + place] = 0
+        _switch(memory, texts, env)
+        symbols[i] = _speak(memory, texts, env)
+
+
 class CompiledBatch(Batch):
     """A batch whose state is arrays with a row per environment."""
 
@@ -557,7 +587,7 @@ class CompiledBatch(Batch):
         self._lay_out(program)
         self._state[:, at.CURRICULUM] = [program.curricula[different[tuple(tasks)]] for tasks in curricula]
         self._symbols = np.zeros(self.n, np.int64)
-        self._results = self._make_results()
+        self._address: int = self._memory.ctypes.data
 
     def _lay_out(self, program: TaskProgram) -> None:
         """Give every environment its room.
@@ -586,8 +616,9 @@ class CompiledBatch(Batch):
 
     def restart(self, which: Array) -> Array:
         """Start the curricula of some environments anew, with further draws; return the last symbols of all."""
-        start_all(self._memory, which, self._symbols)
-        return self._symbols.copy()
+        symbols = self._symbols = self._symbols.copy()
+        start_all(self._address, np.asarray(which, np.int64), symbols)
+        return symbols.copy()
 
     @property
     def over(self) -> Array:
@@ -609,13 +640,43 @@ class CompiledBatch(Batch):
         counters = np.array([start_stream(seed) for seed in self.seeds], np.uint64)
         self._state[:, at.DRAWS] = counters.view(np.int64)
 
-    def _step(self, heard: Array) -> tuple[Array, Array] | None:
-        results = next(self._results)
-        self._symbols, rewards = results
-        return results if step_all(self._memory, heard, self._symbols, rewards) else None
+    def step(self, symbols: Array) -> tuple[Array, Array]:
+        """Let every environment hear a symbol; return the teacher's symbols and the rewards."""
+        heard = symbols if type(symbols) is _ARRAY and symbols.dtype is _INT64 else self._convert(symbols)
+        results = np.empty(self.n, np.int64), np.empty(self.n)
+        try:
+            stepped = step_all(self._address, heard, *results)
+        except TypeError:  # they do not lie in a row
+            stepped = step_all(self._address, heard := self._convert(heard), *results)
+        if not stepped:
+            self._refuse(self._convert(heard))
+        self._symbols = results[0]
+        return results
 
-    def _make_results(self) -> Iterator[tuple[Array, Array]]:
-        """Yield arrays for symbols and rewards. Small ones are parts of larger arrays, which takes half the time."""
-        shape = (max(1, _RESULTS // self.n), self.n)
-        while True:
-            yield from zip(np.empty(shape, np.int64), np.empty(shape), strict=True)
+
+class CompiledSingle(CompiledBatch):
+    """A batch of one. What it returns is not made anew in each step, which would take longer than the step."""
+
+    def step(self, symbols: Array) -> tuple[Array, Array]:
+        """Let the environment hear a symbol; return the teacher's symbol and the reward, in arrays."""
+        try:
+            heard = (symbols if symbols.dtype is _INT64 else self._convert(symbols)).item()
+        except (AttributeError, ValueError):  # it is no array, or not of one number
+            heard = self._convert(symbols).item()
+        place = step_one(self._address, heard)
+        if place < 0:
+            self._refuse(self._convert(symbols))
+        results = RESULTS_OF_ONE[place]
+        self._symbols = results[0]
+        return results
+
+
+def _list_results() -> list[tuple[Array, Array]]:
+    """Return all results of a step of one environment: by the reward and then by the symbol, read-only."""
+    symbols, rewards = np.arange(MAX_SYMBOL + 1).reshape(-1, 1), np.array([[-1.0], [0.0], [1.0]])
+    for each in (symbols, rewards):
+        each.setflags(write=False)
+    return [(symbol, reward) for reward in rewards for symbol in symbols]
+
+
+RESULTS_OF_ONE = _list_results()

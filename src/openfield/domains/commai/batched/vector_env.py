@@ -92,7 +92,7 @@ class CommaiVectorEnv(VectorEnv[Array, Array, Array]):
         """Let every environment hear a byte; those that were done start anew instead."""
         if not self._started:
             raise gymnasium.error.ResetNeeded("Call reset() first.")
-        observations, rewards = self.batch.step(actions)
+        observations, rewards = (each.copy() for each in self.batch.step(actions))  # a batch of one keeps its own
         self._steps += 1
         done = self._done
         if done.any():

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,9 +24,17 @@ UNREAD_SECONDS = 5.0
 """Seconds a learner may answer without reading, once nothing more can be sent to it."""
 LINGER_SECONDS = 1.0
 """Seconds in which the last turn must be sent once a line is closed."""
+STRANGER_SECONDS = 1.0
+"""Seconds after which a peer that has sent bytes, and none that libzmq can read, is no learner."""
 MAX_MESSAGE_BYTES = 1 << 16
 """A peer that sends a longer message is not a learner."""
 MAX_SOCKETS = 4_096
+_SIGNATURE = 10
+"""Bytes that libzmq sends first. It sends no more before it knows that the peer is of version 2 or newer."""
+_OLD_BEGINNINGS = (0, 2)
+"""Bytes that a peer of version 1 has sent before its hello: nothing, or an empty identity."""
+_SENT_AND_RECEIVED = struct.Struct("120xQQ")
+"""Where the counts of a connection are in what the system tells of it."""
 HELLO = b"hello"
 WANTED = "a learner connects with a ZeroMQ PAIR socket without security"
 
@@ -73,8 +83,9 @@ class Line:
         plain: Any = super(zmq.Socket, self._socket)  # without what pyzmq adds for other kinds of sockets
         self._send = functools.partial(plain.send, flags=zmq.DONTWAIT)
         self._receive, self._get, self._more = self._socket.recv, self._socket.get, zmq.RCVMORE
-        self._greeting = False
-        """Whether a peer is in the middle of its handshake."""
+        self.greeting = False
+        """Whether a peer is in the middle of its handshake. For peers of versions 1 and 2 it never ends."""
+        self._peer, self._since = -1, 0.0
         self._lost = False
         """Whether a peer has been disconnected."""
         self.hung_up = False
@@ -133,6 +144,8 @@ class Line:
             if message is not None and not _is_symbol(message):
                 return Handshake(self, message)
         problem = self._find_problem()
+        if not problem and self.greeting and time.monotonic() - self._since > STRANGER_SECONDS:
+            problem = f"the peer does not speak ZeroMQ; {WANTED}" if _is_unreadable(self._peer) else ""
         return Handshake(self, [], problem) if problem else None
 
     def close(self) -> None:
@@ -169,10 +182,12 @@ class Line:
             if event in (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH):
                 problem = f"ZeroMQ refuses the peer ({_name(zmq, value)}); {WANTED}"
             elif event == zmq.EVENT_DISCONNECTED:
-                if self._greeting and not problem:  # no event reports sockets of another kind
+                if self.greeting and not problem:  # no event reports sockets of another kind
                     problem = f"the peer is not a PAIR socket; {WANTED}"
                 self._lost = True
-            self._greeting = event == zmq.EVENT_ACCEPTED
+            self.greeting = event == zmq.EVENT_ACCEPTED
+            if self.greeting:
+                self._peer, self._since = value, time.monotonic()
         return problem
 
     def _next_event(self) -> tuple[int, int]:
@@ -183,6 +198,20 @@ class Line:
 def is_hello(message: Sequence[bytes]) -> bool:
     """Return whether a message is a hello, with or without a token behind a space."""
     return len(message) == 1 and message[0].split(b" ")[0] == HELLO
+
+
+def _is_unreadable(number: int) -> bool:
+    """Return whether libzmq has read bytes on a connection and waits for more of what it takes for version 1.
+
+    Any text looks like that, such as a request of HTTP.
+    """
+    try:
+        with socket.socket(fileno=os.dup(number)) as peer:
+            told = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        sent, received = _SENT_AND_RECEIVED.unpack_from(told)
+    except (OSError, struct.error):  # it is gone, or the system does not count
+        return False
+    return bool(sent == _SIGNATURE and received not in _OLD_BEGINNINGS)
 
 
 def _is_symbol(message: list[bytes]) -> bool:

@@ -120,7 +120,7 @@ class SinglePort:
         poller = self._zmq.Poller()
         self._line.register(poller)
         self._bell.register(poller)
-        poller.poll()
+        poller.poll(lines.POLL_SECONDS * 1_000 if self._line.greeting else None)
         return self._line.begin()
 
     def _bind(self, pair: Any) -> None:

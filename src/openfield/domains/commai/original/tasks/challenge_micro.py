@@ -140,7 +140,7 @@ class MicroBase(Task):
         self.questions_asked = self.consecutive_reward = 0
         self.max_questions_for_success: float | None = None
         self.max_questions_nr: float | None = None
-        self.marks = ""
+        self.marks = self._last_words = ""
         self._ask("")
 
     @on_message()
@@ -166,8 +166,8 @@ class MicroBase(Task):
 
     @on_timeout()
     def on_micro_timeout(self, event: Any) -> None:
-        """Fail."""
-        self.set_result(False, provide_result_as_reward=False)
+        """Fail, after too long or too many questions."""
+        self.set_result(False, self._last_words, provide_result_as_reward=False)
 
     def _judge(self, right: bool) -> None:
         """Count an answer, and ask the next question or end."""
@@ -185,7 +185,10 @@ class MicroBase(Task):
         if hard is None and soft is not None and asked > soft:
             self.max_questions_nr = hard = asked * (1 + self.FAILED_TASK_TOLERANCE)
         if hard is not None and asked > hard:
-            self.set_result(False, feedback, provide_result_as_reward=False)
+            self._last_words = feedback
+            self._raise_timeout()
+            if not self.has_ended():
+                self.end()
         else:
             self._ask(feedback)
 
