@@ -17,10 +17,17 @@ import msgspec
 from markupsafe import Markup, escape
 
 from openfield.metrics.stats import Estimate, Range, two_sided
-from openfield.report.figures import Bar, Dot, Place, Plot
+from openfield.report.figures import Bar, Dot, IntervalPlot, Mark, Place, Plot
 from openfield.report.figures.curriculum import AgentTasks, CourseStep
-from openfield.report.figures.curves import AgentCurves, Curve, Point, SingleCurve, find_detections, pick_evenly
-from openfield.report.figures.stages import LABELS, STAGES, Mark, ObjectivePlot
+from openfield.report.figures.curves import (
+    AgentCurves,
+    Curve,
+    Point,
+    SingleCurve,
+    find_detections,
+    limit_range,
+    pick_evenly,
+)
 
 if TYPE_CHECKING:
     from openfield.objectives.study.study import StudyRow
@@ -31,8 +38,6 @@ MAX_FAINT = 12
 """How many single trials of an agent stand behind the means of several agents."""
 MAX_UNCROWDED = 3
 """Of more agents single trials are seen only while one of them is pointed at."""
-MIN_BEFORE, MAX_BEFORE = 40, 3
-"""Episodes before the onset that are drawn in any case, and how many times those after it at most."""
 MAX_MARGIN = 210
 """The most room for names beside the lines, in units of the drawing."""
 MAX_NAME, MAX_TASK = 24, 16
@@ -123,10 +128,7 @@ def draw_agent(curves: AgentCurves, bounds: tuple[int, int], faint: int, label: 
 
 def share_range(curves: Sequence[AgentCurves]) -> tuple[int, int]:
     """Return the episodes that are drawn; where those before the onset are many times more, only the last of them."""
-    ats = [point.at for each in curves for point in each.mean] or [0]
-    first, last = min(ats), max(ats)
-    onset = any(each.onset for each in curves) and last >= 0
-    return (max(first, -max(MIN_BEFORE, MAX_BEFORE * last)) if onset else first), last
+    return limit_range([point.at for each in curves for point in each.mean], any(each.onset for each in curves))
 
 
 def draw_spark(curve: Curve, changes: bool) -> Markup:
@@ -481,7 +483,7 @@ def _row(number: int) -> int:
 # Objectives at each stage
 
 
-def draw_stages(plot: ObjectivePlot, names: Mapping[str, str], sources: Mapping[str, str]) -> Markup:
+def draw_stages(plot: IntervalPlot, names: Mapping[str, str], sources: Mapping[str, str]) -> Markup:
     """Draw an objective: a line for each agent through its stages, with an interval or the band of a null.
 
     Agents have the same order and the same kinds of line as in the curves of the run. The colour is that of text: blue
@@ -492,21 +494,21 @@ def draw_stages(plot: ObjectivePlot, names: Mapping[str, str], sources: Mapping[
         names: Agent -> its name.
         sources: Agent -> the address of the source of its values.
     """
-    stages = [stage for stage in STAGES if any(mark.stage == stage for mark in plot.marks)]
+    stages = plot.places
     ends = [end for mark in plot.marks for end in (mark.value, *(mark.interval or ()), *(mark.band or ()))]
     high = max(ends) * HEADROOM or 1.0
     widest = max(len(names[agent]) for agent in plot.agents)
     frame = Frame(0, len(stages), 460, 200, 52, min(130, 22 + 8 * widest), 12, 24)
     body = _draw_grid(frame, high)
     for number, stage in enumerate(stages):
-        body += f'<text class="t m" x="{frame.x(number + 0.5)}" y="{frame.height - 8}">{LABELS[stage]}</text>'
-        kind = "o" if stage == "after" else "g"
+        body += f'<text class="t m" x="{frame.x(number + 0.5)}" y="{frame.height - 8}">{escape(stage)}</text>'
+        kind = "o" if number == plot.onset else "g"
         body += f'<path class="{kind}" d="M{frame.x(number)} {frame.y(1)}V{frame.y(0)}"/>' if number else ""
     last = []
     for slot, agent in enumerate(plot.agents):
-        own = sorted((mark for mark in plot.marks if mark.agent == agent), key=lambda mark: stages.index(mark.stage))
+        own = sorted((mark for mark in plot.marks if mark.agent == agent), key=lambda mark: stages.index(mark.place))
         shift = min(MAX_SPREAD, STEP * len(plot.agents)) * ((slot + 0.5) / len(plot.agents) - 0.5)
-        ats = [stages.index(mark.stage) + 0.5 + shift for mark in own]
+        ats = [stages.index(mark.place) + 0.5 + shift for mark in own]
         points = [(at, mark.value / high) for at, mark in zip(ats, own, strict=True)]
         line = _draw_line(f"i slot{slot}", frame, points) if len(own) > 1 else ""
         line += "".join(_draw_mark(mark, frame, at, high) for at, mark in zip(ats, own, strict=True))
@@ -525,7 +527,7 @@ def _draw_mark(mark: Mark, frame: Frame, at: float, high: float) -> str:
     if mark.interval:
         low, top = (frame.y(end / high) for end in mark.interval)
         drawn += f'<path class="i" d="M{x} {low}V{top}"/>'
-    told = escape(f"{mark.agent}, {LABELS[mark.stage]}: {mark.value:.4g}")
+    told = escape(f"{mark.agent}, {mark.place}: {mark.value:.4g}")
     return f'{drawn}<circle class="i" cx="{x}" cy="{frame.y(mark.value / high)}" r="3.5"><title>{told}</title></circle>'
 
 

@@ -1,21 +1,26 @@
 """What figures show, as data: curves over episodes, samples, tasks of a curriculum, objectives at each stage.
 
-Start with `curves.py`. Nothing here is HTML: `report/drawing.py` turns these values into marks, templates into tables.
-Addresses are those of the viewer; a page that stands alone has none, and its figures lead nowhere.
+Start with `curves.py`; `paper.py` gathers the figures of a paper. Nothing here is HTML: `report/drawing.py` turns these
+values into the marks of pages, `report/export/figure.py` into those of a paper, templates into tables. Addresses are
+those of the viewer; a page that stands alone has none, and its figures lead nowhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.scenario import scenario_of
+from openfield.metrics.stats import Range
 from openfield.report.addresses import name_scenario, trial_address, trials_address
 
 Place = tuple[float, float | None]
 """Where a point lies on the axis, and its value from 0 to 1, if it has one."""
+Spread = tuple[float | None, float | None, int]
+"""The interval of a point, if it has one, and over how many trials it is."""
 
 
 class PlotLine(msgspec.Struct, frozen=True):
@@ -24,6 +29,10 @@ class PlotLine(msgspec.Struct, frozen=True):
     kind: str
     """`p` is drawn as performance, `b` as belief."""
     points: Sequence[Place]
+    agent: str = ""
+    """Whose line it is, where a plot has those of several agents."""
+    spreads: Sequence[Spread] = ()
+    """The interval of each point, where a figure shows intervals."""
 
 
 class Plot(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,12 +45,42 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     """The ends of the axis."""
     ends: tuple[str, str, str] = ("", "", "")
     """What stands below the axis: at its left end, in the middle, and at its right end."""
+    values: str = ""
+    """What the lines are, where the title does not say it."""
     onset: float | None = None
     """Where the world changes."""
     thresholds: list[float] = []
     address: str = ""
     """Its source."""
     small: bool = False
+
+
+class Mark(NamedTuple):
+    """A value of an agent at a place, with an interval or the band of its null where it has one."""
+
+    place: str
+    agent: str
+    value: float
+    interval: tuple[float, float] | None = None
+    band: tuple[float, float] | None = None
+    trials: int = 0
+
+
+class IntervalPlot(msgspec.Struct, frozen=True, kw_only=True):
+    """One number of several agents at several places: stages of a trial, novelties or domains."""
+
+    title: str
+    unit: str = ""
+    """The unit, and over what it is."""
+    marks: list[Mark]
+    agents: list[str]
+    """Those that are drawn, in order."""
+    places: list[str]
+    """In order."""
+    onset: int | None = None
+    """The place that is the first after the onset, if the places are stages."""
+    bounds: Range | None = (0.0, None)
+    """The least and the highest value that the number can have."""
 
 
 class Dot(msgspec.Struct, frozen=True):

@@ -238,10 +238,31 @@ def _collect_marks(cells: Iterable[CellRecord]) -> dict[str, list[Marks]]:
 
 def average_marks(trials: Sequence[str], size: int) -> list[Place]:
     """Return the share of right answers in each block of questions, where at least half of the trials have one."""
-    curve: list[Place] = []
+    return [(at, mean(shares)) for at, shares in list_blocks(trials, size)]
+
+
+def list_blocks(trials: Sequence[str], size: int) -> Iterator[tuple[int, list[float]]]:
+    """Yield the middle of each block of questions, and the share of right answers of each trial that came to it.
+
+    Blocks that fewer than half of the trials came to are left out, except the first.
+    """
     for start in range(0, max(map(len, trials), default=0), size):
         blocks = [marks[start : start + size] for marks in trials if len(marks) > start]
-        share = mean([block.count("+") / len(block) for block in blocks])
-        if share is not None and (2 * len(blocks) >= len(trials) or not curve):
-            curve.append((start + size // 2, share))
-    return curve
+        if blocks and (2 * len(blocks) >= len(trials) or not start):
+            yield start + size // 2, [block.count("+") / len(block) for block in blocks]
+
+
+def collect_answers(
+    results: CurriculumResults, members: Mapping[Key, Sequence[CellRecord]], cells: Sequence[CellRecord]
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the answers to each task, one text of + and - for each trial: in the curriculum, and where it is alone.
+
+    Args:
+        results: The numbers of the tasks.
+        members: The cells of each agent in each scenario.
+        cells: All cells, those of single tasks among them.
+    """
+    sources = _find_sources(results, members, cells)
+    here, there = _collect_marks(sources.drawn), _collect_marks(sources.drawn_alone)
+    names = [task.task for task in results.tasks]
+    return {name: ([m for _, m in here.get(name, [])], [m for _, m in there.get(name, [])]) for name in names}

@@ -6,7 +6,7 @@ Stands in report: cells -> curves -> drawing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -22,6 +22,8 @@ MAX_POINTS = 60
 """Longer curves are averaged in bins: more points cannot be distinguished at the size drawn."""
 MAX_SINGLES = 24
 """How many single trials of an agent are drawn."""
+MIN_BEFORE, MAX_BEFORE = 40, 3
+"""Episodes before the onset that are drawn in any case, and how many times those after it at most."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -75,8 +77,7 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
         run: The key of the run that they are in.
     """
     played = [cell for cell in cells if cell.episodes]
-    changed = [cell for cell in played if any(episode.novel for episode in cell.episodes)]
-    chosen = changed or played
+    chosen, changed = pick_drawn(played)
     if not chosen:
         return None
     curves = trace_all(chosen)
@@ -90,10 +91,17 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
         trials=len(chosen),
         mean=average_curves(curves),
         singles=[SingleCurve(chosen[at].id, trial_address(run, chosen[at].id), curves[at]) for at in ranked],
-        onset=bool(changed),
+        onset=changed,
         early=len(played) - len(chosen) - unchanged,
         unchanged=unchanged,
     )
+
+
+def pick_drawn(cells: Iterable[CellRecord]) -> tuple[list[CellRecord], bool]:
+    """Return the cells that curves are of, and whether the world changes in them: others only where it never does."""
+    played = [cell for cell in cells if cell.episodes]
+    changed = [cell for cell in played if any(episode.novel for episode in cell.episodes)]
+    return changed or played, bool(changed)
 
 
 def trace_all(cells: Sequence[CellRecord]) -> list[Curve]:
@@ -118,6 +126,12 @@ def pick_evenly(items: Sequence[T], limit: int) -> list[T]:
     if limit < 2:
         return [items[len(items) // 2]] * limit
     return [items[round(index * (len(items) - 1) / (limit - 1))] for index in range(limit)]
+
+
+def limit_range(ats: Sequence[int], onset: bool) -> tuple[int, int]:
+    """Return the first and last episode to draw; where those before the onset are many times more, only the last."""
+    first, last = min(ats, default=0), max(ats, default=0)
+    return (max(first, -max(MIN_BEFORE, MAX_BEFORE * last)) if onset and last >= 0 else first), last
 
 
 def find_detections(curve: Curve, onset: bool) -> list[Point]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -15,6 +15,7 @@ from openfield.metrics.scenario import Scenario
 from openfield.metrics.summary import Summary
 from openfield.parameters import shorten_agents
 from openfield.report.addresses import name_scenario, trials_address
+from openfield.report.figures import IntervalPlot, Mark
 from openfield.report.objectives import EQUAL_NOTE, explain_missing_excess, table_rows, title_group
 from openfield.report.words import group_scenarios, rank_agents, split_controls
 
@@ -29,27 +30,6 @@ STAGES = ("training", "before", "after")
 LABELS = {"training": "training", "before": "before the onset", "after": "after the onset"}
 MAX_AGENTS = 6
 """Agents that a plot shows; tables show all."""
-
-
-class Mark(NamedTuple):
-    """A value of an agent at a stage, with an interval or the band of its null where it has one."""
-
-    stage: str
-    agent: str
-    value: float
-    interval: Sequence[float] | None = None
-    band: Sequence[float] | None = None
-
-
-class ObjectivePlot(msgspec.Struct, frozen=True):
-    """One objective of all agents in a scenario, at each stage."""
-
-    title: str
-    unit: str
-    """The unit, and over which transitions."""
-    marks: list[Mark]
-    agents: list[str]
-    """Those that are drawn, in order."""
 
 
 class AgentStages(msgspec.Struct, frozen=True):
@@ -72,7 +52,7 @@ class ScenarioObjectives(msgspec.Struct, frozen=True):
     id: str
     title: str
     agents: list[AgentStages]
-    plots: list[ObjectivePlot]
+    plots: list[IntervalPlot]
 
     @property
     def names(self) -> dict[str, str]:
@@ -162,7 +142,7 @@ def _list_notes(stages: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from explain_missing_excess(stages)
 
 
-def _list_plots(groups: Sequence[Mapping[str, Any]], agents: list[str]) -> Iterator[ObjectivePlot]:
+def _list_plots(groups: Sequence[Mapping[str, Any]], agents: list[str]) -> Iterator[IntervalPlot]:
     """Yield the plots of a scenario: of every objective that has a value."""
     for name, title in PLOTTED.items():
         marks = [mark for group in groups if group["agent"] in agents for mark in _find_marks(name, group)]
@@ -170,7 +150,15 @@ def _list_plots(groups: Sequence[Mapping[str, Any]], agents: list[str]) -> Itera
             equal = any(group["equal"] for group in groups) and name != "empowerment"
             unit = next((group["units"].get(name) for group in groups), None)
             over = "at equal numbers of transitions" if equal else "of all transitions"
-            yield ObjectivePlot(title, f"in {unit}, {over}" if unit else over, marks, agents)
+            places = [LABELS[stage] for stage in STAGES if any(mark.place == LABELS[stage] for mark in marks)]
+            yield IntervalPlot(
+                title=title,
+                unit=f"in {unit}, {over}" if unit else over,
+                marks=marks,
+                agents=agents,
+                places=places,
+                onset=places.index(LABELS["after"]) if LABELS["after"] in places else None,
+            )
 
 
 def _find_marks(name: str, group: Mapping[str, Any]) -> Iterator[Mark]:
@@ -181,4 +169,4 @@ def _find_marks(name: str, group: Mapping[str, Any]) -> Iterator[Mark]:
     elif group["equal"] and name in group["equal"]["values"]:
         value, interval = group["equal"]["values"][name], None
     if value is not None:
-        yield Mark(group["stage"], group["agent"], value, interval, band)
+        yield Mark(LABELS[group["stage"]], group["agent"], value, interval, band)
