@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from openfield.journal.receipt import Receipt, find_mailbox
+from openfield.journal.receipt import Receipt, find_loop_queue
 
 
 def test_a_thread_waits_for_what_came_of_it() -> None:
@@ -89,7 +89,7 @@ def test_every_call_is_made_once_however_many_threads_there_are() -> None:
 def test_calls_for_an_event_loop_are_made_there_with_one_message() -> None:
     async def wait() -> None:
         loop, made, receipt = asyncio.get_running_loop(), list[str](), Receipt[int]()
-        mailbox, over, complaints = find_mailbox(loop), asyncio.Event(), list[str]()
+        loop_queue, over, complaints = find_loop_queue(loop), asyncio.Event(), list[str]()
         loop.set_exception_handler(lambda _, told: complaints.append(str(told["exception"])))
 
         def call(name: str) -> None:
@@ -98,18 +98,18 @@ def test_calls_for_an_event_loop_are_made_there_with_one_message() -> None:
                 raise ValueError("a call that fails")
 
         for name in ("first", "bad", "last"):
-            receipt.then_in_loop(mailbox, partial(call, name))
+            receipt.then_in_loop(loop_queue, partial(call, name))
         settling = threading.Thread(target=receipt.settle, args=(7,))
         settling.start()
         settling.join()
         assert made == []  # this is the loop, which is busy
-        receipt.then_in_loop(mailbox, over.set)  # it joins the others
+        receipt.then_in_loop(loop_queue, over.set)  # it joins the others
         await over.wait()
         here = threading.current_thread().name
         assert made == [f"{name} in {here}" for name in ("first", "bad", "last")]
         assert complaints == ["a call that fails"]
         over.clear()
-        receipt.then_in_loop(mailbox, over.set)  # the work is done already
+        receipt.then_in_loop(loop_queue, over.set)  # the work is done already
         await over.wait()
 
     asyncio.run(wait())

@@ -72,7 +72,7 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
             async with forwarding(await asyncio.to_thread(guard.take_port), host, port):
                 return await _run(program, guard, dispatcher, wire, server)
         finally:
-            await _see_off(server)
+            await _stop_server(server)
             dispatcher.close()
 
 
@@ -134,7 +134,7 @@ async def _run(
         await _end(program, guard)
 
 
-async def _see_off(server: asyncio.Task[None]) -> None:
+async def _stop_server(server: asyncio.Task[None]) -> None:
     """Cancel a server once and wait for it to end: some libraries never end if they are cancelled again."""
     if not server.cancelling():
         server.cancel()

@@ -76,7 +76,7 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
         self._rewards = np.zeros(num_envs)
         self._seeds: list[np.random.Generator] = []
         count = threads or len(os.sched_getaffinity(0))
-        self._crew = _Crew(min(count, num_envs), num_envs)
+        self._threads = _ThreadGroup(min(count, num_envs), num_envs)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -88,7 +88,7 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
             given = [None] * self.num_envs if seed is None else list(seed)
         if not self._seeds or seed is not None:
             self._seeds = [np.random.default_rng(each) for each in given]
-        self._crew.work(lambda number: self._open(number, given[number]))
+        self._threads.work(lambda number: self._open(number, given[number]))
         return self._observe(), {}
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
@@ -99,7 +99,7 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
         names = (
             [options[each] for each in actions] if options else [from_numpy(self._actions, each) for each in actions]
         )
-        self._crew.work(lambda number: self._step(number, names[number]))
+        self._threads.work(lambda number: self._step(number, names[number]))
         turns = self._turns
         terminated = np.array([turn.last == "terminated" for turn in turns])
         truncated = np.array([turn.last == "truncated" for turn in turns])
@@ -107,7 +107,7 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
 
     def close_extras(self, **_: Any) -> None:
         """Release the engines."""
-        self._crew.close()
+        self._threads.close()
         for world in self._worlds:
             if world is not None:
                 world.close()
@@ -148,7 +148,7 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
         return concatenate(self.single_observation_space, seen, empty)
 
 
-class _Crew:
+class _ThreadGroup:
     """Threads that do the same work for some numbers each, once for every call. The caller is one of them.
 
     Bare locks wake a thread in a few microseconds; a pool's futures take as long as a tick.

@@ -45,7 +45,7 @@ class Receipt(Generic[T]):
         """Say that the work is done, or why it will never be, to all that wait."""
         self._result, self.failure = result, failure
         self._done = True
-        self._tell()
+        self._make_calls()
 
     def done(self) -> bool:
         """Return whether the work is done."""
@@ -55,21 +55,21 @@ class Receipt(Generic[T]):
         """Call something when the work is done: in the thread that did it, or at once if it is done already."""
         self._calls.append(call)
         if self._done:
-            self._tell()
+            self._make_calls()
         elif self._hurry is not None:
             hurry, self._hurry = self._hurry, None
             hurry()
 
-    def then_in_loop(self, mailbox: Mailbox, call: Callable[[], object]) -> None:
+    def then_in_loop(self, loop_queue: LoopQueue, call: Callable[[], object]) -> None:
         """Call something in the event loop of this thread when the work is done. One message is sent for all calls.
 
         Args:
-            mailbox: That of the event loop.
+            loop_queue: The calls that the event loop is left.
             call: What to call.
         """
         self._in_loop.append(call)
         if len(self._in_loop) == 1:
-            self.then(partial(mailbox.put, partial(self._tell_loop, mailbox)))
+            self.then(partial(loop_queue.put, partial(self._queue_in_loop, loop_queue)))
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result of the work; raise what went wrong.
@@ -88,7 +88,7 @@ class Receipt(Generic[T]):
         if not self._done:
             loop = sys.modules["asyncio"].get_running_loop()  # loaded only where there is a loop
             waiter: asyncio.Future[None] = loop.create_future()
-            self.then(partial(find_mailbox(loop).put, partial(_set, waiter)))
+            self.then(partial(find_loop_queue(loop).put, partial(_set, waiter)))
             yield from waiter
         return self._outcome()
 
@@ -98,12 +98,12 @@ class Receipt(Generic[T]):
         result: T = self._result
         return result
 
-    def _tell_loop(self, mailbox: Mailbox) -> None:
-        """Leave all calls for the event loop to the mailbox. This runs in the loop, as does what adds calls."""
+    def _queue_in_loop(self, loop_queue: LoopQueue) -> None:
+        """Leave all calls for the event loop to its queue. This runs in the loop, as does what adds calls."""
         calls, self._in_loop = self._in_loop, []
-        mailbox.make(calls)
+        loop_queue.make(calls)
 
-    def _tell(self) -> None:
+    def _make_calls(self) -> None:
         """Make all calls that are left. Each is taken off the list first, so that it is made once."""
         while self._calls:
             try:
@@ -118,11 +118,11 @@ def _set(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
-class Mailbox:
+class LoopQueue:
     """Calls that other threads leave for an event loop: a commit of a thousand replies wakes the loop once."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = weakref.ref(loop)  # or the loop would live as long as its mailbox
+        self._loop = weakref.ref(loop)  # or the loop would live as long as its queue
         self._calls: deque[Callable[[], object]] = deque()
         self._woken = False
 
@@ -151,9 +151,9 @@ class Mailbox:
             self.make([self._calls.popleft()])
 
 
-_mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = weakref.WeakKeyDictionary()
+_loop_queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopQueue] = weakref.WeakKeyDictionary()
 
 
-def find_mailbox(loop: asyncio.AbstractEventLoop) -> Mailbox:
-    """Return the mailbox of an event loop."""
-    return _mailboxes.get(loop) or _mailboxes.setdefault(loop, Mailbox(loop))
+def find_loop_queue(loop: asyncio.AbstractEventLoop) -> LoopQueue:
+    """Return the queue of calls of an event loop."""
+    return _loop_queues.get(loop) or _loop_queues.setdefault(loop, LoopQueue(loop))

@@ -105,7 +105,7 @@ class Journal:
         patience = 0.0
         if entries and not costly:
             patience = ENDED_SECONDS if ended else FULL_SECONDS if all(chunk.full for chunk in chunks) else 0.0
-        receipt = Receipt[None](self._hurry if patience else None)
+        receipt = Receipt[None](self._commit_soon if patience else None)
         task = _Task(lambda db: self._entries.write(db, entries), receipt, patience, durable)
         if patience or durable or not self._do_here(task):
             self._submit(task)
@@ -140,7 +140,7 @@ class Journal:
             self._queue.put(None)
             self._thread.join()
         self._failure = self._failure or self._closed()
-        self._turn_away()
+        self._refuse_rest()
         self._leases.retire()
         close_written(self._db)
 
@@ -250,7 +250,7 @@ class Journal:
             patience: How many seconds it may wait for company, unless something waits for it.
             durable: Whether it must be on disk. A lease need not be: it ends with its process.
         """
-        receipt = Receipt[T](self._hurry if patience else None)
+        receipt = Receipt[T](self._commit_soon if patience else None)
         self._submit(_Task(work, receipt, patience, durable))
         return receipt
 
@@ -260,9 +260,9 @@ class Journal:
         self._reserve()
         self._queue.put(task)
         if not self._thread.is_alive():  # it was closed in between
-            self._turn_away()
+            self._refuse_rest()
 
-    def _hurry(self) -> None:
+    def _commit_soon(self) -> None:
         """Let the thread commit its entries at once, because something waits for them."""
         self._reserve()
         self._queue.put(_Task(lambda _: None, Receipt()))
@@ -298,7 +298,7 @@ class Journal:
     def _closed(self) -> JournalError:
         return JournalError(f"{self.path} is closed.")
 
-    def _turn_away(self) -> None:
+    def _refuse_rest(self) -> None:
         """Refuse the work that came while the journal was being closed."""
         with suppress(queue.Empty):
             while True:

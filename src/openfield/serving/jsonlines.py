@@ -18,7 +18,7 @@ import numpy as np
 
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
-from openfield.journal.receipt import Receipt, find_mailbox
+from openfield.journal.receipt import Receipt, find_loop_queue
 from openfield.record import SMALL_ARRAY
 from openfield.serving.listen import BACKLOG, FORGET_SECONDS, MemoryBudget, Talks
 
@@ -197,7 +197,7 @@ class _Exchange:
     def __init__(self, lines: LineConnection, remote: RemoteRollout, arrays: ArrayForm) -> None:
         loop = asyncio.get_running_loop()
         self.finished: asyncio.Future[None] = loop.create_future()
-        self._lines, self._remote, self._mailbox = lines, remote, find_mailbox(loop)
+        self._lines, self._remote, self._loop_queue = lines, remote, find_loop_queue(loop)
         self._arrays = arrays
         self._written: Receipt[Any] | None = None
         self._show()
@@ -244,7 +244,7 @@ class _Exchange:
         except (OpenfieldError, OSError) as error:
             self.finished.set_exception(error)
         else:
-            self._written.then_in_loop(self._mailbox, self._go_on)
+            self._written.then_in_loop(self._loop_queue, self._go_on)
 
     def _go_on(self) -> None:
         """Show the next turn once the reply is on disk and the agent has read the turns before."""
@@ -333,7 +333,7 @@ class LineConnection(asyncio.Protocol):
         self._hear, self._patience = hear, patience
         self._due = self._loop.time() + (FORGET_SECONDS if patience is None else patience)
         if self._end >= 0 or self._over is not None:
-            self._loop.call_soon(self._tell)
+            self._loop.call_soon(self._make_calls)
         elif self._timer is None or self._timer.when() > self._due:
             self._watch()
 
@@ -366,7 +366,7 @@ class LineConnection(asyncio.Protocol):
         """Close the connection when all is written."""
         self._transport.close()
 
-    def _tell(self) -> None:
+    def _make_calls(self) -> None:
         """Hand over the first line, or why none comes."""
         hear = self._hear
         if hear is None or (self._end < 0 and self._over is None):
@@ -428,12 +428,12 @@ class LineConnection(asyncio.Protocol):
         if self._end >= 0 and len(self._data) > READ_AHEAD and not self._paused:
             self._paused = True
             self._transport.pause_reading()
-        self._tell()
+        self._make_calls()
 
     def eof_received(self) -> bool:
         """Let the conversation take the lines that are left, and end."""
         self._over = self._over or EOFError()
-        self._tell()
+        self._make_calls()
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -442,7 +442,7 @@ class LineConnection(asyncio.Protocol):
         self.resume_writing()
         if self._timer is not None:
             self._timer.cancel()
-        self._tell()
+        self._make_calls()
 
     def pause_writing(self) -> None:
         """Let the conversation wait: the agent does not read."""

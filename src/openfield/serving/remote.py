@@ -100,8 +100,8 @@ class RemoteRollout:
     def leave(self) -> bool:
         """End the trial as truncated for an agent that has left, and return whether its world lets it leave here."""
         rollout = self.rollout
-        farewell: Callable[[], Sequence[Reply] | None] = getattr(rollout.world, "farewell", lambda: None)
-        replies = None if rollout.over or rollout.failed else farewell()
+        closing_replies: Callable[[], Sequence[Reply] | None] = getattr(rollout.world, "closing_replies", lambda: None)
+        replies = None if rollout.over or rollout.failed else closing_replies()
         if replies is None:
             return False
         for reply in replies:

@@ -105,7 +105,7 @@ class BirdsWorld:
         """Read a state, a score, ground truth or a picture; module `queries` lists what there is."""
         return answer_query(self, query)
 
-    def farewell(self) -> list[Reply] | None:
+    def closing_replies(self) -> list[Reply] | None:
         """Return the replies that end the level of an agent that has hung up; None if it may not leave here."""
         if not self.harness.may_leave:
             return None

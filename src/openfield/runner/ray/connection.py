@@ -15,7 +15,7 @@ from openfield.errors import InvalidInput
 from openfield.lazy import import_extra
 from openfield.runner.cluster import Cluster
 
-KNOCK_SECONDS = 10.0
+CONNECT_SECONDS = 10.0
 OUTSIDE = ("192.0.2.1", 9)
 """An address that no machine has. Nothing is sent there: the system is asked which address it would send from."""
 QUIET = {
@@ -79,7 +79,7 @@ class RayConnection:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             if address is not None:
-                _knock(address)
+                _try_connect(address)
                 self._started = True
                 ray.init(address=address, **quiet)
             else:
@@ -116,7 +116,7 @@ def is_only_on_loopback(address: str) -> bool:
     try:
         if not ipaddress.ip_address(socket.gethostbyname(host)).is_loopback:
             return False
-        _knock(f"{_find_own_address()}:{port}")
+        _try_connect(f"{_find_own_address()}:{port}")
     except OSError:
         return True
     return False
@@ -132,14 +132,14 @@ def _find_own_address() -> str:
 def listens(address: str) -> bool:
     """Return whether anything takes connections at HOST:PORT; True if that is not an address."""
     try:
-        _knock(address)
+        _try_connect(address)
     except OSError:
         return False
     return True
 
 
-def _knock(address: str) -> None:
+def _try_connect(address: str) -> None:
     """Try whether anything listens at HOST:PORT: Ray itself would try for two minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdecimal():
-        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()

@@ -134,7 +134,7 @@ class RayExecutor:
         self._stopping = self._is_stop_sent = False
         self._seconds: dict[tuple[str, str], float] = {}  # how long cells last, by domain and agent
         self._until = time.monotonic() + plan.options.seconds
-        self._looked = self._knocked = self._ready_at = 0.0
+        self._looked = self._checked = self._ready_at = 0.0
         self._silent_since: float | None = None  # when the head of the cluster was first found not to answer
         self._said: set[str] = set()  # and machines that were said to be lost
 
@@ -213,9 +213,9 @@ class RayExecutor:
             InvalidInput: It is gone.
         """
         now = time.monotonic()
-        if now - self._knocked < LOOK_SECONDS:
+        if now - self._checked < LOOK_SECONDS:
             return self._silent_since is None
-        self._knocked = now
+        self._checked = now
         if self._connection.answers():
             self._silent_since = None
             return True
@@ -374,7 +374,7 @@ class RayExecutor:
 
     def _lose(self, slot: _Slot, error: Exception) -> None:
         """Put back the jobs of a slot that is lost, and see to it that it does not play on out of reach."""
-        self._knocked = 0.0
+        self._checked = 0.0
         if not self._is_head_there():
             return
         self._remove(slot)

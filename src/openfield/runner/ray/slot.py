@@ -136,7 +136,7 @@ class SlotActor:
         past = open_past(self._place)
         commit(past, lambda db: db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", files.trials))
         past.close()
-        return _try_elsewhere(
+        return _import_in_child(
             [(self._move(domain), self._move(agent)) for domain, agent in setup.pairs], setup.isolation
         )
 
@@ -265,7 +265,7 @@ def measure_group(group: Iterable[Entry]) -> int:
     return sum(len(getattr(entry, "data", b"")) for entry in group)
 
 
-def _try_elsewhere(pairs: list[tuple[str, str]], isolation: Isolation | None) -> str:
+def _import_in_child(pairs: list[tuple[str, str]], isolation: Isolation | None) -> str:
     """Import domains and agents in a process of its own; return the problem, if any. Agents may do anything there."""
     with closing(Caller(CHECK_SECONDS)) as caller:
         try:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from rich.console import Console
 
-from openfield.domains.ond.server.session_service import count_told
+from openfield.domains.ond.server.session_service import count_disclosures
 from openfield.journal.reader import Run
 from openfield.report.export.rows import list_estimates
 from openfield.report.terminal import render_summary
@@ -112,7 +112,7 @@ def test_what_was_told_is_known_after_a_restart_of_the_server(once: Client, data
     again = Client(data, tmp_path / "copy.sqlite", scorings=1)
     again.dispatcher.groups.update(once.dispatcher.groups)  # as they would be read
     again.dispatcher._trials.update(once.dispatcher._trials)
-    count_told(again.dispatcher)
+    count_disclosures(again.dispatcher)
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5, "test_ids": [TEST]}
     refused(again.ask("POST", "/session", json={"configuration": asked}), 400, "TestClosed")
     again.close()

@@ -484,7 +484,7 @@ def name_told(trial: Trial, test: str) -> str:
     return trial.files.get(test + TABLE_SUFFIX, test)
 
 
-def count_told(dispatcher: SessionDispatcher) -> None:
+def count_disclosures(dispatcher: SessionDispatcher) -> None:
     """Count how often scores and onsets were revealed before the server was started."""
     for session in dispatcher.groups.values():
         compat = "compat" in session.facts

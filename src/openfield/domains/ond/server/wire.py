@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.routes import Api
-from openfield.domains.ond.server.session_service import ServiceRules, SessionService, count_told, world_of
+from openfield.domains.ond.server.session_service import ServiceRules, SessionService, count_disclosures, world_of
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import AgentFault, MissingExtra, OpenfieldError
@@ -93,7 +93,7 @@ class TeamApis:
             make_service: Makes the service of a team.
             teams: The teams by their tokens.
         """
-        count_told(dispatcher)
+        count_disclosures(dispatcher)
         by_name = {name: Api(make_service(dispatcher, name)) for name in set(teams.values())}
         self._apis = {token.encode(): by_name[name] for token, name in teams.items()}
         self._others = Api(make_service(dispatcher, None))
