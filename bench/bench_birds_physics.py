@@ -1,4 +1,4 @@
-"""What the physics of birds does to fixed shots: published signatures, pass rates, and which templates can be solved.
+"""What the physics of birds does to fixed shots: films, published signatures, pass rates, and what can be solved.
 
 One JSON line per figure. The levels are our own, so pass rates are not those of the published levels.
 `python bench/bench_birds_physics.py FOLDER` asks the same of other levels, in the layout of a pool.
@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from birds_films import NOTCH, film_facts
 from openfield.core import Spec
 from openfield.domains.birds.agents import NaiveShooter, Planner
 from openfield.domains.birds.agents.observed_level import observe_level
@@ -90,11 +91,21 @@ def main() -> None:
     chosen = options.parse_args()
     bench, pool = Bench(), LevelPool(chosen.folder)
     if chosen.folder is None:
+        show_films()
         show_signatures(bench)
+    show_loads(pool)
     show_templates(bench, pool)
     show_pass_rates(bench, pool)
     if chosen.folder is None:
         show_drawn(bench)
+
+
+def show_films() -> None:
+    """What films of the original show, beside ours."""
+    for fact in film_facts():
+        ratio = None if fact.ratio is None else round(fact.ratio, 2)
+        bar = f"at most {fact.most:g}" if fact.most is not None else "within 20 %"
+        show(f"film, {fact.name}", fact.ours, film=fact.film, ratio=ratio, limit=bar, ok=fact.holds)
 
 
 def show_signatures(bench: Bench) -> None:
@@ -104,11 +115,15 @@ def show_signatures(bench: Bench) -> None:
     even = sum(score % 2 == 0 for score in points) / max(1, len(points))
     show("phyq, a bird hits a stone ball: share of even points", even, published=0.93)
     show("phyq, a bird hits a stone ball: median points", statistics.median(points), published=78)
-    big = LevelObject(kind="Pig", type="BasicBig", x=-6.0, y=-1.2)
-    rest = [game.score % 5000 for game in played(bench, big, birds=4) if game.state == "won"]
-    show("phyq, a big pig: median points of hits in won levels", statistics.median(rest or [0]), published=2150)
-    show("phyq, a big pig: lowest points of hits in won levels", min(rest, default=0), published=1800)
-    show("phyq, a big pig: highest points of hits in won levels", max(rest, default=0), published=2750)
+    shots = [bench.shoot(NOTCH, number / 4, "phyq") for number in range(68, 92)]
+    rest = [game.score % 5000 for game in shots if game.state == "won"]
+    show(
+        "phyq, a big pig in a notch: median points of hits in won levels",
+        statistics.median(rest or [0]),
+        published=2150,
+    )
+    show("phyq, a big pig in a notch: lowest points of hits in won levels", min(rest, default=0), published=1800)
+    show("phyq, a big pig in a notch: highest points of hits in won levels", max(rest, default=0), published=2750)
     blocks = [
         LevelObject(kind="Block", type=type_, material=material, x=-6.0, y=-1.3)
         for type_ in ("RectFat", "SquareHole", "Circle", "RectMedium")
@@ -124,11 +139,11 @@ def show_signatures(bench: Bench) -> None:
     show("phyq, a bird hits a square of wood on the ground: share of exactly 500 points", alone, published=0.99)
 
 
-def played(bench: Bench, target: LevelObject, birds: int = 1) -> Iterator[Game]:
+def played(bench: Bench, target: LevelObject) -> Iterator[Game]:
     """Levels with one target on a floor and a pig far away, shot at every half degree."""
     floor = LevelObject(kind="Platform", x=-6.0, y=-2.0, scale_x=8.0)
-    far = () if target.kind == "Pig" else (LevelObject(kind="Pig", type="BasicSmall", x=15.0, y=-3.27),)
-    level = Level(birds=("BirdRed",) * birds, objects=(floor, target, *far))
+    far = LevelObject(kind="Pig", type="BasicSmall", x=15.0, y=-3.27)
+    level = Level(birds=("BirdRed",), objects=(floor, target, far))
     for number in range(26):
         yield bench.shoot(level, 2 + number / 2, "phyq")
 
@@ -136,6 +151,19 @@ def played(bench: Bench, target: LevelObject, birds: int = 1) -> Iterator[Game]:
 def hit_points(bench: Bench, target: LevelObject) -> Iterator[int]:
     """The points of hits that earned any, without those of destroyed blocks."""
     return (game.score % 500 for game in played(bench, target) if game.score % 500)
+
+
+def show_loads(pool: LevelPool) -> None:
+    """How many of all levels are over before the first shot."""
+    loaded: dict[ProfileName, list[Level]] = {"sailon": [], "phyq": []}
+    for number in range(9):
+        for type_ in pool.types(number):
+            levels = [pool.level(name) for name in pool.names(number, type_)]
+            loaded["sailon"] += levels
+            loaded["phyq"] += [] if number else [without_novelties(level) for level in levels]
+    for profile, found in loaded.items():
+        ended = sum(Game(level, profile).state != "playing" for level in found)
+        show(f"{profile}, of {len(found)} levels: won or lost when they are loaded", ended, 0, "lower")
 
 
 def show_templates(bench: Bench, pool: LevelPool) -> None:
@@ -150,8 +178,6 @@ def show_templates(bench: Bench, pool: LevelPool) -> None:
         profile: ProfileName = "phyq" if kind == "phyq" else "sailon"
         moving = sum(bench.moved(level, profile) > 0.3 for level in levels)
         show(f"{kind} templates in which something moves before the first shot", moving, 0, "lower")
-        ended = sum(Game(level, profile).state != "playing" for level in levels)
-        show(f"{kind} templates that are won or lost when they are loaded", ended, 0, "lower")
         solved = sum(bench.solvable(level, profile) for level in levels) / max(1, len(levels))
         show(f"share of {len(levels)} {kind} templates that some full-power shot solves", solved, BARS[kind])
 
@@ -163,16 +189,18 @@ def without_novelties(level: Level) -> Level:
 
 def show_drawn(bench: Bench) -> None:
     """The same for levels as they are drawn: those that ship were chosen because they can be solved."""
-    counts = {"normal": [0, 0], "novel": [0, 0]}
+    counts = {"normal": [0, 0], "novel": [0, 0], "phyq": [0, 0]}
     for type_, template in load_templates().items():
         change = list(CHANGES)[int(type_[2:4]) - 1]
         for number in range(DRAWN):
             normal = build(template, random.Random(f"{type_} {number}"))
-            for kind, level in (("normal", normal), ("novel", change_level(normal, [change]))):
-                counts[kind][0] += bench.solvable(level)
+            novel, plain = change_level(normal, [change]), without_novelties(normal)
+            for kind, level in (("normal", normal), ("novel", novel), ("phyq", plain)):
+                counts[kind][0] += bench.solvable(level, "phyq" if kind == "phyq" else "sailon")
                 counts[kind][1] += 1
     for kind, (solved, total) in counts.items():
-        show(f"share of {total} {kind} levels, as drawn, that some full-power shot solves", solved / total)
+        figure = f"share of {total} {kind} levels, as drawn, that some full-power shot solves"
+        show(figure, solved / total, BARS[kind])
 
 
 def show_pass_rates(bench: Bench, pool: LevelPool) -> None:

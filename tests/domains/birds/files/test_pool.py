@@ -6,7 +6,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from openfield.domains.birds.files.pool import LevelPool, is_novel, natural
+from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, name_scenario, natural
 from openfield.domains.birds.files.templates import load_templates, moved
 from openfield.domains.birds.game.game import SECOND, Game, solve
 from openfield.domains.birds.novelty import CHANGES, change_level
@@ -129,3 +129,27 @@ def test_a_misspelt_object_of_a_level_is_refused_with_the_one_that_was_meant(tmp
     path.write_bytes(pool.content(name).replace(old.encode(), new.encode()))
     with pytest.raises(InvalidInput, match=f"Level {name}: Unknown .* Did you mean '{meant}'"):
         LevelPool(tmp_path).level(name)
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("1_1", "single"),
+        ("2_03", "sliding"),
+        ("Rolling", "rolling"),
+        ("Multiple forces", "multiple"),
+        ("3_06", "structural analysis"),
+        ("Adequate timing", "adequate timing"),
+        ("4_1", "4_1"),
+        ("", ""),
+    ],
+)
+def test_a_scenario_has_one_name_whatever_a_table_calls_it(title, name):
+    assert name_scenario(title) == name
+
+
+def test_levels_of_phyq_and_novphy_tell_their_scenario():
+    assert describe_levels(["2_1_6_1.xml", "novelty_level_0/type2/Levels/2_1_8_1.xml"]) == {"scenario": "rolling"}
+    assert describe_levels(["2_1_6_1.xml", "2_3_2_1.xml"]) == {}
+    assert describe_levels(["3_6_4_1.xml"]) == {}, "no scenario of ours"
+    assert describe_levels(["00001_0_1_010203_2_3.xml"]) == {"family": 2, "scenario": "rolling"}

@@ -103,6 +103,7 @@ def test_published_tables_are_read_by_their_columns(tmp_path):
     assert found["anna"].episodes[0].performance == 1.0
     assert (found["Human"].episodes[0].performance, found["Human"].trial.settings) == (0.96, {"scenario": "single"})
     assert found["human"].episodes[0].performance == 0.75
+    assert found["human"].trial.settings == {"scenario": "single"}, "in one table with the others"
     run, measures, logs = tmp_path / "all.sqlite", tmp_path / "measures.csv", tmp_path / "logs"
     assert run_command(["birds", "import", str(tmp_path), "-o", str(run)]) == 0
     assert run_command(["export", str(run), "--format", "measures", "-o", str(measures)]) == 0
@@ -189,7 +190,7 @@ def test_phyq_logs_have_no_novelty(tmp_path):
     path = tmp_path / "EvaluationData.csv"
     path.write_text(LEVELS + level(0, "Pass", "2_01_06_0.xml").replace("basic", "novel"))
     (found,) = read_results([path], None, DOMAIN.version)
-    assert (found.trial.novelty, found.episodes[0].novel) == ((), False)
+    assert (found.trial.novelty, found.episodes[0].novel, found.trial.settings) == ((), False, {"scenario": "rolling"})
     assert describe_folders(["novelty_level_0/type1"]) == ["novelty level 0, type 1"]
 
 

@@ -21,6 +21,14 @@ from openfield.errors import InvalidInput, UnknownName
 FOLDER = "Levels"
 NAMED = ("Block", "Pig")
 """Elements whose types are checked; those of novelties differ from release to release."""
+PHYQ_SCENARIOS = {
+    **{"1_1": "single force", "1_2": "multiple forces"},
+    **{"2_1": "rolling", "2_2": "falling", "2_3": "sliding", "2_4": "bouncing"},
+    **{"3_1": "relative weight", "3_2": "relative height", "3_3": "relative width", "3_4": "shape difference"},
+    **{"3_5": "non-greedy actions", "3_6": "structural analysis", "3_7": "clearing paths"},
+    **{"3_8": "adequate timing", "3_9": "manoeuvring"},
+}
+"""The scenarios of Phy-Q, by the first two numbers in the names of their levels."""
 
 
 class LevelPool:
@@ -128,6 +136,14 @@ def is_phyq(name: str) -> bool:
     return bool(re.search(r"(^|[\\/])\d+_\d+_\d+_\d+(\.xml)?$", name))
 
 
+def name_scenario(title: str) -> str:
+    """Return our name of a scenario that a title or two numbers of Phy-Q mean, else the title in small letters."""
+    numbers = re.match(r"0*(\d)_0*(\d)(?!\d)", title)
+    known = PHYQ_SCENARIOS.get(f"{numbers[1]}_{numbers[2]}") if numbers else None
+    title = known or title.lower()
+    return next((each for each in get_args(Scenario)[1:] if title.startswith(each)), title)
+
+
 def novelty_of(name: str) -> str:
     """Return the novelty of a novel level: one of ours if it is a published level, else its folder, if it has one."""
     folder = folder_of(name) if name else ""
@@ -146,12 +162,14 @@ def level_type(name: str) -> re.Match[str] | None:
 
 def describe_levels(names: Iterable[str]) -> dict[str, Any]:
     """Return the settings of a trial that draws such levels: the family of templates, and the scenario."""
-    types = [found for name in names if (found := level_type(name))]
+    given, known = list(names), get_args(Scenario)
+    types = [found for name in given if (found := level_type(name))]
     families, numbers = {int(found[1]) for found in types}, {int(found[2]) for found in types}
-    scenarios = get_args(Scenario)
     settings: dict[str, Any] = {"family": families.pop()} if len(families) == 1 else {}
-    if len(numbers) == 1 and 0 < min(numbers) < len(scenarios):
-        settings["scenario"] = scenarios[numbers.pop()]
+    scenarios = {known[number] for number in numbers if 0 < number < len(known)}
+    scenarios |= {name_scenario(Path(name.replace("\\", "/")).name) for name in given if is_phyq(name)}
+    if len(scenarios) == 1 and scenarios <= set(known):
+        settings["scenario"] = scenarios.pop()
     return settings
 
 

@@ -15,15 +15,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from openfield.core import Belief, PhaseName
-from openfield.domains.birds.files.pool import describe_levels, is_novel, is_phyq, novelty_of
+from openfield.domains.birds.files.pool import describe_levels, is_novel, is_phyq, name_scenario, novelty_of
 from openfield.domains.birds.novelty import NOVELTIES
-from openfield.domains.birds.settings import Scenario
 from openfield.errors import InvalidInput
 from openfield.files.data import read_bounded
 from openfield.runner.importing import ImportedEpisode, ImportedTrial
@@ -361,8 +359,7 @@ def _level(row: ResultsRow) -> str:
 
 def _make_published(row: ResultsRow, title: str, phases: tuple[Phase, ...], version: int) -> Trial:
     """Return the trial of a published number; the line makes it another one than the trials of other rows."""
-    names, name = get_args(Scenario), row.table.path.name
-    known = next((each for each in names[1:] if title.lower().startswith(each)), title.lower())
+    known, name = name_scenario(title), row.table.path.name
     return Trial(
         domain="birds",
         version=version,
