@@ -311,22 +311,24 @@ def cover_paired(ties: float, n: int) -> float:
 def draw_panel(random: np.random.Generator, beliefs: Beliefs, changed: int, unchanged: int) -> Panel:
     """Draw a blind set: onsets within a window, and unchanged twins of the first trials."""
     onsets = np.append(random.integers(WINDOW[0], WINDOW[1] + 1, changed), np.full(unchanged, EPISODES))
-    table = beliefs(random, onsets[:, None] <= np.arange(EPISODES)).astype(np.float64)
+    differs = onsets[:, None] <= np.arange(EPISODES)
+    courses, kinds = np.unique(differs, axis=0, return_inverse=True)
+    table = beliefs(random, differs).astype(np.float64)
     present = np.ones(table.shape, dtype=bool)
     seeds = np.append(np.arange(changed), np.arange(unchanged))
     trials = np.arange(changed + unchanged)
-    return Panel(table, onsets, present, present, seeds, trials, trials)
+    return Panel(table, courses, kinds, present, present, seeds, trials, trials)
 
 
 def cover_concordance(beliefs: Beliefs, changed: int, samples: int) -> float:
     random = np.random.default_rng(changed)
     many = [draw_panel(random, beliefs, 100, 40) for _ in range(200)]
-    sums = [count_pairs(panel, [panel.onsets[None]]) for panel in many]
+    sums = [count_pairs(panel, [panel.kinds[None]]) for panel in many]
     truth = sum(float(wins[0]) for wins, _ in sums) / sum(float(pairs[0]) for _, pairs in sums)
     held = []
     for _ in range(samples):
         panel = draw_panel(random, beliefs, changed, math.ceil(0.4 * changed))
-        wins, pairs = count_pairs(panel, [panel.onsets[None]])
+        wins, pairs = count_pairs(panel, [panel.kinds[None]])
         low, high = score_limits(float(wins[0] / pairs[0]), *mean_numbers(panel))
         held.append(low - 1e-12 <= truth <= high + 1e-12)
     return float(np.mean(held))

@@ -329,6 +329,15 @@ def test_an_episode_keeps_the_most_that_its_world_had_changed(path: Path) -> Non
     assert told == [(0, False)] * 3 + [(1, True)] * 6
 
 
+@pytest.mark.parametrize("novelty", ["steep every 2", "steep then none", "steep as sine(period=3)", "steep over 4"])
+def test_an_episode_is_recorded_as_its_world_was(novelty: str, path: Path) -> None:
+    trials = make(novelty, seed=3)
+    of.run(["random"], trials, path)
+    with Run(path) as run:
+        told = [(episode.novel, episode.strength, episode.change) for episode in run.cells()[0].episodes]
+    assert told == [(truth.novel, truth.strength, truth.change) for _, truth in episodes(trials[0])]
+
+
 def test_a_blend_of_the_same_settings_has_no_number() -> None:
     blend = Blend(Slope(), Slope())
     assert blend.ranges == ()

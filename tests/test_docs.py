@@ -198,7 +198,7 @@ def test_every_attribute_of_a_domain_with_a_default_is_documented() -> None:
         "version",
     }
     used = {"agents", "baseline", "default_novelty", "metrics", "novelties", "phases", "spec", "trials", "world"}
-    inner = {"novelty_names", "check_novelties", "settings_in", "settings_of"}
+    inner = {"novelty_names", "check_novelties", "settings_in", "settings_of", "course", "check_courses", "novelty_in"}
     assert set(re.findall(r"`(\w+)`", re.sub(r" \|[^|]* \|$", "", table, flags=re.MULTILINE))) == given - used - inner
 
 
@@ -248,10 +248,14 @@ def test_messages_shown_are_messages_of_the_protocol() -> None:
 
 
 def test_every_number_is_documented() -> None:
-    page = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("numbers-list.md", "curricula.md"))
+    page = "".join(
+        (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("numbers-list.md", "curricula.md", "change.md")
+    )
     for metric in BUILT_IN:
         for number in metric.numbers:
-            if not re.fullmatch(r"set_[2-9]", number.name):  # "and so on up to `set_9`"
+            if not re.fullmatch(
+                r"(set|noticed|delay|strength|recovery)_[2-9]", number.name
+            ):  # "and so on up to `set_9`"
                 assert f"| {number.title} | `{number.name}` | {number.kind} | {number.better} |" in page
     assert "and so on up to `set_9`" in page
 

@@ -12,8 +12,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
-from openfield.novelty import Novelty
-from openfield.process import SHARES, Process, Range
+from openfield.novelty import HIERARCHY, Novelty
+from openfield.process import SHARES, Process, Range, split_process
 from openfield.settings import Settings
 from openfield.trial import Phase, Trial, derive
 
@@ -202,6 +202,39 @@ class Course(Generic[S]):
         if known is None or (known[0] is not settings and known[0] != settings):
             known = self._blends[name] = settings, self._blend(settings, change.novelty.change(settings))
         return known[1]
+
+
+class _Planned(Blend[Settings]):
+    """A way of which only the text of a trial is known: any strength differs from the normal world."""
+
+    def __init__(self, usual: Settings, changed: Settings) -> None:
+        super().__init__(usual, changed)
+        self.ranges = (SHARES,)
+
+    def at(self, share: float) -> tuple[Settings, bool]:
+        """Return the settings as they are, and whether anything is planned."""
+        return self._usual, share != 0.0
+
+
+def plan_course(trial: Trial) -> list[Moment[Settings]]:
+    """Return what the text of a trial plans for each of its episodes; nothing if it has no course, or counts steps.
+
+    Its domain is not asked. So a number that is rounded to its normal value counts as changed, and the strength of a
+    process that gives values is that of one from 0 to 1.
+    """
+    if not trial.has_course or not all(phase.episodes for phase in trial.phases if phase.name == "test"):
+        return []
+
+    def find(name: str) -> Novelty[Settings]:
+        text, process = split_process(name)
+        return Novelty(text, 0, HIERARCHY[0], text, lambda settings: settings, process=process)
+
+    usual = Settings(min_strength=trial.settings.get("min_strength", 0.0))
+    course, planned = Course(trial, usual, find, _Planned), list[Moment[Settings]]()
+    for phase in trial.phases:
+        course.enter(phase, len(planned))
+        planned += [course.at(episode) for episode in range(len(planned), len(planned) + phase.episodes)]
+    return planned
 
 
 def check_process(novelty: Novelty[Any], blend: Blend[Any]) -> None:

@@ -20,7 +20,7 @@ from openfield.domain import Domain
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.fingerprint import fingerprint_plan
 from openfield.journal.reader import RESUMABLE, CellRecord, Run
-from openfield.metrics.catalogue import find_metrics, installed_metrics, metric_names
+from openfield.metrics.catalogue import CHANGES, find_metrics, installed_metrics, metric_names
 from openfield.provenance.people import measure_responses, name_people
 from openfield.provenance.provenance import Provenance, mark_versions, read_provenance, split_versions
 from openfield.provenance.rules import DomainRules, find_false_rules, own_rule, read_rules
@@ -349,6 +349,8 @@ class Result:
         if self.baseline is not None or any(found[name].relate for name in wanted or ()):
             self._check_baseline()
         chosen = [metric if wanted else self._where_asked_for(name, metric) for name, metric in found.items()]
+        if found and not wanted and any(cell.trial.has_course for cell in cells):
+            chosen += find_metrics([CHANGES]).values()
         if not found:  # the domains are not at hand
             chosen = installed_metrics()
         elif self.baseline is not None and not wanted:  # who names a baseline wants the numbers against it

@@ -236,7 +236,7 @@ class Rollout:
         episode, state, fault = self._episode, None, None
         hidden = truth.episode_over and turn.last is None
         novel = episode.novel if hidden or episode.strength is not None else truth.novel
-        self._episode = EpisodeInProgress(episode.number + 1, self.turns, truth.novel)
+        self._episode = EpisodeInProgress(episode.number + 1, self.turns, hidden and truth.novel)
         self.guard.begin_episode(self.turns)
         if self._recorder is None:
             return

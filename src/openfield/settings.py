@@ -16,6 +16,8 @@ from openfield.core import AskMoment
 from openfield.errors import InvalidInput, UnknownName
 
 S = TypeVar("S", bound="Settings")
+MAX_DELAY = 10
+"""The episodes within which an alarm counts for a change, unless a trial says otherwise."""
 SET_SETTINGS = ("onset", "unchanged")
 """Settings that are about a set of trials."""
 
@@ -41,6 +43,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "means two fifths."
         ),
     ] = ""
+    max_delay: Annotated[
+        int,
+        msgspec.Meta(
+            description="Test episodes after a change within which an alarm counts for it, where the world changes "
+            "gradually or several times.",
+            ge=1,
+        ),
+    ] = MAX_DELAY
     min_strength: Annotated[
         float,
         msgspec.Meta(

@@ -36,7 +36,8 @@ def count_slowly(panel: Panel) -> tuple[float, float]:
     for place in range(panel.positions):
         for one, two in itertools.permutations(range(len(panel.seeds)), 2):
             both = panel.present[one, place] and panel.present[two, place] and panel.seeds[one] != panel.seeds[two]
-            if both and panel.onsets[one] <= place < panel.onsets[two]:
+            changed = panel.courses[panel.kinds]
+            if both and changed[one, place] and not changed[two, place]:
                 pairs += 1
                 valid = panel.valid[one, place] and panel.valid[two, place]
                 wins += valid * float(np.heaviside(panel.beliefs[one, place] - panel.beliefs[two, place], 0.5))
@@ -105,7 +106,7 @@ def test_equals_the_slow_count(drawn: list[tuple[int, int | None, list[float | N
     assert panel is not None
     failed = np.random.default_rng(mask).random(panel.present.shape) < 0.2
     panel = panel._replace(valid=panel.present & ~failed)
-    wins, pairs = count_pairs(panel, [panel.onsets[None]])
+    wins, pairs = count_pairs(panel, [panel.kinds[None]])
     assert (wins[0], pairs[0]) == count_slowly(panel)
 
 
@@ -115,7 +116,7 @@ def test_a_failed_episode_loses_all_its_pairs() -> None:
     for row, lost in ((0, 2), (1, 1)):
         failed = np.zeros(panel.present.shape, dtype=bool)
         failed[row, 3] = True
-        wins, pairs = count_pairs(panel._replace(valid=panel.present & ~failed), [panel.onsets[None]])
+        wins, pairs = count_pairs(panel._replace(valid=panel.present & ~failed), [panel.kinds[None]])
         assert (wins[0], pairs[0]) == (4 - lost, 4)
 
 
@@ -238,14 +239,14 @@ def test_counting_steps_reaches_one_half_however_long_instances_are(name: str) -
 def test_steps_are_compared_at_twenty_places() -> None:
     course = trace_beliefs(play_steps(0, 95, lambda step: step / 200, [10] * 20))
     assert course.beliefs == pytest.approx([(number + 1) / 20 for number in range(20)])
-    assert course.onset == 10  # the change came with step 100, so that 110 is the first place after it
+    assert course.changed.index(True) == 10  # the change came with step 100, so that 110 is the first place after it
 
 
 def test_without_single_steps_the_ends_of_instances_speak() -> None:
     cell = msgspec.structs.replace(play_steps(0, 95, lambda step: 0.0, [40] * 5), stated=None)
     course = trace_beliefs(cell)
     assert course.beliefs == [0.0] * 3 + [0.1] * 17
-    assert course.onset == 12  # the change came with step 120
+    assert course.changed.index(True) == 12  # the change came with step 120
 
 
 def test_steps_after_a_failure_are_lost() -> None:
@@ -256,7 +257,7 @@ def test_steps_after_a_failure_are_lost() -> None:
     (filled,) = apply_policy([quit_early], "count")
     course = trace_beliefs(filled)
     assert course.failed == [False] * 5 + [True] * 15
-    assert course.onset == 9  # where the change was to come
+    assert course.changed.index(True) == 9  # where the change was to come
     rivals = [play_steps(seed, None, lambda step: 0.0, [10] * 20) for seed in (1, 2)]
     found = estimate_concordance([filled, *rivals])
     assert found is not None

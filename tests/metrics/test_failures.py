@@ -96,7 +96,9 @@ def worst_of(number: Number, values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("metric", BUILT_IN, ids=lambda metric: metric.name)
-@pytest.mark.parametrize("kind", ["any", "long", "lost", "tasks", "padded", "slow", "borders", "words", "samples"])
+@pytest.mark.parametrize(
+    "kind", ["any", "long", "lost", "tasks", "padded", "slow", "borders", "words", "samples", "changes"]
+)
 def test_quitting_never_pays_in_any_row(metric: Metric, kind: str) -> None:
     """An agent that does badly and goes on is at least as good as the same one that stops."""
     whole = bad_cells()[kind]
@@ -143,6 +145,7 @@ def bad_cells() -> dict[str, CellRecord]:
         "borders": retested_cell(),
         "words": describing_cell(),
         "samples": sorting_cell(),
+        "changes": shifting_cell(),
     }
 
 
@@ -157,6 +160,22 @@ def losing_cell() -> CellRecord:
     cell = bad_cell()
     won = (replace(one, detail={"won": one.number == 1}) for one in cell.episodes)
     return replace(cell, episodes=tuple(won))
+
+
+def shifting_cell() -> CellRecord:
+    """Return a cell whose world changes five times, of an agent that follows some changes and cries wolf."""
+    stages = [(), ("a",), (), ("a",), (), ("b",)]
+    phases = tuple(Phase("test", 4, stage) for stage in stages)
+    trial = make_trial(phases=phases, scenario=("a then none then a then none then b",), window=(4, 4))
+    beliefs = [0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1]
+    performances = [0.5] * 4 + [0.1, 0.1, 0.2, 0.1] + [0.1, 0.3, 0.3, 0.3] + [0.1] * 4 + [0.1] * 4 + [0.0] * 4
+    cell = make_cell([], performances, [], [float(each) for each in beliefs], trial=trial)
+    told = [stage for stage in stages for _ in range(4)]
+    played = (
+        replace(one, novel=bool(stage), strength=float(bool(stage)), change="+".join(stage))
+        for one, stage in zip(cell.episodes, told, strict=True)
+    )
+    return replace(cell, episodes=tuple(played))
 
 
 def learning_cell() -> CellRecord:

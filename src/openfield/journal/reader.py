@@ -87,6 +87,8 @@ class StatedBeliefs(msgspec.Struct, frozen=True):
     onset: int | None
     """The steps before the change; None if nothing changed."""
     steps: int
+    switches: tuple[tuple[int, bool], ...] = ()
+    """After how many steps the world begins to differ, or is normal again, and which of the two."""
 
 
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,14 +327,16 @@ class Run(RunFile):
 
     def stated_beliefs(self, cell: str, attempt: int) -> StatedBeliefs:
         """Return the beliefs of an attempt with the steps they were stated at."""
-        done, onset, beliefs = 0, None, []
+        done = 0
+        beliefs: list[tuple[int, float]] = []
+        switches: list[tuple[int, bool]] = []
         for step in self.raw_steps(cell, attempt):
             if step.reply is not None:
                 done += step.reply.action is not None
                 beliefs += [(done, step.reply.belief.highest)] if step.reply.belief is not None else []
-            if onset is None and step.truth is not None and step.truth.novel:
-                onset = done
-        return StatedBeliefs(tuple(beliefs), onset, done)
+            if step.truth is not None and step.truth.novel != bool(switches and switches[-1][1]):
+                switches.append((done, step.truth.novel))
+        return StatedBeliefs(tuple(beliefs), next(iter(switches), (None,))[0], done, tuple(switches))
 
     def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
         """Return after how many steps the agent was saved last, and its state."""

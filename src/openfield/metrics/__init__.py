@@ -15,6 +15,7 @@ from openfield.lazy import attach
 if TYPE_CHECKING:
     from openfield.metrics.catalogue import BUILT_IN
     from openfield.metrics.comparison import Comparison
+    from openfield.metrics.drift.alarms import DriftScores, score_alarms
     from openfield.metrics.metric import Kind, Metric, Number
     from openfield.metrics.scenario import Scenario
     from openfield.metrics.stats import Estimate, Intervals
@@ -24,6 +25,7 @@ __all__ = [
     "BUILT_IN",
     "AgentResults",
     "Comparison",
+    "DriftScores",
     "Estimate",
     "Intervals",
     "Kind",
@@ -31,6 +33,7 @@ __all__ = [
     "Number",
     "Scenario",
     "Summary",
+    "score_alarms",
     "summarise",
 ]
 

@@ -16,6 +16,7 @@ PLACES = {
     "sets": "openfield.metrics.sets:SETS",
     "detection": "openfield.metrics.detection:DETECTION",
     "adaptation": "openfield.metrics.performance:ADAPTATION",
+    "changes": "openfield.metrics.drift.changes:CHANGES",
     "passive": "openfield.metrics.detection:PASSIVE",
     "gradual": "openfield.metrics.curricula.gradual:GRADUAL",
     "borders": "openfield.metrics.curricula.borders:BORDERS",
@@ -25,6 +26,8 @@ PLACES = {
     "openset": "openfield.metrics.openset.cells:OPENSET",
 }
 """Where the built-in metrics are found, by name: a run loads only those that its domain names."""
+CHANGES = "changes"
+"""The metric of trials whose changes have a process or follow each other; no domain needs to name it."""
 BUILT_IN: tuple[Metric, ...]
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""
 

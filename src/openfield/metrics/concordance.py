@@ -3,7 +3,8 @@
 All cells of one agent in one scenario -> one number. At each test episode every changed trial is paired with every
 trial that has not (yet) changed, and the higher belief wins. A belief that depends only on the number of the episode
 is equal in both, so that counting reaches 0.5 and no more. Worlds that count steps are compared at 20 equally spaced
-steps.
+steps. A world that changes once and at once has changed from its onset on. Where changes have a process or follow each
+other, a trial has changed wherever its world differs at that episode: it may be normal again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from openfield.metrics.stats import FEW, MIN_TRIALS, Estimate, score_limits
 STEP_POSITIONS = 20
 """Places of the test at which trials that count steps are compared."""
 
+MAX_TABLE = 5_000_000
+"""Numbers of trials times courses up to which the wins of each trial with each course are kept."""
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
@@ -34,8 +38,8 @@ class BeliefCourse(NamedTuple):
 
     beliefs: list[float]
     """The last one stated so far; 0 before the first."""
-    onset: int | None
-    """The first position at which the world has changed; None if it never does."""
+    changed: list[bool]
+    """The positions at which the world has changed."""
     failed: list[bool]
     """The positions that the agent failed to play: it loses all pairs there."""
 
@@ -44,8 +48,10 @@ class Panel(NamedTuple):
     """The courses of all cells side by side, one row for each cell."""
 
     beliefs: Floats
-    onsets: Indices
-    """The number of positions stands for never."""
+    courses: Flags
+    """The ways in which the world changes, one row for each: the positions at which it has changed."""
+    kinds: Indices
+    """Which of them each cell has."""
     present: Flags
     valid: Flags
     """Present and not failed."""
@@ -63,17 +69,18 @@ class Panel(NamedTuple):
 def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
     """Estimate the concordance of the cells of an agent in a scenario; None if no two trials can be compared.
 
-    The interval is Newcombe's for a probability that one value exceeds another, with the mean numbers of changed and
-    unchanged trials over all pairs, or of people who played them. The p-value is one-sided: onsets, "never" included,
-    are rearranged among the trials, and beliefs stay. People too are rearranged with their trial: two who played the
-    same one met the same world. It compares wins above a half of all pairs, not shares: twins, which are never paired,
-    make the observed number of pairs the smallest one, so that equal beliefs would raise the observed share alone.
-    There is none if the agent failed a test episode: the loss there depends on onsets, and not on beliefs.
+    The interval is Newcombe's for a probability that one value exceeds another, with the mean numbers of changed
+    and unchanged trials over all pairs, or of people who played them. The p-value is one-sided: the courses of
+    change, that without one included, are rearranged among the trials, and beliefs stay. People too are rearranged
+    with their trial: two who played the same one met the same world. It compares wins above a half of all pairs,
+    not shares: twins, which are never paired, make the observed number of pairs the smallest one, so that equal
+    beliefs would raise the observed share alone. There is none if the agent failed a test episode: the loss there
+    depends on the change, and not on beliefs.
     """
     panel = make_panel(cells)
     if panel is None:
         return None
-    wins, pairs = count_pairs(panel, [panel.onsets[None]])
+    wins, pairs = count_pairs(panel, [panel.kinds[None]])
     if not pairs[0]:
         return None
     p = None if (panel.present & ~panel.valid).any() else _test(panel)
@@ -84,11 +91,11 @@ def estimate_concordance(cells: Sequence[CellRecord]) -> Estimate | None:
 
 
 def _test(panel: Panel) -> float:
-    """Return how often onsets that are rearranged among the trials give as many wins above a half of their pairs."""
+    """Return how often courses that are rearranged among the trials give as many wins above a half of their pairs."""
     labels = np.zeros(panel.trials.max() + 1, dtype=np.int64)
-    labels[panel.trials[::-1]] = panel.onsets[::-1]  # of several repeats the first
+    labels[panel.trials[::-1]] = panel.kinds[::-1]  # of several repeats the first
     blocks = (rows[:, panel.trials] for rows in arrange(labels))
-    wins, pairs = count_pairs(panel, itertools.chain([panel.onsets[None], next(blocks)[1:]], blocks))
+    wins, pairs = count_pairs(panel, itertools.chain([panel.kinds[None], next(blocks)[1:]], blocks))
     gains = wins - pairs / 2
     return share_as_extreme(gains, float(gains[0]), float(pairs[0]))
 
@@ -100,16 +107,19 @@ def make_panel(cells: Sequence[CellRecord]) -> Panel | None:
         return None
     length = max(len(course.beliefs) for _, course in known)
     beliefs = np.zeros((len(known), length))
-    present, failed = np.zeros(beliefs.shape, dtype=bool), np.zeros(beliefs.shape, dtype=bool)
-    for row, (_, course) in enumerate(known):
+    present, failed, changed = (np.zeros(beliefs.shape, dtype=bool) for _ in range(3))
+    for row, (cell, course) in enumerate(known):
         beliefs[row, : len(course.beliefs)] = course.beliefs
         present[row, : len(course.beliefs)] = True
         failed[row, : len(course.beliefs)] = course.failed
-    onsets = np.array([length if course.onset is None else course.onset for _, course in known])
+        changed[row, : len(course.beliefs)] = course.changed
+        if not cell.trial.has_course:  # it stays changed, also where this trial ended before others
+            changed[row, len(course.beliefs) :] = any(course.changed)
+    courses, kinds = np.unique(changed, axis=0, return_inverse=True)
     seeds = np.unique([str(cell.trial.seed) for cell, _ in known], return_inverse=True)[1]
     trials = np.unique([cell.trial.id for cell, _ in known], return_inverse=True)[1]
     units = np.unique([unit_of(cell) for cell, _ in known], return_inverse=True)[1]
-    return Panel(beliefs, onsets, present, present & ~failed, seeds, trials, units)
+    return Panel(beliefs, courses, kinds.reshape(-1), present, present & ~failed, seeds, trials, units)
 
 
 def trace_beliefs(cell: CellRecord) -> BeliefCourse:
@@ -120,8 +130,9 @@ def trace_beliefs(cell: CellRecord) -> BeliefCourse:
 def _trace_episodes(cell: CellRecord) -> BeliefCourse:
     test = [episode for episode in cell.episodes if episode.phase == "test"]
     stated = [None if episode.belief is None else episode.belief.highest for episode in test]
-    onset = next((index for index, episode in enumerate(test) if episode.novel), None)
-    return BeliefCourse(list(_carry(stated)), onset, [episode.failed for episode in test])
+    novel = [episode.novel for episode in test]
+    changed = novel if cell.trial.has_course else list(itertools.accumulate(novel, lambda one, other: one or other))
+    return BeliefCourse(list(_carry(stated)), changed, [episode.failed for episode in test])
 
 
 def _trace_steps(cell: CellRecord) -> BeliefCourse:
@@ -132,16 +143,18 @@ def _trace_steps(cell: CellRecord) -> BeliefCourse:
     marks = [mark for mark in marks if mark <= known.steps or lost is not None]
     stated = [next((value for step, value in reversed(known.beliefs) if step <= mark), 0.0) for mark in marks]
     onset = known.onset if lost is None or known.onset is not None else _find_planned_onset(cell)
-    changed = (index for index, mark in enumerate(marks) if onset is not None and onset < mark)
-    return BeliefCourse(stated, next(changed, None), [lost is not None and mark > lost for mark in marks])
+    switches = known.switches if cell.trial.has_course else () if onset is None else ((onset, True),)
+    changed = [next((novel for step, novel in reversed(switches) if step < mark), False) for mark in marks]
+    return BeliefCourse(stated, changed, [lost is not None and mark > lost for mark in marks])
 
 
 def _state_at_ends(cell: CellRecord) -> StatedBeliefs:
     ends = list(itertools.accumulate(episode.steps for episode in cell.episodes))
     pairs = list(zip(ends, cell.episodes, strict=True))
-    onset = next((end - episode.steps for end, episode in pairs if episode.novel), None)
+    switches = tuple((end - episode.steps, episode.novel) for end, episode in pairs)
+    onset = next((start for start, novel in switches if novel), None)
     beliefs = tuple((end, episode.belief.highest) for end, episode in pairs if episode.belief is not None)
-    return StatedBeliefs(beliefs, onset, ends[-1] if ends else 0)
+    return StatedBeliefs(beliefs, onset, ends[-1] if ends else 0, switches)
 
 
 def _find_failure(cell: CellRecord) -> int | None:
@@ -163,18 +176,18 @@ def _carry(stated: Sequence[float | None]) -> Iterator[float]:
         yield last
 
 
-def count_pairs(panel: Panel, onsets: Iterable[Indices]) -> tuple[Floats, Floats]:
-    """Return how many pairs are won, ties half, and how many there are, for each row of blocks of onsets.
+def count_pairs(panel: Panel, kinds: Iterable[Indices]) -> tuple[Floats, Floats]:
+    """Return how many pairs are won, ties half, and how many there are, for each row of blocks of kinds of courses.
 
     With c = 1 for changed trials, w the wins of one trial over another and m = 1 for pairs that count, the sums are
     c'w(1 - c) and c'm(1 - c). One of two trials wins, or each a half: w + w' = m for valid pairs. So c'wc is half of
-    c'mc, and what is left of the first sum is linear in c: a table of each trial's wins from each onset on.
+    c'mc, and what is left of the first sum is linear in c: a table of each trial's wins with each course.
     """
-    wins, rivals, twins = _tail_sums(_count_wins(panel)), _tail_sums(_count_rivals(panel)), _pair_twins(panel.seeds)
+    wins, rivals, twins = _count_wins(panel), _count_rivals(panel), _pair_twins(panel.seeds)
     won, met = [], []
-    for rows in onsets:
-        won.append(_sum_from(wins, rows) - _count_changed(panel.valid, twins, rows) / 2)
-        met.append(_sum_from(rivals, rows) - _count_changed(panel.present, twins, rows))
+    for rows in kinds:
+        won.append(_sum_changed(wins, panel.courses, rows) - _count_changed(panel, panel.valid, twins, rows) / 2)
+        met.append(_sum_changed(rivals, panel.courses, rows) - _count_changed(panel, panel.present, twins, rows))
     return np.concatenate(won), np.concatenate(met)
 
 
@@ -218,39 +231,56 @@ def _pair_twins(seeds: Indices) -> tuple[Indices, Indices]:
     return first, second
 
 
-def _tail_sums(table: NDArray[Any]) -> Floats:
-    """Return the sum of each row from each place on, with 0 for the place after the last."""
-    sums = np.zeros((table.shape[0], table.shape[1] + 1))
-    sums[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
-    return sums
+def _sum_changed(table: NDArray[Any], courses: Flags, kinds: Indices) -> Floats:
+    """Return the sum of all trials' values at the positions at which they have changed, for each row of kinds."""
+    if len(table) * len(courses) <= MAX_TABLE:
+        sums = table @ courses.T.astype(float)
+        return np.asarray(sums.ravel()[kinds + np.arange(len(table)) * len(courses)].sum(axis=1))
+    return np.array([(table * courses[row]).sum() for row in kinds], dtype=float)
 
 
-def _sum_from(tails: Floats, onsets: Indices) -> Floats:
-    """Return the sum of all trials' tails from their onsets on, for each row of onsets."""
-    return np.asarray(tails.ravel()[onsets + np.arange(len(tails)) * tails.shape[1]].sum(axis=1))
-
-
-def _count_changed(counted: Flags, twins: tuple[Indices, Indices], onsets: Indices) -> Floats:
+def _count_changed(panel: Panel, counted: Flags, twins: tuple[Indices, Indices], kinds: Indices) -> Floats:
     """Return the number of ordered pairs of changed trials with different seeds, over all positions, for each row.
 
     Args:
+        panel: All trials.
         counted: The positions of each trial that count.
         twins: All pairs of trials with the same seed.
-        onsets: Onsets of the trials, a row for each arrangement.
+        kinds: Which course each trial has, a row for each arrangement.
     """
-    width = counted.shape[1] + 1
-    places = onsets + np.arange(len(onsets))[:, None] * width
-    changed = np.bincount(places.ravel(), minlength=len(onsets) * width).reshape(-1, width).cumsum(axis=1)[:, :-1]
+    courses, width = panel.courses, len(panel.courses)
+    places = kinds + np.arange(len(kinds))[:, None] * width
+    often = np.bincount(places.ravel(), minlength=len(kinds) * width).reshape(-1, width)
+    changed = often.astype(float) @ courses.astype(float)
     for place in np.flatnonzero(~counted.all(axis=0)):
-        changed[:, place] -= (onsets[:, ~counted[:, place]] <= place).sum(axis=1)
+        changed[:, place] -= courses[kinds[:, ~counted[:, place]], place].sum(axis=1)
+    same = _count_changed_twins(courses, counted, twins, kinds)
+    return np.asarray((changed**2).sum(axis=1) - changed.sum(axis=1) - 2 * same)
+
+
+def _count_changed_twins(courses: Flags, counted: Flags, twins: tuple[Indices, Indices], kinds: Indices) -> Floats:
+    """Return the number of pairs of trials with the same seed that have both changed, over all positions."""
     first, second = twins
-    same = _sum_from(_tail_sums(counted[first] & counted[second]), np.maximum(onsets[:, first], onsets[:, second]))
-    return np.asarray((changed.astype(float) ** 2).sum(axis=1) - _sum_from(_tail_sums(counted), onsets) - 2 * same)
+    both = counted[first] & counted[second]
+    if len(courses) ** 2 > MAX_TABLE:
+        return np.array([(both & courses[row[first]] & courses[row[second]]).sum() for row in kinds], dtype=float)
+    same, weights = np.zeros(len(kinds)), courses.astype(float)
+    for flags, pairs in _group_rows(both):  # most pairs count everywhere
+        overlaps = (weights * flags) @ weights.T
+        same += overlaps[kinds[:, first[pairs]], kinds[:, second[pairs]]].sum(axis=1)
+    return same
+
+
+def _group_rows(table: Flags) -> Iterator[tuple[Flags, Indices]]:
+    """Yield each different row of a table with the places where it is."""
+    rows, places = np.unique(table, axis=0, return_inverse=True)
+    for number, row in enumerate(rows):
+        yield row, np.flatnonzero(places.reshape(-1) == number)
 
 
 def mean_numbers(panel: Panel) -> tuple[float, float]:
     """Return the numbers of changed and of unchanged trials at a position, its pairs as weights; or of people."""
-    changed = panel.onsets[:, None] <= np.arange(panel.positions)
+    changed = panel.courses[panel.kinds]
     repeats = np.bincount(panel.units)[panel.units]
     shares = panel.present / repeats[:, None]  # repeats of a trial are one trial, trials of a person one person
     numbers = [_count_by_seed(panel, panel.present & flags) for flags in (changed, ~changed)]

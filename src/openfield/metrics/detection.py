@@ -63,7 +63,8 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     if has_borders(cell.trial):
         return undefined(DETECTION)
     periods = split_periods(cell)
-    said = sum(episode.detected for episode in periods.before if not episode.failed)
+    # where a slight change does not count yet, a detection is neither right nor wrong
+    said = sum(episode.detected for episode in periods.before if not episode.failed and not episode.strength)
     early = any(episode.early for episode in periods.after[:1])  # a batch that holds the onset is judged by sample
     alarms = said + count_lost(cell)[0] + early if periods.before or early else None
     alarmed = None if alarms is None else float(alarms > 0)
@@ -72,7 +73,9 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     found = undefined(DETECTION) | {"alarmed": alarmed, "alarms": alarms}
     if not periods.after:
         return found
-    first = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
+    may_return = cell.trial.has_course  # a world that is normal again is not to be detected
+    right = (episode.detected and (episode.novel or not may_return) for episode in periods.after)
+    first = next((index for index, each in enumerate(right) if each), None)
     delay, left = None if alarms else first, count_left(cell)
     return found | {
         "correct": float(delay is not None),

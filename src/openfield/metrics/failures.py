@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from msgspec.structs import replace
 
+from openfield.course import plan_course
 from openfield.journal.reader import CellRecord, Episode
 from openfield.trial import Phase, Trial
 
@@ -47,8 +48,10 @@ def _fill(cell: CellRecord) -> CellRecord:
         played[-1] = _fail(played[-1], any(episode.novel for episode in played))
     changed = any(episode.novel for episode in played)
     missing = _missing_by_steps(cell, played) if counts_steps(cell.trial) else _missing_by_episodes(cell, played)
+    planned = plan_course(cell.trial)
     for phase, turns in itertools.islice(missing, MAX_FILLED):
-        novel = bool(phase.novelty)
+        plan = planned[len(played)] if len(played) < len(planned) else None
+        novel = bool(phase.novelty) if plan is None else plan.novel
         empty = Episode(
             number=len(played),
             phase=phase.name,
@@ -58,6 +61,8 @@ def _fill(cell: CellRecord) -> CellRecord:
             belief=None,
             detected=False,
             ended="truncated",
+            strength=None if plan is None else plan.strength,
+            change="" if plan is None else plan.change,
         )
         changed = changed or novel
         played.append(_fail(empty, changed))

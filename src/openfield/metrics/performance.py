@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -71,18 +71,23 @@ def measure_effects(cells: Sequence[CellRecord]) -> list[float]:
 
     Of people there is one value for each person who played both.
     """
-    twins = {(cell.trial.seed, cell.repeat): cell for cell in cells if cell.trial.is_unchanged_twin}
     found: dict[str, list[float]] = {}
-    for cell in cells:
-        twin = twins.get((cell.trial.seed, cell.repeat)) if cell.trial.is_changed else None
-        if twin is None:
-            continue
+    for cell, twin in pair_twins(cells):
         after, normal = (mean(performances(episodes)) for episodes in (pick_after(cell), pick_same(cell, twin)))
         if cell.counts or twin.counts:
             found.setdefault(unit_of(cell), []).append(WORST_CHANGE)
         elif after is not None and normal is not None:
             found.setdefault(unit_of(cell), []).append(after - normal)
     return [math.fsum(values) / len(values) for values in found.values()]
+
+
+def pair_twins(cells: Sequence[CellRecord]) -> Iterator[tuple[CellRecord, CellRecord]]:
+    """Yield each changed trial with its unchanged twin of the same seed, if both were played."""
+    twins = {(cell.trial.seed, cell.repeat): cell for cell in cells if cell.trial.is_unchanged_twin}
+    for cell in cells:
+        twin = twins.get((cell.trial.seed, cell.repeat)) if cell.trial.is_changed else None
+        if twin is not None:
+            yield cell, twin
 
 
 def pick_same(cell: CellRecord, twin: CellRecord) -> tuple[Episode, ...]:
