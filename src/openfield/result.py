@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
+    from openfield.report.export.figure import PaperFigure
     from openfield.report.export.rows import RowKind
+    from openfield.report.figures.paper import FigureKind
     from openfield.report.film import DomainFilm
+    from openfield.report.matrix import Across
 
 
 class NumberChoice(TypedDict, total=False):
@@ -48,6 +51,19 @@ class NumberChoice(TypedDict, total=False):
     intervals: Intervals
     failures: Policy
     numbers: str | Sequence[str] | None
+
+
+class SelectionChoice(TypedDict, total=False):
+    """What of a run a figure or a table shows; nothing named stands for all."""
+
+    agents: Sequence[str]
+    novelties: Sequence[str]
+    domains: Sequence[str]
+    across: Across | None
+
+
+class FigureChoice(NumberChoice, SelectionChoice, total=False):
+    """What a figure shows; see `Result.figure`."""
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -315,6 +331,29 @@ class Result:
         summary, cells = self.summary(**options), self.counted(options.get("failures", "count"))
         write_report(Path(path), self, summary, cells, objectives, films, links or {})
         return Path(path)
+
+    def figure(self, kind: FigureKind = "curves", width: str = "3.3in", **options: Unpack[FigureChoice]) -> PaperFigure:
+        """Return a figure for a paper: a notebook shows it, `.save("fig.pdf")` writes it, `.drawn` is matplotlib's.
+
+        Args:
+            kind: `curves` of performance around the onset, `belief`, `intervals` of numbers, the performance `profile`
+                of each domain, or the `learning` of a curriculum.
+            width: How wide it is: a number with in, cm, mm or pt.
+            options: Those of `summary`; `agents`, `novelties` and `domains` for some of them only; and `across`, which
+                shows numbers in `domains` or in `novelties`.
+        """
+        from openfield.report.export.figure import PaperFigure
+        from openfield.report.figures.paper import FigureSource, Selection, trace_figure
+
+        known = [*FigureChoice.__annotations__]
+        for name in options.keys() - set(known):
+            raise UnknownName("option of a figure", name, known, label="Known")
+        selection = Selection(options.get("agents", ()), options.get("novelties", ()), options.get("domains", ()))
+        numbers = {name: value for name, value in options.items() if name in NumberChoice.__annotations__}
+        summary = selection.choose(self.summary(**cast("NumberChoice", numbers)))
+        cells = self.counted(options.get("failures", "count"))
+        source = FigureSource(cells, summary, self.domains, options.get("across"))
+        return PaperFigure(trace_figure(kind, source), width)
 
     def films(self, trust: bool = False) -> list[DomainFilm]:
         """Return a film of each domain that draws: the first changed episode of an agent, which is played again.

@@ -34,6 +34,7 @@ GROUPS = {
         "watch": "Follow a run from another terminal.",
         "show": "Look into a run, turn by turn.",
         "report": "Print the numbers of runs and write the report page.",
+        "figure": "Draw a figure for a paper: PDF, SVG or PNG.",
         "objectives": "Measure what agents did, without asking for their reward.",
         "score": "Compare detectors of unknown samples, on arrays or score files.",
         "export": "Write episodes or numbers as tables, for programs and papers.",

@@ -28,7 +28,7 @@ UNSCALED = ("return_after", "return_before")
 """Those of domains that know no scale of returns."""
 DIGITS = 2
 """Decimals that are printed: agents that differ only behind them share a rank."""
-NO_SAMPLE = "The mean has no interval, because {columns} are no sample."
+NO_SAMPLE = "The mean has no interval, because {columns} are not a sample."
 INCOMPLETE = "Agents without a number in every column stand below, without a rank."
 MARKED = "{mark}: better than every other agent of the column (corrected p below 0.05)."
 

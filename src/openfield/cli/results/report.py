@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -11,6 +12,17 @@ from cyclopts import Parameter
 from openfield.cli.shared.parameters import NUMBERS, Metrics, NumberOptions, Output, Trust
 from openfield.cli.shared.results import print_result
 from openfield.console import escape_controls, make_console
+
+FIGURE = ("figure", "", "figure of a paper")
+OTHERS = {
+    ".pdf": FIGURE,
+    ".svg": FIGURE,
+    ".png": FIGURE,
+    ".tex": ("export", "--format latex ", "table in LaTeX"),
+    ".md": ("export", "--format markdown ", "table in Markdown"),
+    ".csv": ("export", "", "table of episodes"),
+}
+"""The commands that write other files, by their suffix: the command, its options, and what it writes."""
 
 
 def report(
@@ -44,6 +56,8 @@ def report(
     """
     from openfield.result import Result
 
+    if output is not None:
+        _check_page(output, runs)
     result = Result(runs, baseline)
     found = result.objectives() if objectives else None
     print_result(result, json, metric, numbers, {} if found is None else {"objectives": found})
@@ -59,6 +73,16 @@ def report(
         page = result.page(path, found, taken, **numbers.choose(metric))
         if not json:
             print(f"\nPage: {page}")
+
+
+def _check_page(output: Path, runs: list[Path]) -> None:
+    """Refuse a file that is not a page, and name the command that writes it."""
+    from openfield.errors import InvalidInput
+
+    words = OTHERS.get(output.suffix.lower())
+    if words is not None:
+        command = f"openfield {words[0]} {' '.join(quote(str(run)) for run in runs)} {words[1]}-o {quote(str(output))}"
+        raise InvalidInput(f"A report is an HTML page, and {output} is not. For a {words[2]}: {command}")
 
 
 def _print_objectives(found: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from openfield.runner.cluster import Cluster
 from openfield.runner.experiment import RunOptions, ServedTrials
 
 if TYPE_CHECKING:
-    from openfield.result import NumberChoice
+    from openfield.result import NumberChoice, SelectionChoice
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")]
 """The file to write."""
@@ -52,6 +52,33 @@ class NumberOptions:
 
 
 NUMBERS = NumberOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SelectionOptions:
+    """What of a run a figure or a table shows."""
+
+    agent: Annotated[list[str] | None, Parameter(consume_multiple=False, metavar="NAME")] = None
+    """Show only this agent. Repeat it for further ones."""
+    novelty: Annotated[list[str] | None, Parameter(consume_multiple=False, metavar="NAME")] = None
+    """Show only this novelty. Repeat it for further ones."""
+    domain: Annotated[list[str] | None, Parameter(group=MORE, consume_multiple=False, metavar="NAME")] = None
+    """Show only this domain. Repeat it for further ones."""
+    across: Annotated[Literal["domains", "novelties"] | None, Parameter(group=MORE, metavar="WHAT")] = None
+    """Show numbers in each domain or in each novelty [in a table domains if there are several, else novelties]."""
+
+    def choose(self) -> SelectionChoice:
+        """Return the options of `Result.figure`."""
+        return {
+            "agents": self.agent or (),
+            "novelties": self.novelty or (),
+            "domains": self.domain or (),
+            "across": self.across,
+        }
+
+
+ALL_OF_RUN = SelectionOptions()
 
 
 NO_ISOLATION = IsolationOptions()
