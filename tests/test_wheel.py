@@ -220,7 +220,16 @@ def build_wheel(folder: Path) -> Path:
 
 def list_tracked(*places: str) -> set[str]:
     """Return the files of places that git tracks or would track."""
-    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *places]
+    words = [
+        "git",
+        f"--git-dir={ROOT / '.git'}",
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+        *places,
+    ]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return {name for name in listed if (ROOT / name).exists()}
 

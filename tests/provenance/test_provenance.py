@@ -86,13 +86,14 @@ def test_the_texts_of_agents_and_domains_are_kept(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_the_revision_of_the_working_folder_is_read(tmp_path: Path) -> None:
+def test_the_revision_of_the_working_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*words: str) -> str:
         identity = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
         return subprocess.run(
             ["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60
         ).stdout
 
+    monkeypatch.delenv("GIT_DIR")
     git("init", "-q")
     assert read_revision(tmp_path) == ("", False)
     (tmp_path / "x").write_text("1")

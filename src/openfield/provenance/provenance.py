@@ -96,7 +96,7 @@ class RunOrigin:
         """
         self._remarks = remarks or Remarks()
         self._agents = agents
-        self._needs = [domain for domain in domains if domain.extra]
+        self._extras = {domain.extra for domain in domains if domain.extra}
         self._domains = {domain.name: identify_object(type(domain)) for domain in domains}
         found = {name: identify_source(name) for name in wrappers}
         self._wrappers = {name: code for name, code in found.items() if code is not None and code.files}
@@ -144,8 +144,8 @@ class RunOrigin:
     def _versions(self) -> dict[str, str]:
         """Return the versions of Python, openfield, and the packages that agents and domains use."""
         modules = set().union(*(code.imports for code in self._codes())) - sys.stdlib_module_names - {"openfield"}
-        known = list_extras()
-        extras = {name: found for domain in self._needs for name, found in known.get(domain.extra, {}).items() if found}
+        needed = list_extras(*self._extras) if self._extras else {}
+        extras = {name: found for packages in needed.values() for name, found in packages.items() if found}
         versions = find_versions({"numpy", *modules}) | extras
         own = {"openfield": __version__, "python": platform.python_version()}
         return own | {name: versions[name] for name in sorted(versions)}

@@ -13,7 +13,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -204,15 +204,19 @@ def identify_file(path: Path) -> Code:
 def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file; empty if it cannot be read."""
     try:
-        found = path.stat()
-        return _digest(path, found.st_ino, found.st_size, found.st_mtime_ns)
+        return _digest(path, *_state_of(path))
     except OSError:
         return ""
 
 
+def _state_of(path: Path) -> tuple[int, int, int]:
+    """Return the number, the size and the time of a file: it is read again only if one of them has changed."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 @lru_cache(maxsize=1024)
 def _digest(path: Path, *_: int) -> str:
-    """Return the SHA-256 of a file, which is read again if its number, its size or its time has changed."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -392,18 +396,24 @@ def _find_package(top: str, path: Path) -> tuple[str, str] | None:
     return next(iter(find_versions([top]).items()), (top, "unknown"))
 
 
-def _list_imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield every import of a Python file, anywhere in it: how many packages it goes up, and the module's name."""
+def _list_imports(path: Path) -> Sequence[tuple[int, str]]:
+    """Return every import of a Python file, anywhere in it: how many packages it goes up, and the module's name."""
     try:
-        tree = ast.parse(path.read_bytes())
+        return _parse_imports(path, *_state_of(path))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+        return ()
+
+
+@lru_cache(maxsize=1024)
+def _parse_imports(path: Path, *_: int) -> tuple[tuple[int, str], ...]:
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
+            found += ((0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             start = f"{node.module}." if node.module else ""
-            yield from ((node.level, f"{start}{alias.name}") for alias in node.names)
+            found += ((node.level, f"{start}{alias.name}") for alias in node.names)
+    return tuple(found)
 
 
 def _locate(name: str, base: Path) -> Iterator[Path]:
