@@ -213,7 +213,7 @@ class Result:
             intervals: As for `summary`.
             failures: As for `summary`.
         """
-        from openfield.report.words import list_findings
+        from openfield.report.findings import list_findings
 
         usual = (intervals, failures) == ("conservative", "count")
         summary = self._usual if usual else self.summary(None, intervals, failures)

@@ -408,4 +408,4 @@ def test_agents_of_files_have_short_names(tmp_path: Path) -> None:
     assert found["names"] == {agent: "Net", "random": "random"}
     assert {curve["agent"]: curve["name"] for curve in found["curves"]} == found["names"]
     assert agent not in " ".join(found["findings"])
-    assert found["findings"][0].startswith("No agent is clearly better once the world has changed: Net reaches ")
+    assert found["findings"][0].startswith("No agent is clearly best after the change: Net scores ")

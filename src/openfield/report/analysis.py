@@ -30,6 +30,7 @@ from openfield.report.figures import TrialLinks
 from openfield.report.figures.curriculum import AgentTasks, trace_tasks
 from openfield.report.figures.curves import AgentCurves, trace_agent
 from openfield.report.figures.openset import SampleFigures, trace_samples
+from openfield.report.findings import write_findings
 from openfield.report.matrix import Matrix, make_matrix
 from openfield.report.words import (
     Domains,
@@ -44,7 +45,6 @@ from openfield.report.words import (
     rank_agents,
     split_controls,
     title_domain,
-    write_findings,
 )
 
 PERFORMANCE = ("after", "before", "success", "oscr", "auroc")

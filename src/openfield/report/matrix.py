@@ -18,7 +18,8 @@ from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
 from openfield.report.addresses import name_scenario
-from openfield.report.words import Domains, has_played, is_clearly_better, name_number, split_controls, title_domain
+from openfield.report.findings import is_clearly_better
+from openfield.report.words import Domains, has_played, name_number, split_controls, title_domain
 
 Across = Literal["domains", "novelties"]
 """What the columns are."""

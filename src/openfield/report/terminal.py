@@ -30,6 +30,7 @@ from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
 from openfield.provenance.provenance import Provenance
 from openfield.report import words
+from openfield.report.findings import ScenarioFinding, list_findings
 from openfield.report.matrix import Matrix, make_matrix
 from openfield.report.words import NONE, Domains
 
@@ -60,7 +61,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     parts: list[RenderableType] = []
     if words.count_failed(summary.outcomes):
         parts += [_failures(summary), *_notes(summary), Text()]
-    findings = dict(words.list_findings(summary))
+    findings = dict(list_findings(summary))
     for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
         groups = list(members)
         agents, controls = words.split_controls(groups)
@@ -156,7 +157,7 @@ def _heading(scenario: Scenario, groups: list[AgentResults], domains: Domains) -
     return text
 
 
-def _findings(scenario: Scenario, findings: Mapping[Scenario, Sequence[words.ScenarioFinding]]) -> list[Text]:
+def _findings(scenario: Scenario, findings: Mapping[Scenario, Sequence[ScenarioFinding]]) -> list[Text]:
     """Return the results of a scenario, as a paragraph."""
     told = " ".join(finding.text for finding in findings[scenario])
     return [Text(told)] if told else []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.scenario import Scenario
 from openfield.metrics.stats import Estimate
-from openfield.metrics.summary import SILENT, AgentResults
-from openfield.report.words import rank_agents, write_findings
+from openfield.metrics.summary import SILENT, AgentResults, Summary
+from openfield.report.findings import sum_up, write_findings
+from openfield.report.words import rank_agents
 
 SWAP = Scenario("maze", ("swap",), False, "")
 
@@ -24,18 +25,22 @@ def against(first: str, second: str, gap: float, p: float | None) -> Comparison:
     return Comparison(SWAP, first, second, True, guess(gap), guess(0.5 + gap / 2), p, p, 1)
 
 
-def tell(*groups: AgentResults, pairs: tuple[Comparison, ...] = (), brief: bool = False) -> str:
+def tell(*groups: AgentResults, pairs: tuple[Comparison, ...] = ()) -> str:
     names = {each.agent: each.agent for each in groups}
-    return " ".join(each.text for each in write_findings(groups, pairs, names, brief))
+    return " ".join(each.text for each in write_findings(groups, pairs, names))
+
+
+def tell_briefly(*groups: AgentResults, pairs: tuple[Comparison, ...] = ()) -> str:
+    return sum_up(Summary((), groups, pairs, {}), SWAP, groups)
 
 
 def test_better_is_said_only_where_the_corrected_p_value_supports_it() -> None:
     agents = group("ada", 0.7), group("bob", 0.4)
     assert tell(*agents, pairs=(against("ada", "bob", 0.3, 0.031),)) == (
-        "ada does best once the world has changed: 0.70 (95 % interval 0.60 to 0.80), better than bob (p = 0.031)."
+        "ada does best after the change (0.70, 95 % interval 0.60 to 0.80), better than bob (p = 0.031)."
     )
     assert tell(*agents, pairs=(against("bob", "ada", -0.3, 0.06),)) == (
-        "No agent is clearly better once the world has changed: ada reaches 0.70 (95 % interval 0.60 to 0.80) "
+        "No agent is clearly best after the change: ada scores 0.70 (95 % interval 0.60 to 0.80) "
         "and bob 0.40 (95 % interval 0.30 to 0.50); p = 0.060."
     )
     assert "better than bob" in tell(*agents, pairs=(against("bob", "ada", -0.3, 0.01),))
@@ -45,53 +50,56 @@ def test_better_is_said_only_where_the_corrected_p_value_supports_it() -> None:
 def test_the_agents_that_it_does_not_beat_are_named() -> None:
     agents = group("ada", 0.7), group("bob", 0.6), group("cyd", 0.1)
     pairs = against("ada", "bob", 0.1, 0.4), against("ada", "cyd", 0.6, 0.0001)
-    assert tell(*agents, pairs=pairs, brief=True) == (
-        "ada does best once the world has changed: 0.70, better than cyd (p < 0.001), but not clearly better than bob."
+    assert tell_briefly(*agents, pairs=pairs) == (
+        "ada does best after the change (0.70), better than cyd (p < 0.001), but not clearly better than bob."
     )
-    assert "ada wins most often" in tell(group("ada", 0.5), *agents[1:], pairs=pairs, brief=True)
+    assert "ada most often does best" in tell(group("ada", 0.5), *agents[1:], pairs=pairs)
 
 
 def test_many_agents_are_counted() -> None:
     agents = [group(name, value / 10) for value, name in zip((9, 5, 4, 3, 2), "abcde", strict=True)]
     pairs = tuple(against("a", other, 0.4, 0.01 * place) for place, other in enumerate("bcde", 1))
-    assert tell(*agents, pairs=pairs, brief=True).endswith("0.90, better than 4 others (p ≤ 0.040).")
+    assert tell(*agents, pairs=pairs).endswith("0.80 to 1.00), better than 4 others (p ≤ 0.040).")
+    assert tell_briefly(*agents, pairs=pairs) == "a does best after the change (0.90, p ≤ 0.040)."
     undecided = tuple(against("a", other, 0.4, 0.5) for other in "bcde")
-    assert "a reaches 0.90, b 0.50 and c 0.40, ahead of 2 others; p = 0.500." in tell(
-        *agents, pairs=undecided, brief=True
-    )
+    assert ", b 0.50 (95 % interval 0.40 to 0.60) and c " in tell(*agents, pairs=undecided)
+    assert tell(*agents, pairs=undecided).endswith(", ahead of 2 others; p ≥ 0.500.")
+    briefly = tell_briefly(*agents, pairs=undecided)
+    assert briefly == "No agent is clearly best after the change (a 0.90, b 0.50 and c 0.40, ahead of 2 others)."
 
 
 def test_ties() -> None:
     pairs = (against("ada", "bob", 0.0, 1.0),)
-    assert tell(group("ada", 0.5), group("bob", 0.5), pairs=pairs, brief=True) == (
-        "ada and bob do equally well once the world has changed: 0.50."
+    assert tell_briefly(group("ada", 0.5), group("bob", 0.5), pairs=pairs) == (
+        "ada and bob do equally well after the change (0.50)."
     )
-    same = tell(*(group(name, 0.5) for name in "abcd"), brief=True)
-    assert same == "All 4 agents do equally well once the world has changed: 0.50."
+    same = tell(*(group(name, 0.5) for name in "abcd"))
+    assert same == "All 4 agents do equally well after the change (0.50, 95 % interval 0.40 to 0.60)."
 
 
 def test_too_few_trials_compare_nobody() -> None:
     means = {"ada": 0.1, "bob": 0.2}
     few = [AgentResults(name, SWAP, 3, 0, {"done": 3}, {"after": guess(mean, 3)}) for name, mean in means.items()]
     told = tell(*few, pairs=(against("ada", "bob", 0.1, None),))
-    assert told == "ada reaches 0.10 and bob 0.20 once the world has changed, in too few trials to compare them (3)."
+    assert told == "ada scores 0.10 and bob 0.20 after the change; 3 trials are too few to compare them."
 
 
 def test_one_agent() -> None:
-    assert (
-        tell(group("ada", 0.7), brief=True) == "ada reaches 0.70 once the world has changed; before that it had 0.90."
-    )
+    assert tell_briefly(group("ada", 0.7)) == "ada scores 0.70 after the change, down from 0.90."
+    assert tell_briefly(group("ada", 0.95)) == "ada scores 0.95 after the change, up from 0.90."
+    assert tell_briefly(group("ada", 0.9)) == "ada scores 0.90 after the change, as before."
 
 
 def test_nothing_changes() -> None:
     still = AgentResults("ada", Scenario("maze", (), False, ""), 6, 0, {"done": 6}, {"before": guess(0.9)})
-    assert tell(still, brief=True) == "ada reaches 0.90 in the test."
+    assert tell_briefly(still) == "ada scores 0.90 in the test."
 
 
 def test_returns_without_a_scale_rank_nobody() -> None:
-    raw = [AgentResults(name, SWAP, 6, 0, {"done": 6}, {"return_after": guess(value)})
+    raw = [AgentResults(name, SWAP, 6, 0, {"done": 6}, {"return_before": guess(150), "return_after": guess(value)})
            for name, value in (("ada", 120.0), ("bob", 3.5))]  # fmt: skip
-    assert tell(*raw, brief=True) == "The return once the world has changed is 120 for ada and 3.50 for bob."
+    assert tell_briefly(*raw) == "After the change the mean return is 120 for ada and 3.50 for bob."
+    assert tell_briefly(raw[0]) == "After the change the mean return is 120 for ada, and was 150 before it."
 
 
 def rates(correct: float, detected: float, alarmed: float, delay: float | None = None) -> dict[str, Estimate]:
@@ -100,43 +108,45 @@ def rates(correct: float, detected: float, alarmed: float, delay: float | None =
 
 
 def noticed(*groups: AgentResults) -> str:
-    return tell(*groups, brief=False).split(". ", 1)[-1]
+    return tell(*groups).split(". ", 1)[-1]
 
 
 def test_detections_come_with_their_delay_and_false_alarms() -> None:
     assert noticed(group("ada", 0.5, **rates(1, 1, 0, 1))).endswith(
-        "ada notices in 6 of 6 trials, one episode late on average, without a false alarm."
+        "ada notices the change in 6 of 6 trials, one episode late on average, without a false alarm."
     )
     assert noticed(group("ada", 0.5, **rates(0.5, 0.5, 0, 0))).endswith(
-        "ada notices in 3 of 6 trials, at once, without a false alarm."
+        "ada notices the change in 3 of 6 trials, at once, without a false alarm."
     )
     assert noticed(group("ada", 0.5, **rates(0.5, 1, 0.5, 0))).endswith(
-        "ada notices in 6 of 6 trials, but raises a false alarm in 3 of 6 trials before it."
+        "ada notices the change in 6 of 6 trials, but raises a false alarm before it in 3 of 6 trials."
     )
     assert noticed(group("ada", 0.5, **rates(0, 0, 0))).endswith("ada never notices the change.")
     assert noticed(group("ada", 0.5, **rates(0, 0, 1))).endswith(
-        "ada never notices the change and raises a false alarm in 6 of 6 trials before it."
+        "ada never notices the change, but raises a false alarm before it in 6 of 6 trials."
     )
 
 
 def test_alarms_in_twins_count_and_a_missing_twin_is_not_mentioned() -> None:
     alarmed = group("ada", 0.5, **rates(1, 1, 0, 0), alarmed_unchanged=guess(0.5, 2))
-    assert noticed(alarmed).endswith("but raises a false alarm in 1 of 2 trials without a change.")
-    assert "without a change" not in noticed(group("ada", 0.5, **rates(1, 1, 0, 0)))
+    assert noticed(alarmed).endswith("but raises a false alarm in 1 of 2 trials in which nothing changes.")
+    assert tell_briefly(alarmed).endswith("notices the change in 6 of 6 trials, but also raises false alarms.")
+    assert "nothing changes" not in noticed(group("ada", 0.5, **rates(1, 1, 0, 0)))
 
 
 def test_repeats_are_told_in_percent() -> None:
-    assert "notices in 75 % of 6 trials" in noticed(group("ada", 0.5, **rates(0.75, 0.75, 0, 0)))
+    assert "notices the change in 75 % of 6 trials" in noticed(group("ada", 0.5, **rates(0.75, 0.75, 0, 0)))
 
 
 def test_who_states_no_belief() -> None:
     silent, other = group("ada", 0.5, correct=SILENT), group("bob", 0.5, correct=SILENT)
-    assert noticed(silent).endswith("ada states no belief that the world has changed.")
-    assert noticed(silent, other).endswith("No agent states a belief that the world has changed.")
+    assert noticed(silent).endswith("ada does not say whether its world has changed.")
+    assert noticed(silent, other).endswith("No agent says whether its world has changed.")
+    assert tell_briefly(silent, other).endswith("; no agent says whether its world has changed.")
     assert noticed(silent, group("bob", 0.5, **rates(0, 0, 0)), group("cyd", 0.5, **rates(0, 0, 0))).endswith(
         "No agent notices the change."
     )
-    assert "belief" not in tell(group("ada", 0.5))
+    assert "whether" not in tell(group("ada", 0.5))
 
 
 def test_the_red_light_leaves_nothing_to_notice() -> None:
@@ -150,8 +160,8 @@ def test_agents_that_failed_everywhere_are_last_and_said_to_fail() -> None:
     played = AgentResults("bob", SWAP, 6, 0, {"done": 4, "agent_error": 2}, {"return_after": guess(3.0)})
     ranked = rank_agents([crashed, played], [against("ada", "bob", 0.3, 0.01)])
     assert [each.agent for each in ranked] == ["bob", "ada"]
-    assert tell(*ranked, brief=True) == (
-        "The return once the world has changed is 3.00 for bob. "
-        "bob failed in 2 of 6 cells (2 agent_error). ada failed in every cell (6 agent_error)."
+    assert tell_briefly(*ranked) == (
+        "After the change the mean return is 3.00 for bob; bob failed 2 of 6 times (agent_error); "
+        "ada failed every time (agent_error)."
     )
     assert tell() == ""
