@@ -97,6 +97,11 @@ class ScenarioAnalysis(msgspec.Struct, frozen=True):
     """Agent -> the address of its trials in this scenario."""
 
     @property
+    def unit(self) -> str:
+        """What its curves count from the onset."""
+        return self.curves[0].unit if self.curves else "episode"
+
+    @property
     def has_onset(self) -> bool:
         """Whether the world changes in it."""
         return any(each.onset for each in self.curves)

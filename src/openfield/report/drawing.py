@@ -200,15 +200,16 @@ def _draw_grid(frame: Frame, high: float | None = None) -> str:
 
 def _draw_ticks(frame: Frame, onset: bool) -> str:
     first, last = int(frame.first), int(frame.last)
-    step = next(size for size in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9) if (last - first) / size <= 8)
-    ats = [at for at in range(first, last + 1) if at % step == 0]
+    sizes = (size * 10**power for power in range(18) for size in (1, 2, 5))
+    step = next(size for size in sizes if (last - first) / size <= 8)
+    ats = range(-(-first // step) * step, last + 1, step)
     return "".join(
         f'<text class="t m" x="{frame.x(at)}" y="{frame.height - 4}">{_sign(at, onset)}</text>' for at in ats
     )
 
 
 def _sign(at: int, onset: bool) -> str:
-    return f"+{at}" if at > 0 and onset else str(at).replace("-", "−")
+    return f"+{at:,}" if at > 0 and onset else f"{at:,}".replace("-", "−")
 
 
 def _draw_test_start(frame: Frame, curve: Curve) -> str:
@@ -295,6 +296,7 @@ def _wrap_curves(
         "first": frame.first,
         "last": frame.last,
         "onset": any(each.onset for each in shown),
+        "unit": shown[0].unit if shown else "episode",
         "agents": [
             {
                 "name": each.name,

@@ -3,9 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from openfield.journal.reader import StatedBeliefs
 from openfield.report.figures.curves import MAX_POINTS, MAX_SINGLES, average_curves, pick_evenly, trace_agent, trace_all
-from support.records import make_cell, make_run
+from openfield.trial import Phase
+from support.records import make_cell, make_run, make_trial
 
 
 def test_curves_count_from_the_onset() -> None:
@@ -60,3 +63,25 @@ def test_trials_that_never_reached_the_onset_are_counted() -> None:
     found = trace_agent("ada", "ada", [*make_run(["ada"], trials=10), early], "")
     assert found is not None
     assert (found.trials, found.early, found.unchanged) == (10, 1, 0)
+
+
+def test_tests_that_count_steps_are_drawn_step_by_step() -> None:
+    phases = (Phase("test", steps=60), Phase("test", steps=60, novelty=("swap",)))
+    cell = make_cell([], [1.0] * 6, [0.0, 1.0], trial=make_trial(phases=phases))
+    lengths = (10, 10, 10, 10, 10, 10, 45, 15)
+    episodes = tuple(replace(one, turns=turns) for one, turns in zip(cell.episodes, lengths, strict=True))
+    stated = StatedBeliefs(((30, 0.1), (65, 0.9)), 60, 120)
+    found = trace_agent("ada", "ada", [replace(cell, episodes=episodes, stated=stated)], "")
+    assert found is not None
+    assert found.unit == "step"
+    points = {point.at: point for point in found.mean}
+    assert (min(points), max(points)) == (-60, 58)  # the change is in the middle, not after six of eight episodes
+    assert [points[at].performance for at in (-2, 0, 42, 44, 46)] == [1.0, 0.0, 0.0, 0.5, 1.0]
+    assert [points[at].belief for at in (-34, -32, 2, 4)] == [None, 0.1, 0.1, 0.9]
+
+
+def test_a_detection_in_a_long_episode_is_marked_once() -> None:
+    phases = (Phase("test", steps=600),)
+    cell = make_cell([], [0.5], [], [0.9], trial=make_trial(phases=phases))
+    (curve,) = trace_all([replace(cell, episodes=tuple(replace(one, turns=600) for one in cell.episodes))])
+    assert [point.at for point in curve if point.detected] == [590]

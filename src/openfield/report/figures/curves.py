@@ -1,4 +1,4 @@
-"""Curves of performance and belief, episode by episode, counted from the onset.
+"""Curves of performance and belief, counted from the onset: in episodes, or in steps where the test counts those.
 
 Stands in report: cells -> curves -> drawing.
 """
@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
+from openfield.metrics.failures import counts_steps
 from openfield.metrics.performance import has_borders, mean, performances, split_periods
 from openfield.metrics.summary import score_trials
 from openfield.report.addresses import trial_address
@@ -30,7 +31,7 @@ class Point(msgspec.Struct, frozen=True):
     """One episode of a curve, or the mean of several."""
 
     at: int
-    """Episodes from the onset; without an onset, from the start of the test."""
+    """Episodes or steps from the onset; without an onset, from the start of the test."""
     performance: float | None
     belief: float | None
     detected: bool = False
@@ -65,6 +66,8 @@ class AgentCurves(msgspec.Struct, frozen=True):
     """How many trials ended before the onset, and are not among them."""
     unchanged: int = 0
     """How many twins in which nothing changes are not among them."""
+    unit: str = "episode"
+    """What is counted from the onset: `episode`, or `step` where the test counts steps."""
 
 
 def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) -> AgentCurves | None:
@@ -94,6 +97,7 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
         onset=changed,
         early=len(played) - len(chosen) - unchanged,
         unchanged=unchanged,
+        unit="step" if counts_steps(chosen[0].trial) else "episode",
     )
 
 
@@ -106,9 +110,9 @@ def pick_drawn(cells: Iterable[CellRecord]) -> tuple[list[CellRecord], bool]:
 
 def trace_all(cells: Sequence[CellRecord]) -> list[Curve]:
     """Return cells as curves, counted from the onset, or from the start of the test if nothing changes."""
-    longest = max((len(cell.episodes) for cell in cells), default=0)
-    step = max(1, math.ceil(longest / MAX_POINTS))
-    return [_trace(cell, step) for cell in cells]
+    longest = max((sum(_measure(cell, episode) for episode in cell.episodes) for cell in cells), default=0)
+    width = max(1, math.ceil(longest / MAX_POINTS))
+    return [_trace(cell, width) for cell in cells]
 
 
 def average_curves(curves: Sequence[Curve]) -> Curve:
@@ -141,23 +145,55 @@ def find_detections(curve: Curve, onset: bool) -> list[Point]:
     return [point for point in said if not onset or point.at < 0] + late[:1]
 
 
-def _trace(cell: CellRecord, step: int) -> Curve:
-    """Return one curve. Episodes are averaged in bins of `step` that never cross the onset.
+def _measure(cell: CellRecord, episode: Episode) -> int:
+    """Return how long an episode is on the axis of its curve."""
+    return max(1, episode.steps) if counts_steps(cell.trial) else 1
 
-    Where only tasks change, a belief is not an alarm and has no mark.
+
+def _trace(cell: CellRecord, width: int) -> Curve:
+    """Return one curve, in bins that never cross the onset: each is the mean of the episodes that reach into it.
+
+    Where only tasks change, a belief is no alarm and has no mark.
     """
     parts, marked = split_periods(cell), not has_borders(cell.trial)
-    origin = len(parts.training) + (len(parts.before) if parts.after else 0)
+    early = (*parts.training, *(parts.before if parts.after else ()))
+    start = -sum(_measure(cell, episode) for episode in early)
     bins: dict[int, list[Episode]] = {}
-    for index, episode in enumerate((*parts.training, *parts.before, *parts.after)):
-        bins.setdefault((index - origin) // step * step, []).append(episode)
-    return tuple(_summarise(at, episodes, marked) for at, episodes in bins.items())
+    detections: set[int] = set()
+    for episode in (*parts.training, *parts.before, *parts.after):
+        end = start + _measure(cell, episode)
+        for place in range(start // width, (end - 1) // width + 1):
+            bins.setdefault(place * width, []).append(episode)
+        if marked and episode.detected and episode.phase == "test":
+            detections.add((end - 1) // width * width)
+        start = end
+    stated = _list_stated(cell, -sum(_measure(cell, episode) for episode in early))
+    return tuple(
+        Point(
+            at,
+            mean(performances(episodes)),
+            mean(_list_beliefs(episodes) if stated is None else _find_last(stated, at + width)),
+            at in detections,
+            episodes[-1].phase == "training",
+        )
+        for at, episodes in bins.items()
+    )
 
 
-def _summarise(at: int, episodes: Sequence[Episode], marked: bool) -> Point:
-    beliefs = [episode.belief.highest for episode in episodes if episode.belief is not None]
-    detected = any(episode.detected for episode in episodes if episode.phase == "test") and marked
-    return Point(at, mean(performances(episodes)), mean(beliefs), detected, episodes[-1].phase == "training")
+def _list_stated(cell: CellRecord, start: int) -> list[tuple[int, float]] | None:
+    """Return the beliefs of a cell with the steps from the onset at which they were stated, if steps are counted."""
+    if cell.stated is None or not counts_steps(cell.trial):
+        return None
+    return [(start + steps, belief) for steps, belief in cell.stated.beliefs]
+
+
+def _list_beliefs(episodes: Sequence[Episode]) -> list[float]:
+    return [episode.belief.highest for episode in episodes if episode.belief is not None]
+
+
+def _find_last(stated: Sequence[tuple[int, float]], end: int) -> list[float]:
+    """Return the last belief that was stated up to a step, if there is one."""
+    return [belief for steps, belief in stated if steps <= end][-1:]
 
 
 def _merge(at: int, points: Sequence[Point]) -> Point:

@@ -32,13 +32,13 @@ function valuesAt(points, at) {
 }
 
 function show(svg, at, x, y) {
-  const { agents, onset } = JSON.parse(svg.dataset.curves);
+  const { agents, onset, unit } = JSON.parse(svg.dataset.curves);
   const where = nearest(agents.flatMap(({ points }) => points), at)[0];
   const rows = agents.map(({ name, points }) => [name, valuesAt(points, where)]);
   const title = document.createElement("b");
   title.textContent = onset
-    ? where === 0 ? "at the onset" : `${Math.abs(where)} episode${Math.abs(where) === 1 ? "" : "s"} ${where < 0 ? "before" : "after"} the onset`
-    : `episode ${where}`;
+    ? where === 0 ? "at the onset" : `${Math.abs(where).toLocaleString("en")} ${unit}${Math.abs(where) === 1 ? "" : "s"} ${where < 0 ? "before" : "after"} the onset`
+    : `${unit} ${where.toLocaleString("en")}`;
   const table = document.createElement("table");
   for (const [name, [, performance, belief]] of rows) {
     const row = table.insertRow();
