@@ -63,13 +63,17 @@ def test_a_page_shows_a_film_of_each_domain_that_draws(tmp_path: Path) -> None:
         of.run(lambda turn: of.Reply("left"), trials, path)
     result = of.Result(runs)
     films = result.films()
-    assert [film.caption.partition(",")[2].endswith("episode 2, the first in a changed world") for film in films] == [
-        True
+    (film,) = films
+    assert film.change == "left and right are swapped"
+    assert film.caption.endswith(", episodes 1 and 2")
+    assert [clip.title[:30] for clip in film.clips] == [
+        "Before the change, performance",
+        "After the change, performance ",
     ]
     pages = [result.page(tmp_path / name, films=result.films()).read_text() for name in ("a.html", "b.html")]
     assert pages[0] == pages[1]
-    assert pages[0].count("data:image/webp;base64,") == 1
-    assert '<a href="#films">Films</a>' in pages[0]
+    assert pages[0].count("data:image/webp;base64,") == 2
+    assert pages[0].index("data:image/webp") < pages[0].index('class="scenario"')
     assert "data:image" not in result.page(tmp_path / "c.html").read_text()
 
 

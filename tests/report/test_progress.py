@@ -15,7 +15,7 @@ from rich.progress import Progress
 import openfield as of
 from openfield.errors import Cancelled
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
-from openfield.report.progress import Forecast, _Bars
+from openfield.report.progress import Forecast, _Bars, showing_progress
 from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Plan, make_plan
 from openfield.runner.run import run_plan
@@ -146,13 +146,28 @@ class Terminal(io.StringIO):
 def test_bars_are_shown_to_a_person_and_to_nobody_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched: list[Entry] = []
     for stream, progress, shown in (
-        (io.StringIO(), None, False),
-        (Terminal(), None, True),
-        (Terminal(), False, False),
-        (io.StringIO(), True, True),
+        (io.StringIO(), None, ""),
+        (Terminal(), None, "8/8 episodes"),
+        (Terminal(), False, ""),
+        (io.StringIO(), True, "openfield: 100 %, 8 of 8 episodes"),
     ):
+        path.unlink(missing_ok=True)
         monkeypatch.setattr(sys, "stderr", stream)
         of.run([copycat], tiny_trials(1), path, watch=watched.append, progress=progress)
-        assert ("8/8 episodes" in re.sub(r"\x1b\[[\d;?]*\w", "", stream.getvalue())) == shown
-        assert bool(stream.getvalue()) == shown
+        said = re.sub(r"\x1b\[[\d;?]*\w", "", stream.getvalue())
+        assert shown in said if shown else not said
     assert [type(entry) for entry in watched][-1] is AttemptEnd
+
+
+def test_a_log_has_a_line_for_each_tenth(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan([copycat], tiny_trials(5))
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with showing_progress(plan, path) as watch:
+        run_plan(plan, path, RunOptions(workers=0).players, watch)
+    done = [
+        int(found)
+        for found in re.findall(r"^openfield: +(\d+) %, \d+ of \d+ episodes, \d+ s$", stream.getvalue(), re.M)
+    ]
+    assert len(done) == len(stream.getvalue().splitlines()) == 10
+    assert done == sorted(set(done))
+    assert done[-1] == 100

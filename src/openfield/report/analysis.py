@@ -31,7 +31,7 @@ from openfield.report.figures.curriculum import AgentTasks, trace_tasks
 from openfield.report.figures.curves import AgentCurves, trace_agent
 from openfield.report.figures.openset import SampleFigures, trace_samples
 from openfield.report.findings import write_findings
-from openfield.report.matrix import Matrix, make_matrix
+from openfield.report.matrix import Matrix, make_campaign_matrix
 from openfield.report.words import (
     Domains,
     count_failed,
@@ -175,7 +175,7 @@ class Analysis(msgspec.Struct, frozen=True):
     is_full: bool = False
     """Whether all numbers were asked for."""
     matrix: Matrix | None = None
-    """Agents and domains in one table, if there are several domains."""
+    """Agents and domains in one table, if they share several domains."""
 
 
 class ScenarioFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +216,7 @@ def analyse(
         totals=list(summary.totals),
         total_numbers=pick_numbers(summary, summary.totals),
         is_full=shows_all(summary),
-        matrix=make_matrix(summary, domains) if len({group.scenario.domain for group in summary.groups}) > 1 else None,
+        matrix=make_campaign_matrix(summary, domains),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -20,11 +20,13 @@ from openfield.core import Reply, Turn, World
 from openfield.domain import Domain, make_world
 from openfield.errors import InvalidInput, ReplayMismatch
 from openfield.files.atomic import replacing
-from openfield.journal.reader import CellRecord, Run
+from openfield.journal.reader import CellRecord, Episode, Run
 from openfield.journal.replay import resume_rollout
 from openfield.lazy import import_extra
+from openfield.provenance.rules import DomainRules
 from openfield.provenance.trust import trusted_domain
 from openfield.record import is_picture
+from openfield.report.excerpt import Line, quote_change
 from openfield.rollout import Rollout
 from openfield.trial import Trial
 
@@ -42,7 +44,7 @@ SEEN_MILLISECONDS = 100
 
 SMALL_WIDTH = 320
 MAX_SMALL_PICTURES = 120
-MAX_SMALL_BYTES = 400_000
+MAX_SMALL_BYTES = 250_000
 """Bytes of a film inside a page; it gets fewer pictures until it fits."""
 MIN_SMALL_MILLISECONDS = 40.0
 """How long a picture of it is shown at least."""
@@ -56,14 +58,26 @@ KEEP = 0x02
 """The flag of a picture: it replaces the pixels it covers, without blending."""
 
 
+class Clip(NamedTuple):
+    """A film of one episode for a page, or an excerpt of a conversation."""
+
+    title: str
+    """When it was played, and how it went."""
+    data: bytes
+    """A WebP file; empty for a conversation."""
+    lines: Sequence[Line] = ()
+    """What was said and what was answered, symbol below symbol."""
+
+
 class DomainFilm(NamedTuple):
-    """A film of one domain."""
+    """Films of one domain: an agent in the episode before the change, and in the first one after it."""
 
     domain: str
+    change: str
+    """What changes, in words."""
     caption: str
-    """Which agent, trial and episode it shows."""
-    data: bytes
-    """A WebP file."""
+    """Which agent, trial and episodes they show."""
+    clips: list[Clip]
 
 
 class Picture(NamedTuple):
@@ -73,6 +87,7 @@ class Picture(NamedTuple):
     """The turn that it leads to, counted from 0 within the cell. A turn may have several pictures, or none."""
     pixels: Any
     """An array of height, width and three colours, a byte each."""
+    episode: int = 0
 
 
 def write_film(
@@ -104,28 +119,36 @@ def write_film(
     return count
 
 
-def make_small_film(run: Run, cell: CellRecord, episode: int, trust: bool = False) -> bytes:
-    """Return an episode as a WebP that fits into a page: small, of a few seconds, with as many pictures as fit.
+def make_small_films(run: Run, cell: CellRecord, first: int, count: int = 1, trust: bool = False) -> list[bytes]:
+    """Return episodes that follow each other as WebP that fit into a page: small, and of a few seconds.
 
     Args:
         run: The run file.
         cell: The cell.
-        episode: The number of the episode.
+        first: The number of the first episode.
+        count: How many episodes.
         trust: Run a domain that the run file names even if this user did not sign it.
     """
     image = import_extra("PIL.Image", "view", "A film")
-    replay = EpisodeReplay(run, cell, episode, trust)
-    taken = itertools.islice(replay.pictures(), MAX_PICTURES[".gif"])
-    small = [_shrink(image.fromarray(picture.pixels)) for picture in taken]
-    if not small:
-        raise InvalidInput(f"Episode {episode} of cell {cell.id} has no picture.")
-    count = min(len(small), MAX_SMALL_PICTURES)
+    replay = EpisodeReplay(run, cell, first, trust, count)
+    small: dict[int, list[Any]] = {}
+    for picture in itertools.islice(replay.pictures(), count * MAX_PICTURES[".gif"]):
+        small.setdefault(picture.episode, []).append(_shrink(image.fromarray(picture.pixels)))
+    for number in range(first, first + count):
+        if number not in small:
+            raise InvalidInput(f"Episode {number} of cell {cell.id} has no picture.")
+    return [_fit(small[number], replay.milliseconds) for number in range(first, first + count)]
+
+
+def _fit(pictures: list[Any], milliseconds: float) -> bytes:
+    """Return a film with as many of these pictures as fit into a page."""
+    count = min(len(pictures), MAX_SMALL_PICTURES)
     while True:
-        step = len(small) / count
-        chosen = [small[int(number * step)] for number in range(count)]
+        step = len(pictures) / count
+        chosen = [pictures[int(number * step)] for number in range(count)]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "film.webp"
-            write_webp(chosen, path, max(replay.milliseconds * step, MIN_SMALL_MILLISECONDS), LAST_MILLISECONDS)
+            write_webp(chosen, path, max(milliseconds * step, MIN_SMALL_MILLISECONDS), LAST_MILLISECONDS)
             data = path.read_bytes()
         if len(data) <= MAX_SMALL_BYTES or count == 1:
             return data
@@ -133,7 +156,7 @@ def make_small_film(run: Run, cell: CellRecord, episode: int, trust: bool = Fals
 
 
 def film_domains(paths: Iterable[Path], domains: Domains, trust: bool = False) -> list[DomainFilm]:
-    """Return a film of each domain of some run files that draws: the first changed episode of an agent.
+    """Return films of each domain of some run files that draws: of an agent before and after the change.
 
     Args:
         paths: The run files.
@@ -145,12 +168,56 @@ def film_domains(paths: Iterable[Path], domains: Domains, trust: bool = False) -
         with Run(path) as run:
             for cell in sorted(run.cells(), key=lambda cell: (cell.control, not cell.trial.is_changed)):
                 domain, number = cell.trial.domain, _first_changed(cell)
-                if domain in films or number is None or not _draws(run, cell, trust):
+                if domain in films or number is None:
                     continue
-                caption = f"{cell.agent}, trial {cell.trial.id[:8]}, episode {number}"
-                caption += ", the first in a changed world" if cell.episodes[number].novel else ""
-                films[domain] = DomainFilm(domains[domain].title, caption, make_small_film(run, cell, number, trust))
+                if _draws(run, cell, trust):
+                    films[domain] = _film_change(run, cell, number, domains[domain], trust)
+                elif domains[domain].letters and cell.episodes[number].novel:
+                    films[domain] = _quote_change(run, cell, domains[domain])
     return list(films.values())
+
+
+def _film_change(run: Run, cell: CellRecord, number: int, domain: Domain[Any] | DomainRules, trust: bool) -> DomainFilm:
+    """Return films of the first episode in a changed world and of the one before it.
+
+    Args:
+        run: The run file.
+        cell: The cell.
+        number: The number of the episode.
+        domain: The domain, for its words.
+        trust: Run the domain even if this user did not sign it.
+    """
+    changed = cell.episodes[number].novel
+    first = max(number - changed, 0)
+    titles = ("Before the change", "After the change")[-2 if first < number else -1 :] if changed else ("",)
+    films = make_small_films(run, cell, first, len(titles), trust)
+    numbers = f"episodes {first} and {number}" if first < number else f"episode {number}"
+    return DomainFilm(
+        domain=domain.title,
+        change=domain.describe(cell.trial.novelty) if cell.trial.novelty else "",
+        caption=f"{cell.agent}, trial {cell.trial.id[:8]}, {numbers}",
+        clips=[
+            Clip(_tell_episode(title, cell.episodes[first + place]), film)
+            for place, (title, film) in enumerate(zip(titles, films, strict=True))
+        ],
+    )
+
+
+def _quote_change(run: Run, cell: CellRecord, domain: Domain[Any] | DomainRules) -> DomainFilm:
+    """Return what was said and answered just before the change and after it, in a domain of letters."""
+    before, after, turn = quote_change(run, cell)
+    return DomainFilm(
+        domain=domain.title,
+        change=domain.describe(cell.trial.novelty),
+        caption=f"{cell.agent} answers in blue, trial {cell.trial.id[:8]}, around turn {turn:,}",
+        clips=[Clip("Before the change", b"", before), Clip("After the change", b"", after)],
+    )
+
+
+def _tell_episode(title: str, episode: Episode) -> str:
+    """Return a title with how the episode went, if its world says that."""
+    performance = "" if episode.performance is None else f"performance {episode.performance:.2f}"
+    return ", ".join(filter(None, (title, performance)))
 
 
 def _draws(run: Run, cell: CellRecord, trust: bool) -> bool:
@@ -189,7 +256,7 @@ def save_film(pictures: Iterable[Any], path: Path, milliseconds: float, kind: st
 class EpisodeReplay:
     """A recorded episode that is played again, in a world that draws or with the pictures that the agent saw."""
 
-    def __init__(self, run: Run, cell: CellRecord, episode: int, trust: bool = False) -> None:
+    def __init__(self, run: Run, cell: CellRecord, episode: int, trust: bool = False, count: int = 1) -> None:
         """Find the domain; nothing is played yet.
 
         Args:
@@ -197,8 +264,9 @@ class EpisodeReplay:
             cell: The cell, with its episodes.
             episode: The number of the episode; the one after the last finished one is played as far as it goes.
             trust: Run a domain that the run file names even if this user did not sign it.
+            count: How many episodes are filmed, from this one on.
         """
-        self._run, self._cell, self._episode = run, cell, episode
+        self._run, self._cell, self._episode, self._count = run, cell, episode, count
         self._domain = trusted_domain(run, cell.trial.domain, trust)
         self._film = self._make_film()
         self.milliseconds: float = self._film.milliseconds
@@ -248,16 +316,16 @@ class EpisodeReplay:
 
     def _play(self, rollout: Rollout, turn: int, number: int, tell: Progress) -> Iterator[Picture]:
         """Play on from a turn, which is the first of an episode."""
-        film, wanted, shown = self._film, self._episode, None
+        film, wanted, shown = self._film, range(self._episode, self._episode + self._count), None
         replies = self._run.raw_steps(self._cell.id, self._cell.attempt, turn + 1)
         for reply in itertools.chain((step.reply for step in replies), [None]):
             if rollout.turn is not shown:
                 shown = rollout.turn
-                if number == wanted:
-                    yield from (Picture(turn, pixels) for pixels in film.pictures())
+                if number in wanted:
+                    yield from (Picture(turn, pixels, number) for pixels in film.pictures())
                 number += shown.last is not None or film.world.truth.episode_over
             tell(turn)
-            if reply is None or rollout.over or number > wanted:
+            if reply is None or rollout.over or number >= wanted.stop:
                 return
             rollout.reply(reply)
             turn += 1

@@ -65,16 +65,24 @@ def list_findings(summary: Summary) -> list[tuple[Scenario, list[ScenarioFinding
 
 
 def sum_up(summary: Summary, scenario: Scenario, agents: Sequence[AgentResults]) -> str:
-    """Return what came of a scenario in one sentence, without intervals.
+    """Return what came of a scenario in one sentence, to stand behind what changes in it; it has no intervals.
 
     Args:
         summary: All numbers.
         scenario: The scenario.
         agents: Its agents, the best first.
     """
-    texts = [finding.text for finding in _make_writer(summary, scenario, agents, brief=True).write(agents)]
-    later = (text[0].lower() + text[1:] if text.startswith("No agent") else text for text in texts[1:])
-    return "; ".join(text.removesuffix(".") for text in (*texts[:1], *later)) + "." if texts else ""
+    text, told = "", ""
+    for finding in _make_writer(summary, scenario, agents, brief=True).write(agents):
+        part, whose = finding.text.removesuffix("."), finding.text.split(" ", 1)[0]
+        if not text:
+            text = part
+        elif whose == told:  # whom the sentence is about already
+            text += f"{',' if ', ' in text else ''} and {part.split(' ', 1)[1]}"
+        else:
+            text += f"; {part[0].lower() if part.startswith('No agent') else part[0]}{part[1:]}"
+        told = told or whose
+    return text and f"{text}."
 
 
 def _make_writer(summary: Summary, scenario: Scenario, agents: Sequence[AgentResults], brief: bool) -> _Writer:
@@ -105,7 +113,8 @@ class _Writer:
     def _tell_best(self, groups: Sequence[AgentResults]) -> ScenarioFinding | None:
         changes = any(group.scenario.novelty for group in groups)
         for earlier, later in (("before", "after"), ("return_before", "return_after")):
-            number, when = (later, "after the change") if changes else (earlier, "in the test")
+            number, when = (later, " after the change") if changes else (earlier, " in the test")
+            when = "" if self._brief else when
             known = [group for group in groups if _find(group, number) is not None]
             if not known:
                 continue
@@ -122,12 +131,12 @@ class _Writer:
     def _tell_returns(self, groups: Sequence[AgentResults], number: str, when: str, before: Estimate | None) -> str:
         """Tell returns, by which nobody is ranked."""
         told = [f"{self._show(_get(group, number))} for {self._names[group.agent]}" for group in groups[:MAX_NAMED]]
-        was = "" if before is None else f", and was {self._show(before)} before it"
-        return f"{_capitalise(when)} the mean return is {_join(told)}{was}"
+        was = "" if before is None else f", and was {self._show(before)} before{'' if self._brief else ' it'}"
+        return f"{f'{when.strip().capitalize()} the' if when else 'The'} mean return is {_join(told)}{was}"
 
     def _tell_only(self, group: AgentResults, number: str, when: str, before: Estimate | None) -> str:
         after = _get(group, number)
-        text = f"{self._names[group.agent]} scores {self._show(after)} {when}"
+        text = f"{self._names[group.agent]} scores {self._show(after)}{when}"
         if before is None:
             return text
         gap = round(after.mean or 0.0, 2) - round(before.mean or 0.0, 2)
@@ -135,9 +144,8 @@ class _Writer:
 
     def _tell_several(self, groups: Sequence[AgentResults], number: str, when: str) -> str:
         first, others = groups[0], groups[1:]
-        tested = {
-            each.agent: p for each in others if (p := _find_p(first.agent, each.agent, self._comparisons)) is not None
-        }
+        found = {each.agent: _find_p(first.agent, each.agent, self._comparisons) for each in others}
+        tested = {agent: p for agent, p in found.items() if p is not None}
         beaten = {other: p for other, p in tested.items() if is_clearly_better(first.agent, other, self._comparisons)}
         if not beaten:
             return self._tell_undecided(groups, number, when, tested)
@@ -145,8 +153,8 @@ class _Writer:
         best = "does best" if highest else "most often does best"
         value = self._show(_get(first, number), ", ")
         if self._brief and len(beaten) == len(others):
-            return f"{self._names[first.agent]} {best} {when} ({value}, {_tell_p(beaten.values())})"
-        return f"{self._names[first.agent]} {best} {when} ({value}), {self._tell_beaten(beaten, tested)}"
+            return f"{self._names[first.agent]} {best}{when} ({value})"
+        return f"{self._names[first.agent]} {best}{when} ({value}), {self._tell_beaten(beaten, tested)}"
 
     def _tell_beaten(self, beaten: Mapping[str, float], tested: Mapping[str, float]) -> str:
         named = [f"{self._names[other]} ({_tell_p([p])})" for other, p in beaten.items()]
@@ -162,20 +170,20 @@ class _Writer:
         names, found = [self._names[group.agent] for group in groups], [_get(group, number) for group in groups]
         if len({each.mean for each in found}) == 1:
             many = f"All {len(names)} agents" if len(names) > MAX_NAMED else _join(names)
-            return f"{many} do equally well {when} ({self._show(found[0], ', ')})"
+            return f"{many} do equally well{when} ({self._show(found[0], ', ')})"
         scores = [f"{name} {self._show(each)}" for name, each in zip(names, found, strict=True)][:MAX_NAMED]
         left = len(names) - len(scores)
         rest = f", ahead of {say_count(left, 'other')}" if left else ""
         if tested and self._brief:
-            return f"No agent is clearly best {when} ({_join(scores)}{rest})"
+            return f"No agent is clearly best{when} ({_join(scores)}{rest})"
         scores[0] = f"{names[0]} scores {self._show(found[0])}"
         if tested:
             p = f"; {_tell_p(tested.values(), least=True)}" if min(tested.values()) >= MAX_CHANCE else ""
-            return f"No agent is clearly best {when}: {_join(scores)}{rest}{p}"
+            return f"No agent is clearly best{when}: {_join(scores)}{rest}{p}"
         few = min(found, key=lambda each: each.n)
         verb = "is" if few.n == 1 else "are"
         units = f"; {format_units(few.n, few.people)} {verb} too few to compare them" if few.n < MIN_TRIALS else ""
-        return f"{_join(scores)}{rest} {when}{units}"
+        return f"{_join(scores)}{rest}{when}{units}"
 
     def _tell_noticed(self, groups: Sequence[AgentResults]) -> ScenarioFinding | None:
         """Tell who noticed the change, how often and how late, and with which false alarms."""
@@ -188,20 +196,21 @@ class _Writer:
         first = max(telling, key=lambda group: (_value(group, "correct"), _value(group, "detected")))
         others = [group for group in telling if group is not first]
         if others and not any(_value(group, "detected") + _value(group, "alarmed") for group in telling):
-            return ScenarioFinding("No agent notices the change.", first.agent, "correct")
+            return ScenarioFinding(f"No agent notices{'' if self._brief else ' the change'}.", first.agent, "correct")
         more = [] if self._brief else others[: MAX_NAMED - 1]
-        texts = [self._tell_detections(first, "the change"), *(self._tell_detections(each, "it") for each in more)]
+        texts = [self._tell_detections(first, " the change"), *(self._tell_detections(each, " it") for each in more)]
         return ScenarioFinding("; ".join(texts) + ".", first.agent, "correct")
 
     def _tell_detections(self, group: AgentResults, change: str) -> str:
         name, seen = self._names[group.agent], _find(group, "detected") or _find(group, "correct")
+        change = "" if self._brief else change
         alarms = _tell_alarms(group, self._brief)
         if seen is None or not seen.mean:
-            return f"{name} never notices {change}{alarms}"
+            return f"{name} never notices{change}{alarms}"
         delay = _find(group, "delay")  # over trials without a false alarm: said only if these are all
         late = "" if delay is None or alarms else f", {_tell_delay(delay.mean or 0.0, self._brief)}"
         clean = "" if alarms or self._brief else ", without a false alarm"
-        return f"{name} notices {change} in {_tell_share(seen)}{late}{alarms}{clean}"
+        return f"{name} notices{change} in {_tell_share(seen)}{late}{alarms}{clean}"
 
     def _tell_failed(self, group: AgentResults) -> ScenarioFinding | None:
         failed = {name: count for name, count in group.outcomes.items() if name not in SCORED and name != "unfinished"}
@@ -269,10 +278,6 @@ def _get(group: AgentResults, number: str) -> Estimate:
 def _value(group: AgentResults, number: str) -> float:
     found = _find(group, number)
     return 0.0 if found is None else found.mean or 0.0
-
-
-def _capitalise(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _find_pair(first: str, second: str, comparisons: Iterable[Comparison]) -> Comparison | None:

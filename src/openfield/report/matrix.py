@@ -97,6 +97,15 @@ class Matrix(msgspec.Struct, frozen=True):
         return any(row.mean is not None for row in self.rows)
 
 
+def make_campaign_matrix(summary: Summary, domains: Domains) -> Matrix | None:
+    """Return the table of a campaign; None of one domain, and where most would be empty as domains share no agents."""
+    if len({group.scenario.domain for group in summary.groups}) < 2:
+        return None
+    found = make_matrix(summary, domains)
+    cells = [cell for row in found.rows for cell in row.cells] if found else []
+    return found if len(cells) <= 2 * sum(cell is not None for cell in cells) else None
+
+
 class _Part(msgspec.Struct, frozen=True):
     """What becomes a column: its agents, and the scenarios that each of them played."""
 

@@ -75,11 +75,14 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def matrix(self) -> list[str]:
-        """The agents that a matrix of agents and novelties shows: those that are not controls."""
-        if self.analysis is None:
-            return []
-        groups = (group for each in self.analysis.scenarios for group in each.groups)
-        return sorted({group.agent for group in groups})
+        """The agents that a matrix of agents and novelties shows: those that are not controls.
+
+        There is no matrix where most of it would be empty, because each domain has agents of its own.
+        """
+        scenarios = self.analysis.scenarios if self.analysis else []
+        played = [group.agent for each in scenarios for group in each.groups]
+        agents = sorted(set(played))
+        return agents if len(agents) * len(scenarios) <= 2 * len(played) else []
 
     @property
     def singles(self) -> dict[str, TrialScore]:
@@ -178,7 +181,7 @@ def render_page(
         options: What else the page has.
     """
     data = _make_page(title, cells, domains, summary, options)
-    films = sum(len(film.data) * 4 // 3 for film in data.films)
+    films = sum(len(clip.data) * 4 // 3 for film in data.films for clip in film.clips)
     scenarios = len(data.analysis.scenarios) if data.analysis else 0
     for detail in (each for each in DETAILS if each.scenarios == ALL or each.scenarios < scenarios):
         page = render("run.html", data, detail=detail)

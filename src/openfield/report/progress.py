@@ -1,6 +1,6 @@
-"""Progress bars for a run: one per agent, fed by the entries of the record.
+"""Show how far a run is, from the entries of the record: a bar per agent, or lines where there is no terminal.
 
-They are drawn on standard error, or below the cell of a notebook. Stands beside plan -> rollout -> journal and watches.
+They go to standard error, or below the cell of a notebook. Stands beside plan -> rollout -> journal and watches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from openfield.cell import Cell
-from openfield.console import escape_controls, is_notebook
+from openfield.console import escape_controls, is_interactive, is_notebook
 from openfield.domain import Domain
 from openfield.errors import JournalError
 from openfield.journal.reader import OUR_FAILURES, Run
@@ -32,15 +32,28 @@ LARGE_SECONDS = 600.0
 """A run that takes longer says so."""
 REFRESHES = 8
 """How often bars are drawn in a second."""
+MAX_SILENCE = 60.0
+"""Seconds without a line where there is no terminal."""
 WIDTH = 100
 """Characters of a line below the cell of a notebook."""
 
 
 @contextmanager
-def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
-    """Show a bar per agent while a run plays, and yield the function that every entry of the record is given to."""
+def showing_progress(plan: Plan, run: Path, passing: bool = False) -> Iterator[Watch]:
+    """Show how far a run is while it plays, and yield the function that every entry of the record is given to.
+
+    A terminal and a notebook show a bar per agent. Elsewhere there is a line for each tenth of the run.
+
+    Args:
+        plan: What is played.
+        run: The run file.
+        passing: Whether the bars go when the run is over, and nothing is shown without a terminal.
+    """
     if any(getattr(agent, "has_terminal", False) for agent in plan.agents.values()):
         yield lambda *_: None  # a person reads and types there
+        return
+    if not is_interactive():
+        yield (lambda *_: None) if passing else _Lines(_Tally(plan, run))
         return
     columns = (
         TextColumn("{task.description}", markup=False),  # names are not ours: brackets in them mean nothing
@@ -51,7 +64,8 @@ def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
         TextColumn("{task.fields[note]}", style="dim", markup=False),
     )
     kind = _NotebookProgress if is_notebook() else Progress
-    with kind(*columns, console=Console(stderr=True), refresh_per_second=REFRESHES) as progress:
+    console = Console(stderr=True)
+    with kind(*columns, console=console, refresh_per_second=REFRESHES, transient=passing) as progress:
         yield _Bars(progress, plan, run)
 
 
@@ -83,39 +97,72 @@ class _NotebookProgress(Progress):
         self._drawn = time.monotonic()
 
 
-class _Bars:
-    """Progress bars fed by entries of the record; they count episodes if their number is known, else trials.
+class _Tally:
+    """Counts what is done: episodes if their number is known, else trials.
 
     Every cell counts by its latest attempt, so that one that is played again does not count twice.
     """
 
-    def __init__(self, progress: Progress, plan: Plan, run: Path) -> None:
-        self._progress = progress
-        self._cells = cells = {cell.id: cell for cell in plan.cells}
-        self._domains = plan.domains
-        self._episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
-        self._bars: dict[str, TaskID] = {}
-        self._done: dict[str, int] = dict.fromkeys(cells, 0)
-        self._turns, self._since = 0, time.monotonic()
-        self._means: dict[str, _Mean] = {}
-        self._forecast = Forecast(run, len(cells))
+    def __init__(self, plan: Plan, run: Path) -> None:
+        self.cells = cells = {cell.id: cell for cell in plan.cells}
+        self.episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
+        self.done: dict[str, int] = dict.fromkeys(cells, 0)
+        self.forecast = Forecast(run, len(cells))
         with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
             played = opened.count_episodes()
             for key, status in opened.statuses().items():
                 if key in cells and (plan.options.keep or not is_outdated(cells[key], status.player, plan)):
                     self._count(key, played.get((key, status.attempt), 0), status.outcome)
-                    self._forecast.left -= self._done[key] == self._total(cells[key])
-        unit = "episodes" if self._episodes else "trials"
+                    self.forecast.left -= self.done[key] == self.total(cells[key])
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return "episodes" if self.episodes else "trials"
+
+    def total(self, cell: Cell) -> int:
+        """Return how much there is to do in a cell."""
+        return sum(phase.episodes for phase in cell.trial.phases) if self.episodes else 1
+
+    def add(self, entry: Entry) -> int:
+        """Take note of an entry of the record, and return how much more is done than before."""
+        match entry:
+            case EpisodeEnd():
+                return self._count(entry.cell, entry.number + 1)
+            case AttemptEnd() if entry.outcome not in ("cancelled", *OUR_FAILURES):
+                return self._count(entry.cell, 0, entry.outcome)
+        return 0
+
+    def _count(self, cell: str, episodes: int, outcome: str | None = None) -> int:
+        """Take note of how much of a cell is done, and return how much more that is than before."""
+        total, before = self.total(self.cells[cell]), self.done[cell]
+        is_over = outcome is not None and outcome not in ("superseded", "cancelled", *OUR_FAILURES)
+        self.done[cell] = total if is_over else min(episodes if self.episodes else 0, total)
+        return self.done[cell] - before
+
+
+class _Bars:
+    """Progress bars fed by entries of the record."""
+
+    def __init__(self, progress: Progress, plan: Plan, run: Path) -> None:
+        self._progress = progress
+        self._tally = tally = _Tally(plan, run)
+        self._domains = plan.domains
+        self._bars: dict[str, TaskID] = {}
+        self._turns, self._since = 0, time.monotonic()
+        self._means: dict[str, _Mean] = {}
         totals, done = Counter[str](), Counter[str]()
-        for cell in cells.values():
-            totals[cell.agent] += self._total(cell)
-            done[cell.agent] += self._done[cell.id]
+        for cell in tally.cells.values():
+            totals[cell.agent] += tally.total(cell)
+            done[cell.agent] += tally.done[cell.id]
         names = shorten_agents(totals)
         for agent, total in totals.items():
-            self._bars[agent] = progress.add_task(names[agent], total=total, completed=done[agent], unit=unit, note="")
+            self._bars[agent] = progress.add_task(
+                names[agent], total=total, completed=done[agent], unit=tally.unit, note=""
+            )
 
     def __call__(self, entry: Entry) -> None:
-        cell = self._cells.get(entry.cell)
+        cell = self._tally.cells.get(entry.cell)
         if cell is None:
             return
         bar = self._bars[cell.agent]
@@ -127,22 +174,35 @@ class _Bars:
                 mean.add(entry)
                 note = _describe(entry, self._domains[cell.trial.domain], mean)
                 speed = self._turns / max(time.monotonic() - self._since, 1e-3)
-                more = self._count(cell.id, entry.number + 1)
-                self._progress.update(bar, advance=more, note=f"{note}  {speed:,.0f} turns/s")
+                self._progress.update(bar, advance=self._tally.add(entry), note=f"{note}  {speed:,.0f} turns/s")
             case AttemptEnd() if entry.outcome not in ("cancelled", *OUR_FAILURES):
-                self._progress.update(bar, advance=self._count(cell.id, 0, entry.outcome))
-                if said := self._forecast.tell(time.monotonic()):
+                self._progress.update(bar, advance=self._tally.add(entry))
+                if said := self._tally.forecast.tell(time.monotonic()):
                     self._progress.console.print(said)
 
-    def _count(self, cell: str, episodes: int, outcome: str | None = None) -> int:
-        """Take note of how much of a cell is done, and return how much more that is than before."""
-        total, before = self._total(self._cells[cell]), self._done[cell]
-        is_over = outcome is not None and outcome not in ("superseded", "cancelled", *OUR_FAILURES)
-        self._done[cell] = total if is_over else min(episodes if self._episodes else 0, total)
-        return self._done[cell] - before
 
-    def _total(self, cell: Cell) -> int:
-        return sum(phase.episodes for phase in cell.trial.phases) if self._episodes else 1
+class _Lines:
+    """A line on standard error for each tenth of a run that is over, or for a minute in which none was."""
+
+    def __init__(self, tally: _Tally) -> None:
+        self._tally = tally
+        self._total = sum(map(tally.total, tally.cells.values()))
+        self._begun = self._said = time.monotonic()
+        self._tenths = self._count_tenths()
+
+    def __call__(self, entry: Entry) -> None:
+        if entry.cell not in self._tally.cells or not self._tally.add(entry):
+            return
+        now, tenths = time.monotonic(), self._count_tenths()
+        if tenths > self._tenths or now - self._said >= MAX_SILENCE:
+            self._tenths, self._said = tenths, now
+            done = sum(self._tally.done.values())
+            part = f"{done / self._total:.0%}".replace("%", " %")
+            line = f"openfield: {part}, {done:,} of {self._total:,} {self._tally.unit}, {now - self._begun:,.0f} s"
+            Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _count_tenths(self) -> int:
+        return 10 * sum(self._tally.done.values()) // max(self._total, 1)
 
 
 class _Mean:

@@ -31,7 +31,7 @@ from openfield.parameters import shorten_agents
 from openfield.provenance.provenance import Provenance
 from openfield.report import words
 from openfield.report.findings import ScenarioFinding, list_findings
-from openfield.report.matrix import Matrix, make_matrix
+from openfield.report.matrix import Matrix, make_campaign_matrix
 from openfield.report.words import NONE, Domains
 
 SHORT = ("Note", "Tags", "Git revision", "Versions")
@@ -81,7 +81,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
         title = words.title_domain(groups[0].scenario, domains)
         told = "All scenarios together, each trial counted once"
         parts += [Text(title, style="bold").append(f"\n{told}", style="not bold"), _Results(summary, groups)]
-    if len({group.scenario.domain for group in summary.groups}) > 1 and (matrix := make_matrix(summary, domains)):
+    if matrix := make_campaign_matrix(summary, domains):
         title = "All domains" if matrix.shared is None else f"All domains: {matrix.shared.title}"
         parts += [Text(title, style="bold"), _Fitted(partial(_matrix, matrix)), Text(matrix.explain(), style="dim")]
     return Stack(*parts, *_say_more(summary), Text(words.explain_reading(summary), style="dim"))

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from openfield.cli.shared.results import play_plan, print_result
 from openfield.options import Count, Whole
 
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.result import Result
+
+MAX_LINES = 24
+"""Lines of a screen."""
+FRAME_LINES = 8
+"""Lines above and below those about domains."""
+
 
 def demo(
     *domains: str,
     output: Annotated[Path, Parameter(name=["--output", "-o"], metavar="FILE")] = Path("runs/demo.sqlite"),
     workers: Whole = 2,
-    trials: Count = 5,
+    trials: Count = 6,
+    all_: Annotated[bool, Parameter(name="--all")] = False,
 ) -> None:
     """See what openfield does: two agents meet a change in every installed domain.
 
@@ -24,49 +34,122 @@ def demo(
         domains: Domains to show [all that are installed].
         output: The run file [runs/demo.sqlite]. The page is written beside it.
         workers: Processes that play [2].
-        trials: Trials per domain [5].
+        trials: Trials per domain [6].
+        all_: Print the tables of numbers, too.
 
     Example:
         openfield demo doom --trials 3
     """
+    from openfield.console import say_count
+    from openfield.result import Result
+
+    chosen, missing = _pick_domains(domains)
+    print("Performance and belief of agents, before and after their world changes:", flush=True)
+    cells, left, hidden = set[str](), MAX_LINES - FRAME_LINES - len({*missing.values()}), 0
+    for domain in chosen:
+        result = _play(domain, trials, output, workers)
+        cells |= {cell.id for cell in result.cells}
+        printed = _print_scenarios(result, left - (domain is not chosen[-1]))  # a line must be left to tell of the rest
+        left, hidden = (left - printed, hidden) if printed else (0, hidden + 1)
+    whole = _keep(Result([output]), cells)
+    if hidden:
+        print(f"{say_count(hidden, 'more domain')}: on the page, and with --all")
+    if all_:
+        print()
+        print_result(whole, as_json=False)
+    print(f"\nThe page: {_write_page(whole, output)}   The record: {output}")
+    again = "" if all_ else " ".join(["demo", *map(quote, domains), "--all"])
+    _say_next(output, domains[0] if domains else chosen[0].name, missing, again)
+
+
+def _pick_domains(names: tuple[str, ...]) -> tuple[list[Domain[Any]], dict[str, str]]:
+    """Return the domains to play, and the missing extra of each that is not installed."""
     from openfield.errors import InvalidInput
     from openfield.registry import check_extra, find_domain, find_missing_extra, installed_domains
-    from openfield.runner.plan import make_plan
-    from openfield.view.requirements import has_view
 
-    chosen = [find_domain(name) for name in domains]
-    for domain in chosen:
+    named = [find_domain(name) for name in names]
+    for domain in named:
         check_extra(domain)
-    found = chosen or installed_domains()
+    found = named or installed_domains()
     missing = {domain.name: extra for domain in found if (extra := find_missing_extra(domain))}
     chosen = [domain for domain in found if domain.name not in missing]
     if not chosen:
         raise InvalidInput("No domain is installed. See what is missing: openfield doctor")
-    for domain in chosen:
-        novelty = domain.demo_novelty or domain.default_novelty
-        made = domain.trials(trials, novelty=novelty, **domain.demo_settings)
-        agents = list(domain.demo_agents)
-        change = domain.describe(next((trial.novelty for trial in made if trial.novelty), ()))
-        print(f"{domain.title}: {' and '.join(agents)} meet a change ({change}).", flush=True)
-        result = play_plan(make_plan(agents, made), output, workers)
-    print_result(result, as_json=False)
-    print(f"\nThe page: {result.page(output.with_suffix('.html'))}   The record: {output}")
-    if not has_view():
-        missing["view"] = "view"
-    _say_next(output, domains[0] if domains else chosen[0].name, missing)
+    return chosen, missing
 
 
-def _say_next(run: Path, domain: str, missing: dict[str, str]) -> None:
-    """Suggest the next commands, and the extra of each missing part."""
+def _play(domain: Domain[Any], trials: int, output: Path, workers: int) -> Result:
+    """Play the demo of a domain, and return what came of it.
+
+    Args:
+        domain: The domain.
+        trials: How many trials.
+        output: The run file.
+        workers: Processes that play.
+    """
+    from openfield.runner.plan import make_plan
+
+    novelty = domain.demo_novelty or domain.default_novelty
+    made = domain.trials(trials, novelty=novelty, **domain.demo_settings)
+    plan = make_plan(list(domain.demo_agents), made)
+    return _keep(play_plan(plan, output, workers, passing=True), {cell.id for cell in plan.cells})
+
+
+def _print_scenarios(result: Result, room: int) -> int:
+    """Print what came of a domain if it fits into as many lines, and return how many lines were printed."""
+    from openfield.console import Escaped, make_console
+    from openfield.report.overview import show_scenarios
+
+    console, found = make_console(), show_scenarios(result)
+    count = sum(len(console.render_lines(lines)) for lines in found)
+    if count > room:
+        return 0
+    for lines in found:
+        console.print(Escaped(lines))
+    return count
+
+
+def _keep(result: Result, cells: set[str]) -> Result:
+    """Return a result of these cells only: the file may hold those of an earlier demo."""
+    result.cells = [cell for cell in result.cells if cell.id in cells]
+    return result
+
+
+def _write_page(result: Result, output: Path) -> Path:
+    """Write the page, with films where the machine can draw them."""
+    from rich.console import Console
+
+    from openfield.errors import OpenfieldError
+
+    with Console(stderr=True).status("Writing the page, with films"):
+        try:
+            films = result.films()
+        except OpenfieldError:  # a page without films is better than none
+            films = []
+        return result.page(output.with_suffix(".html"), films=films)
+
+
+def _say_next(run: Path, domain: str, missing: dict[str, str], again: str) -> None:
+    """Say what to type next, and how to add what is missing: its extra by the name of each part.
+
+    Args:
+        run: The run file.
+        domain: The domain that examples name.
+        missing: Domain -> its extra, where that is not installed.
+        again: The command that prints all numbers; empty if they were printed.
+    """
     from openfield.installation import install_line, name_program
+    from openfield.view.requirements import has_view
 
     name = name_program("openfield")
-    view = {f"{name} view {quote(str(run))}": "the same in the browser, down to every turn"}
+    if not has_view():
+        missing["view"] = "view"
+    view = {f"{name} view {quote(str(run))}": "in the browser, turn by turn"}
     commands = {
+        f"{name} play {quote(domain)}": "can you notice it? two minutes",
         **({} if "view" in missing else view),
-        f"{name} show {quote(str(run))}": "every cell, and with --cell every turn",
-        f"{name} list novelties {domain}": "what else can change",
-        f"{name} run {domain} --agent your.module:Agent": "your own agent",
+        f"{name} run {quote(domain)} --agent random": "your own: --agent my.py:Agent",
+        **({f"{name} {again}": "all numbers"} if again else {}),
     }
     width = max(map(len, commands))
     print("What to type next:")
@@ -75,4 +158,3 @@ def _say_next(run: Path, domain: str, missing: dict[str, str]) -> None:
     for extra in dict.fromkeys(missing.values()):
         parts = " and ".join(part for part, each in missing.items() if each == extra)
         print(f"To add {parts}: {install_line(extra)}")
-    print(f"\nCan you notice it? {name} play {domain}")

@@ -28,16 +28,24 @@ def play_plan(
     path: Path,
     workers: Players | None = None,
     as_json: bool = False,
+    passing: bool = False,
 ) -> Result:
-    """Play what is left of a plan behind progress bars, and return the result.
+    """Play what is left of a plan, show how far it is, and return the result.
 
     If JSON is printed, what agents print in this process goes to standard error; workers always send it there.
+
+    Args:
+        plan: What is played.
+        path: The run file.
+        workers: What plays it.
+        as_json: Whether JSON is printed.
+        passing: Whether what shows how far it is goes at the end.
     """
     from openfield.report.progress import showing_progress
     from openfield.runner.run import run_plan
 
     print_estimates(plan, path)
-    with showing_progress(plan, path) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
+    with showing_progress(plan, path, passing) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
         run_plan(plan, path, workers, watch)
     from openfield.result import Result  # metrics are loaded when there is something to measure
 

@@ -55,7 +55,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     metrics = ("performance", "winning", "sets", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
     extra, modules = "birds", ("Box2D", "defusedxml")
-    demo_agents = ("detector", "random")
+    demo_agents = ("planner", "detector")
     demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8, "onset": "5-11"}
     check_settings = {"before": 5, "after": 7}
     shown_detail = ("novel",)  # the agent may see ids, but not which of them are novel

@@ -57,7 +57,7 @@ class DoomDomain(Domain[Any]):
     metrics = ("performance", "winning", "detection", "adaptation", "programme", "baseline", "characterisation")
     baseline = "reference"
     extra, modules = "doom", ("vizdoom",)
-    demo_agents = ("watchful", "random")
+    demo_agents = ("watchful", "learner")
     scripted_agent = "random"
     """An agent whose replies protocol 0.8 can carry: no belief before an episode's end."""
     gym_settings: Mapping[str, Any] = {"observation": "array", "training": 0, "episodes": MAX_EPISODES}
@@ -252,7 +252,7 @@ class DuelDomain(DoomDomain):
     default_novelty = "moving:medium"
     check_settings = {"training": 0, "episodes": 4, "before": 1, "limit": 60}
     demo_settings = {"training": 3, "episodes": 10, "limit": 400}
-    demo_novelty = "moving:hard"
+    demo_novelty = "mirrored"
 
 
 class ArenaDomain(DoomDomain):
@@ -267,8 +267,8 @@ class ArenaDomain(DoomDomain):
     novelties = catalogue.ARENA
     default_novelty = "203:easy"
     check_settings = {"training": 0, "episodes": 2, "before": 1, "limit": 120}
-    demo_settings = {"training": 4, "episodes": 12, "limit": 400}
-    demo_novelty = "205:hard"
+    demo_settings = {"training": 8, "episodes": 12, "limit": 400}
+    demo_novelty = "204:hard"
 
 
 DUEL = DuelDomain()
