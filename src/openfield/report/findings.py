@@ -1,4 +1,4 @@
-"""What came of a scenario, in sentences: who did best, who noticed the change, and who failed.
+"""The results of a scenario, in sentences: who did best, who noticed the change, and who failed.
 
 Shared by the terminal, the demo, pages, notebooks and JSON.
 """
@@ -32,7 +32,7 @@ MAX_NAMED = 3
 
 
 class ScenarioFinding(msgspec.Struct, frozen=True):
-    """What came of a scenario, in a sentence, and the number of an agent that it is about."""
+    """A result of a scenario, in a sentence, and the number of an agent that it is about."""
 
     text: str
     agent: str
@@ -65,7 +65,7 @@ def list_findings(summary: Summary) -> list[tuple[Scenario, list[ScenarioFinding
 
 
 def sum_up(summary: Summary, scenario: Scenario, agents: Sequence[AgentResults]) -> str:
-    """Return what came of a scenario in one sentence, to stand behind what changes in it; it has no intervals.
+    """Return the results of a scenario in one sentence without intervals, to stand behind what changes in it.
 
     Args:
         summary: All numbers.
@@ -77,7 +77,7 @@ def sum_up(summary: Summary, scenario: Scenario, agents: Sequence[AgentResults])
         part, whose = finding.text.removesuffix("."), finding.text.split(" ", 1)[0]
         if not text:
             text = part
-        elif whose == told:  # whom the sentence is about already
+        elif whose == told:  # the sentence is about this agent already
             text += f"{',' if ', ' in text else ''} and {part.split(' ', 1)[1]}"
         else:
             text += f"; {part[0].lower() if part.startswith('No agent') else part[0]}{part[1:]}"
@@ -105,7 +105,7 @@ class _Writer:
         self._brief = brief
 
     def write(self, groups: Sequence[AgentResults]) -> list[ScenarioFinding]:
-        """Return what came of it, from its agents, the best first."""
+        """Return its results, from its agents, the best first."""
         played = [group for group in groups if has_played(group)]
         found = (self._tell_best(played), self._tell_noticed(played), *map(self._tell_failed, groups))
         return [finding for finding in found if finding is not None]
@@ -129,7 +129,7 @@ class _Writer:
         return None
 
     def _tell_returns(self, groups: Sequence[AgentResults], number: str, when: str, before: Estimate | None) -> str:
-        """Tell returns, by which nobody is ranked."""
+        """Tell returns, which rank no agent."""
         told = [f"{self._show(_get(group, number))} for {self._names[group.agent]}" for group in groups[:MAX_NAMED]]
         was = "" if before is None else f", and was {self._show(before)} before{'' if self._brief else ' it'}"
         return f"{f'{when.strip().capitalize()} the' if when else 'The'} mean return is {_join(told)}{was}"

@@ -79,7 +79,7 @@ def _pick_domains(names: tuple[str, ...]) -> tuple[list[Domain[Any]], dict[str, 
 
 
 def _play(domain: Domain[Any], trials: int, output: Path, workers: int) -> Result:
-    """Play the demo of a domain, and return what came of it.
+    """Play the demo of a domain, and return its results.
 
     Args:
         domain: The domain.
@@ -96,9 +96,9 @@ def _play(domain: Domain[Any], trials: int, output: Path, workers: int) -> Resul
 
 
 def _print_scenarios(result: Result, room: int) -> int:
-    """Print what came of a domain if it fits into as many lines, and return how many lines were printed."""
+    """Print the results of a domain if they fit into as many lines, and return how many lines were printed."""
+    from openfield.cli.shared.overview import show_scenarios
     from openfield.console import Escaped, make_console
-    from openfield.report.overview import show_scenarios
 
     console, found = make_console(), show_scenarios(result)
     count = sum(len(console.render_lines(lines)) for lines in found)

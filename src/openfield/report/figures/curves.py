@@ -153,7 +153,7 @@ def _measure(cell: CellRecord, episode: Episode) -> int:
 def _trace(cell: CellRecord, width: int) -> Curve:
     """Return one curve, in bins that never cross the onset: each is the mean of the episodes that reach into it.
 
-    Where only tasks change, a belief is no alarm and has no mark.
+    Where only tasks change, beliefs have no marks.
     """
     parts, marked = split_periods(cell), not has_borders(cell.trial)
     early = (*parts.training, *(parts.before if parts.after else ()))

@@ -1,4 +1,4 @@
-"""Print what came of each domain in a few lines: a sentence, and small curves around the change.
+"""Print the results of each domain in a few lines: a sentence, and small curves around the change.
 
 For the demo, whose output is a newcomer's first screen; everything else about a run is on its tables and pages.
 """
