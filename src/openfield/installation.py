@@ -1,4 +1,4 @@
-"""This installation of openfield: its extras, the line that installs one, and the programs on this machine."""
+"""This installation of openfield: its extras, the line that installs one, and what this machine has."""
 
 from __future__ import annotations
 
@@ -71,6 +71,13 @@ def find_program(name: str, path: str | None = None) -> str | None:
     tests do without any of them.
     """
     return None if os.environ.get(BARE) else shutil.which(name, path=path)
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def name_program(name: str) -> str:

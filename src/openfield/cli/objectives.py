@@ -21,6 +21,7 @@ from openfield.cli.shared.parameters import Trust
 from openfield.console import escape_controls, print_json
 from openfield.errors import MORE_MEMORY, InvalidInput, OpenfieldError
 from openfield.files.large import allowing_large
+from openfield.installation import count_processors
 from openfield.options import MORE, Whole
 
 if TYPE_CHECKING:
@@ -559,11 +560,6 @@ def _sharing(executor: str | None) -> Iterator[Apply | None]:
     with closing(RayConnection(players)) as connection:
         connection.open()
         yield map_over_ray
-
-
-def count_processors() -> int:
-    """Return how many processes work at a time if the user does not say it."""
-    return os.cpu_count() or 1
 
 
 def _map_over_processes(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:

@@ -7,7 +7,6 @@ worlds that wait for something else, such as an engine in a process of its own. 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.errors import InvalidInput
 from openfield.gym.environment import find_spaces, first_trial, own_trial, to_gym
+from openfield.installation import count_processors
 from openfield.registry import find_domain
 from openfield.spaces import Choice, from_numpy, to_numpy
 from openfield.trial import Trial
@@ -75,7 +75,7 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
         self._turns: list[Turn] = [Turn()] * num_envs
         self._rewards = np.zeros(num_envs)
         self._seeds: list[np.random.Generator] = []
-        count = threads or len(os.sched_getaffinity(0))
+        count = threads or count_processors()
         self._threads = _ThreadGroup(min(count, num_envs), num_envs)
 
     def reset(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from openfield.domains.commai.agents.oracle import Oracle
     from openfield.domains.commai.batched.batch import Batch, DrawStream
     from openfield.domains.commai.batched.factory import batch
+    from openfield.domains.commai.batched.functional import FunctionalBatch
     from openfield.domains.commai.curriculum import load_configuration, make_environment
     from openfield.domains.commai.environment.environment import Environment, Tally
     from openfield.domains.commai.environment.learner_session import Learner, LearnerSession
@@ -47,6 +48,7 @@ __all__ = [
     "DrawStream",
     "EchoLearner",
     "Environment",
+    "FunctionalBatch",
     "IncrementalScheduler",
     "Instance",
     "Learner",

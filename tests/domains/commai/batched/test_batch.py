@@ -10,6 +10,7 @@ import pytest
 
 from openfield.domains import commai
 from openfield.domains.commai.agents.oracle import Oracle
+from openfield.domains.commai.batched import device
 from openfield.domains.commai.curriculum import make_environment
 from openfield.domains.commai.environment.environment import Environment
 from openfield.domains.commai.settings import CommaiSettings
@@ -74,6 +75,11 @@ def compare(
     assert symbols.tolist() == [ord(symbol) for symbol in said]
     for step in range(steps):
         heard = [answer(symbol) for answer, symbol in zip(answers, said, strict=True)]
+        right = batch.answers().tolist()
+        known = [
+            " " if code < 0 else chr(code) for code, learner in zip(right, learners, strict=True) if learner is know
+        ]
+        assert known == [each for each, learner in zip(heard, learners, strict=True) if learner is know], f"step {step}"
         before = [single.finished for single in singles]
         expected = [single.next(symbol) for single, symbol in zip(singles, heard, strict=True)]
         symbols, rewards = batch.step(np.array([ord(symbol) for symbol in heard]))
@@ -240,3 +246,32 @@ def test_only_bytes_are_heard(compiled: bool) -> None:
     for wrong in ([256], [-1], [32, 32], [32.0], [True], []):
         with pytest.raises(AgentProtocol, match=r"A batch .*hears"):
             alone.step(np.array(wrong))
+
+
+def test_a_large_batch_on_all_processors_is_the_small_ones_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = pytest.importorskip("openfield.domains.commai.batched.kernel", exc_type=ImportError)
+    monkeypatch.setattr(kernel, "count_processors", lambda: 3)
+    tasks, n, settings = [*MICRO], 6_300, CommaiSettings(cyclic=True)
+    curricula = [(tasks[number % len(tasks)],) for number in range(n)]
+    large = commai.batch(curricula, n, settings, seed=5)
+    parts = [slice(0, 2_000), slice(2_000, 4_000), slice(4_000, n)]  # too small for threads of their own
+    small = [commai.batch(curricula[part], len(curricula[part]), settings, seed=5 + part.start) for part in parts]
+    assert len(large._shares) == 3
+    assert large.reset().tolist() == np.concatenate([each.reset() for each in small]).tolist()
+    rng = np.random.default_rng(1)
+    for step in range(150):
+        right = large.answers()
+        heard = np.where(right < 0, ord(" "), np.where(rng.random(n) < 0.8, right, rng.integers(0, 256, n)))
+        symbols, rewards = large.step(heard)
+        stepped = [each.step(heard[part]) for each, part in zip(small, parts, strict=True)]
+        assert (symbols == np.concatenate([symbol for symbol, _ in stepped])).all(), f"symbols of step {step}"
+        assert (rewards == np.concatenate([reward for _, reward in stepped])).all(), f"rewards of step {step}"
+    with pytest.raises(AgentProtocol, match="from 0 to 255, not 300"):
+        large.step(np.full(n, 300))
+
+
+def test_devices_are_named_and_there() -> None:
+    with pytest.raises(InvalidInput, match="'device' is 'cpu', 'cuda' or 'cuda:1', not 'gpu'"):
+        device.find_card(object(), "gpu")
+    with pytest.raises(InvalidInput, match="no meaning on device='cuda'"):
+        commai.batch("micro", 2, compiled=False, device="cuda")

@@ -33,6 +33,9 @@ class Batch(ABC):
     only spaces until `restart`. `training_info` holds facts that a learner must not know in a trial that counts.
     """
 
+    arrays: Any = np
+    """NumPy, or a module like it whose arrays a batch on a device takes and returns."""
+
     def __init__(
         self, curricula: Sequence[Sequence[str]], settings: CommaiSettings, seed: int | Sequence[int] = 0
     ) -> None:
@@ -40,7 +43,8 @@ class Batch(ABC):
         self._shape = (self.n,)
         self.curricula = curricula
         self.settings = settings
-        self.tasks = tuple(dict.fromkeys(name for curriculum in curricula for name in curriculum))
+        different = dict.fromkeys(map(tuple, curricula))
+        self.tasks = tuple(dict.fromkeys(name for curriculum in different for name in curriculum))
         """The names of all tasks; `training_info` has numbers of them."""
         self.seeds = _spread(seed, self.n)
 
@@ -93,6 +97,13 @@ class Batch(ABC):
         """
 
     @abstractmethod
+    def answers(self) -> Array:
+        """Return the symbol that would be right now in each environment, or -1 where none is asked for.
+
+        Only training may use it. Where several answers are right, it is a symbol of one of them.
+        """
+
+    @abstractmethod
     def _seed(self) -> None:
         """Set all streams to their start."""
 
@@ -107,9 +118,10 @@ def _spread(seed: int | Sequence[int], n: int) -> list[int]:
     return seeds
 
 
-def start_stream(seed: int) -> int:
-    """Return the counter at which the stream of a seed begins."""
-    return int(_mix(np.array([seed % 2**64], np.uint64) * np.uint64(STEP) + np.uint64(1))[0])
+def start_streams(seeds: Sequence[int]) -> Array:
+    """Return the counters at which the streams of seeds begin."""
+    counters: Array = _mix(np.array([seed % 2**64 for seed in seeds], np.uint64) * np.uint64(STEP) + np.uint64(1))
+    return counters
 
 
 class DrawStream(random.Random):
@@ -122,7 +134,7 @@ class DrawStream(random.Random):
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(0)
-        self._counter = np.uint64(start_stream(seed))
+        self._counter = start_streams([seed])[0]
         self._ready: list[float] = []
 
     def random(self) -> float:

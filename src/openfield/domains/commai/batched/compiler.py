@@ -121,7 +121,7 @@ class _Compiler:
         longest = max(*map(len, self._strings), self._digits)
         text = 2 * max(symbols + slots * 2 * longest for symbols, slots in self._texts)
         turns = in_turn * self._code[at.PARTS]
-        sizes = Sizes(text, self._max_time + 2, self._slots, self._keys, turns, self._deck)
+        sizes = Sizes(text, self._max_time + 2, self._slots, self._keys, turns, self._deck, _MAX_POOL)
         return TaskProgram(self._code, self._factors, places, sizes)
 
     def _write_header(self) -> None:
@@ -134,7 +134,6 @@ class _Compiler:
         code[at.ROUND1] = int(settings.compat == "round1")
         code[at.CODES] = len(SYNONYMS)
         code[at.PARTS] = self._parts + 1
-        code[at.SPARE] = self._add(*[0] * _MAX_POOL)
 
     # How an instance starts
 

@@ -34,6 +34,7 @@ def batch(
     settings: CommaiSettings | None = None,
     seed: int | Sequence[int] = 0,
     compiled: bool | None = None,
+    device: str = "cpu",
 ) -> Batch:
     """Make n environments that are stepped in lockstep, to train a learner.
 
@@ -44,9 +45,11 @@ def batch(
         settings: How tasks follow each other and when an instance is solved; see `SETTINGS` for those that count.
         seed: The seed of the first environment, and those of the others are the numbers behind it; or one for each.
         compiled: Whether to use numba; by default where it is installed.
+        device: Where the batch is stepped: `cpu`, on all processors, or a card such as `cuda` or `cuda:1`.
 
     Raises:
-        InvalidInput: A task or a setting cannot be batched.
+        InvalidInput: A task or a setting cannot be batched, or there is no such device.
+        MissingExtra: What steps it there is not installed.
         UnknownName: There is no such task.
     """
     if n < 1:
@@ -54,6 +57,12 @@ def batch(
     chosen = settings or CommaiSettings()
     _check_settings(chosen)
     curricula = _read_curricula(tasks, n)
+    if device != "cpu":
+        if compiled is False:
+            raise InvalidInput(f"compiled=False has no meaning on device='{device}'.")
+        from openfield.domains.commai.batched.device import DeviceBatch
+
+        return DeviceBatch(curricula, chosen, seed, device)
     if compiled is None:
         compiled = find_spec("numba") is not None
     if not compiled:
@@ -149,6 +158,11 @@ class PlainBatch(Batch):
             "solved": self._solved.copy(),
         }
 
+    def answers(self) -> Array:
+        """Return the symbol that would be right now in each environment, or -1 where none is asked for."""
+        talking = self._at < self._spoken
+        return np.where(talking, -1, [_find_answer(environment) for environment in self._environments])
+
     def _seed(self) -> None:
         for number, environment in enumerate(self._environments):
             environment.rng = self.stream(number)
@@ -206,3 +220,10 @@ class PlainBatch(Batch):
     def _make(self, number: int) -> Environment:
         settings = msgspec.structs.replace(self.settings, tasks=tuple(self.curricula[number]))
         return make_environment(settings)
+
+
+def _find_answer(environment: Environment) -> int:
+    """Return the symbol that would be right in an environment whose teacher is silent, or -1 if none is asked for."""
+    if environment.instance is None or not environment.running:
+        return -1
+    return ord(environment.instance.hint()[:1] or ".")

@@ -8,11 +8,17 @@ In every function `memory` holds the program and the states of all environments,
 them. `texts` is the same memory read as symbols: what each environment says, the expected answer and the answer that
 was heard. `factors` is the same memory read as fractions. Everything lies in one array because each array that is
 handed over costs as much as a short step.
+
+The functions marked with `compile_part` or `compile_inline` are also the engine of devices: `translation.py` turns them
+into CUDA. They keep to whole numbers, `while`, `for ... in range`, `if` and what else stands there; the translation
+refuses the rest.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,16 +26,16 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from openfield.domains.commai.batched import program as at
-from openfield.domains.commai.batched.batch import FACTORS, MAX_SYMBOL, SHIFTS, STEP, UNIT, Array, Batch, start_stream
-from openfield.domains.commai.batched.compiler import compile_tasks
-from openfield.domains.commai.batched.program import TaskProgram
+from openfield.domains.commai.batched.batch import FACTORS, MAX_SYMBOL, SHIFTS, STEP, UNIT, Array
+from openfield.domains.commai.batched.program_batch import ProgramBatch
 from openfield.domains.commai.settings import CommaiSettings
+from openfield.installation import count_processors
 
 _DOT, _SPACE, _ZERO = ord("."), ord(" "), ord("0")
 _NONE = -1
 _ARRAY, _INT64 = np.ndarray, np.dtype(np.int64)
-_ITEM = 8
-"""Bytes of a number in memory."""
+_SHARE = 2_048
+"""Environments for which a thread of their own pays."""
 _UNLIMITED = np.iinfo(np.int64).max
 _STEP, _FACTOR, _FACTOR2 = np.uint64(STEP), np.uint64(FACTORS[0]), np.uint64(FACTORS[1])
 _SHIFT, _SHIFT2, _SHIFT3, _SHIFT4 = (np.uint64(shift) for shift in SHIFTS)
@@ -40,6 +46,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def compile_part(function: Function) -> Function:
     """Compile a function that only compiled code calls; the way to it from Python is left out."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Function = njit(**options)(function)
+    return compiled
+
+
+def compile_inline(function: Function) -> Function:
+    """Compile a function into each of those that call it."""
+    options: dict[str, Any] = {"inline": "always"}
     compiled: Function = njit(**options)(function)
     return compiled
 
@@ -173,7 +186,7 @@ def _knows(memory: Any, env: int, right: bool) -> bool:
 @compile_part
 def _accepts(memory: Any, texts: Any, env: int, size: int) -> bool:
     """Return True if the answer of this length is right."""
-    judged, heard, expected = memory[env + at.ROUND], memory[at.ANSWER_HEARD], memory[env + at.EXPECTED]
+    judged, heard, expected = memory[env + at.ROUND], memory[env + at.ANSWER_HEARD], memory[env + at.EXPECTED]
     for k in range(size):
         texts[heard + k] = texts[memory[env + at.HEARD] + k * memory[at.COUNT_OF_ALL]]
     rule = memory[judged + at.ACCEPT]
@@ -290,7 +303,7 @@ def _draw_mapping(memory: Any, env: int, source: int) -> None:
     elif answers == at.OTHER_ORDER:
         _shuffle(memory, env, count, count)
         for k in range(count):
-            memory[slots + behind + k] = memory[slots + memory[memory[at.SPARE] + k]]
+            memory[slots + behind + k] = memory[slots + memory[memory[env + at.SPARE] + k]]
             memory[digits + behind + k] = 0
     total = count + memory[source + at.FIXED_COUNT]
     memory[env + at.DRAWN_KEYS], memory[env + at.KEY_TOTAL], memory[env + at.DECK_LEFT] = count, total, 0
@@ -306,7 +319,7 @@ def _draw_keys(memory: Any, env: int, source: int) -> int:
     slots, digits, least = memory[env + at.SLOTS], memory[env + at.DIGITS], memory[source + at.KEY_LEAST]
     distinct = memory[source + at.KEYS] == at.DISTINCT_NUMBERS
     wanted = memory[source + at.KEY_COUNT]
-    wanted = min(wanted, int(10.0**least)) if distinct else wanted
+    wanted = min(wanted, _raise_ten(least)) if distinct else wanted
     count = tried = 0
     while (count if distinct else tried) < wanted:
         _draw_number(memory, env, least, memory[source + at.KEY_MOST], count)
@@ -417,7 +430,7 @@ def _take_turn(memory: Any, env: int, size: int) -> int:
     if memory[place] == 0:
         _shuffle(memory, env, size, size)
         for k in range(size):
-            memory[place + 1 + k] = memory[memory[at.SPARE] + k]
+            memory[place + 1 + k] = memory[memory[env + at.SPARE] + k]
         memory[place] = size
     memory[place] -= 1
     return int(memory[place + 1 + memory[place]])
@@ -432,7 +445,7 @@ def _draw_texts(memory: Any, env: int, pool: int, size: int, count: int, slot: i
         _shuffle(memory, env, size, count)
     done = 0
     while done < count:
-        chosen = memory[memory[at.SPARE] + done] if shuffled else int(_draw(memory, env) * size)
+        chosen = memory[memory[env + at.SPARE] + done] if shuffled else int(_draw(memory, env) * size)
         memory[first + done], memory[digits + done] = memory[pool + chosen], 0
         old = False
         for k in range(done):
@@ -443,7 +456,7 @@ def _draw_texts(memory: Any, env: int, pool: int, size: int, count: int, slot: i
 @compile_part
 def _shuffle(memory: Any, env: int, size: int, count: int) -> None:
     """Put `count` different numbers below `size` into the spare room, in random order."""
-    spare = memory[at.SPARE]
+    spare = memory[env + at.SPARE]
     for k in range(size):
         memory[spare + k] = k
     for done in range(count):
@@ -468,7 +481,16 @@ def _draw_number(memory: Any, env: int, least: int, most: int, slot: int) -> Non
     """Draw random digits into a slot, as `draw_digits` does."""
     size = least if least == most else least + int(_draw(memory, env) * (most - least + 1))
     memory[memory[env + at.DIGITS] + slot] = size
-    memory[memory[env + at.SLOTS] + slot] = int(_draw(memory, env) * 10.0**size)
+    memory[memory[env + at.SLOTS] + slot] = int(_draw(memory, env) * _raise_ten(size))
+
+
+@compile_part
+def _raise_ten(size: int) -> int:
+    """Return ten to the power of a size."""
+    power = 1
+    for _ in range(size):
+        power *= 10
+    return power
 
 
 @compile_part
@@ -496,7 +518,7 @@ def _write(memory: Any, texts: Any, env: int, template: int, place: int) -> int:
     return place
 
 
-@njit(inline="always")
+@compile_inline
 def _step(memory: Any, factors: Any, texts: Any, env: int, heard: int) -> tuple[int, int]:
     """Step an environment with the symbol it hears, and return the teacher's symbol and the reward."""
     now = memory[env + at.AT]
@@ -511,10 +533,65 @@ def _step(memory: Any, factors: Any, texts: Any, env: int, heard: int) -> tuple[
     return int(texts[now]), -1
 
 
+@compile_part
+def _begin(memory: Any, texts: Any, env: int) -> int:
+    """Start the curriculum of an environment anew, and return the teacher's first symbol."""
+    for field in (at.OVER, at.ENDED, at.FINISHED, at.SOLVED_IN_ROW, at.POSITION):
+        memory[env + field] = 0
+    memory[env + at.RESULT] = memory[env + at.TASK] = _NONE
+    if memory[at.CHOOSER] == at.SEQUENTIAL:
+        memory[env + at.POSITION] = -1
+    for place in range(memory[at.TURNS_SIZE]):
+        memory[memory[env + at.TURNS] + place] = 0
+    _switch(memory, texts, env)
+    return int(_speak(memory, texts, env))
+
+
+@compile_part
+def _answer(memory: Any, texts: Any, env: int) -> int:
+    """Return the symbol with which an environment would be answered rightly, or -1 if it is not asked."""
+    if memory[env + at.AT] < memory[env + at.SPOKEN] or not memory[env + at.RUNNING]:
+        return _NONE
+    size = memory[env + at.HEARD_SIZE]
+    return _DOT if size >= memory[env + at.EXPECTED_SIZE] else int(texts[memory[env + at.EXPECTED] + size])
+
+
 # What Python calls. The types are given, so that others are refused and not compiled for.
 
 
 _HEARD = types.Array(types.int64, 1, "C", readonly=True)
+
+
+@njit(inline="always")
+def _are_symbols(heard: Any) -> bool:
+    all_bits = 0
+    for i in range(len(heard)):
+        all_bits |= heard[i]
+    return 0 <= all_bits <= MAX_SYMBOL
+
+
+@njit(types.boolean(_HEARD), cache=True)
+def are_symbols(heard: Any) -> bool:
+    """Return True if all numbers are symbols."""
+    return bool(_are_symbols(heard))
+
+
+@njit(types.void(types.int64, _HEARD, types.int64[::1], types.float64[::1], types.int64), cache=True, nogil=True)
+def step_some(room: Any, heard: Any, symbols: Any, rewards: Any, first: Any) -> None:
+    """Step as many environments as there are symbols, from one of them on, without a look at the symbols.
+
+    Args:
+        room: The address of the memory.
+        heard: The symbols.
+        symbols: Where the teacher's symbols are written.
+        rewards: Where the rewards are written.
+        first: The number of the first environment.
+    """
+    memory, texts, factors = point_to_numbers(room), point_to_symbols(room), point_to_factors(room)
+    env = memory[at.FIRST] + first * at.STATE_SIZE
+    for i in range(len(heard)):
+        symbols[i], rewards[i] = _step(memory, factors, texts, env, heard[i])
+        env += at.STATE_SIZE
 
 
 @njit(types.boolean(types.int64, _HEARD, types.int64[::1], types.float64[::1]), cache=True)
@@ -529,16 +606,9 @@ def step_all(room: Any, heard: Any, symbols: Any, rewards: Any) -> bool:
         symbols: Where the teacher's symbols are written.
         rewards: Where the rewards are written.
     """
-    memory, texts, factors = point_to_numbers(room), point_to_symbols(room), point_to_factors(room)
-    all_bits = 0
-    for i in range(len(heard)):
-        all_bits |= heard[i]
-    if all_bits < 0 or all_bits > MAX_SYMBOL or len(heard) != memory[at.COUNT_OF_ALL]:
+    if not _are_symbols(heard) or len(heard) != point_to_numbers(room)[at.COUNT_OF_ALL]:
         return False
-    env = memory[at.FIRST]
-    for i in range(len(heard)):
-        symbols[i], rewards[i] = _step(memory, factors, texts, env, heard[i])
-        env += at.STATE_SIZE
+    step_some(room, heard, symbols, rewards, 0)
     return True
 
 
@@ -563,56 +633,31 @@ def start_all(room: Any, which: Any, symbols: Any) -> None:
     """
     memory, texts = point_to_numbers(room), point_to_symbols(room)
     for i in which:
-        env = memory[at.FIRST] + i * at.STATE_SIZE
-        for field in (at.OVER, at.ENDED, at.FINISHED, at.SOLVED_IN_ROW, at.POSITION):
-            memory[env + field] = 0
-        memory[env + at.RESULT] = memory[env + at.TASK] = _NONE
-        if memory[at.CHOOSER] == at.SEQUENTIAL:
-            memory[env + at.POSITION] = -1
-        for place in range(memory[at.TURNS_SIZE]):
-            memory[memory[env + at.TURNS] + place] = 0
-        _switch(memory, texts, env)
-        symbols[i] = _speak(memory, texts, env)
+        symbols[i] = _begin(memory, texts, memory[at.FIRST] + i * at.STATE_SIZE)
 
 
-class CompiledBatch(Batch):
-    """A batch whose state is arrays with a row per environment."""
+@njit(types.void(types.int64, types.int64[::1]), cache=True)
+def answer_all(room: Any, answers: Any) -> None:
+    """Write the symbol with which each environment would be answered rightly, or -1 where it is not asked."""
+    memory, texts = point_to_numbers(room), point_to_symbols(room)
+    for i in range(len(answers)):
+        answers[i] = _answer(memory, texts, memory[at.FIRST] + i * at.STATE_SIZE)
+
+
+class CompiledBatch(ProgramBatch):
+    """A batch that is stepped by compiled code, large ones on all processors."""
 
     def __init__(
         self, curricula: Sequence[Sequence[str]], settings: CommaiSettings, seed: int | Sequence[int] = 0
     ) -> None:
-        super().__init__(curricula, settings, seed)
-        different = {tuple(tasks): number for number, tasks in enumerate(dict.fromkeys(map(tuple, curricula)))}
-        program = compile_tasks(list(different), settings)
-        self._lay_out(program)
-        self._state[:, at.CURRICULUM] = [program.curricula[different[tuple(tasks)]] for tasks in curricula]
-        self._symbols = np.zeros(self.n, np.int64)
-        self._address: int = self._memory.ctypes.data
-
-    def _lay_out(self, program: TaskProgram) -> None:
-        """Give every environment its room.
-
-        What most steps use stands close together: a walk over as many pages as environments takes five times as long.
-        """
-        n, sizes, code, factors = self.n, program.sizes, len(program.code), len(program.factors)
-        rooms = {at.SLOTS: sizes.slots, at.DIGITS: sizes.slots, at.OPTIONS: sizes.options, at.TURNS: sizes.turns}
-        room, numbers, first = sum(rooms.values()), np.arange(n), code + factors
-        text = 2 * sizes.text + sizes.deck
-        texts, symbols = first + n * (at.STATE_SIZE + room), n * text + sizes.heard * (n + 1)
-        memory = self._memory = np.zeros(texts + -(-symbols // _ITEM), np.int64)
-        memory[:code], memory[code:first] = program.code, np.array(program.factors).view(np.int64)
-        state = self._state = memory[first : first + n * at.STATE_SIZE].reshape(n, at.STATE_SIZE)
-        start = first + n * at.STATE_SIZE
-        for field, size in rooms.items():
-            state[:, field] = start + numbers * room
-            start += size
-        state[:, at.TEXT] = texts * _ITEM + numbers * text
-        state[:, at.EXPECTED] = state[:, at.TEXT] + sizes.text
-        state[:, at.DECK] = state[:, at.EXPECTED] + sizes.text
-        heard = texts * _ITEM + n * text
-        state[:, at.HEARD] = heard + sizes.heard + numbers
-        memory[[at.ANSWER_HEARD, at.COUNT_OF_ALL, at.TURNS_SIZE]] = heard, n, sizes.turns
-        memory[[at.FIRST, at.FACTORS]] = first, code
+        threads = max(1, min(count_processors(), len(curricula) // _SHARE))
+        super().__init__(curricula, settings, seed, rooms=threads)
+        self._play: Callable[..., bool] = step_all
+        if threads > 1:
+            bounds = [self.n * thread // threads for thread in range(threads + 1)]
+            self._shares = [slice(*share) for share in itertools.pairwise(bounds)]
+            self._threads = ThreadPoolExecutor(threads - 1, "commai")
+            self._play = self._step_shares
 
     def restart(self, which: Array) -> Array:
         """Start the curricula of some environments anew, with further draws; return the last symbols of all."""
@@ -620,38 +665,32 @@ class CompiledBatch(Batch):
         start_all(self._address, np.asarray(which, np.int64), symbols)
         return symbols.copy()
 
-    @property
-    def over(self) -> Array:
-        """Which curricula have ended."""
-        over: Array = self._state[:, at.OVER] == 1
-        return over
-
-    def training_info(self) -> dict[str, Array]:
-        """Return what only training may use, by environment."""
-        state = self._state
-        return {
-            "task": state[:, at.TASK_NUMBER].copy(),
-            "instance": state[:, at.FINISHED].copy(),
-            "ended": state[:, at.ENDED] == 1,
-            "solved": state[:, at.RESULT] == 1,
-        }
-
-    def _seed(self) -> None:
-        counters = np.array([start_stream(seed) for seed in self.seeds], np.uint64)
-        self._state[:, at.DRAWS] = counters.view(np.int64)
-
     def step(self, symbols: Array) -> tuple[Array, Array]:
         """Let every environment hear a symbol; return the teacher's symbols and the rewards."""
         heard = symbols if type(symbols) is _ARRAY and symbols.dtype is _INT64 else self._convert(symbols)
         results = np.empty(self.n, np.int64), np.empty(self.n)
         try:
-            stepped = step_all(self._address, heard, *results)
+            stepped = self._play(self._address, heard, *results)
         except TypeError:  # they do not lie in a row
-            stepped = step_all(self._address, heard := self._convert(heard), *results)
+            stepped = self._play(self._address, heard := self._convert(heard), *results)
         if not stepped:
             self._refuse(self._convert(heard))
         self._symbols = results[0]
         return results
+
+    def _step_shares(self, room: int, heard: Array, symbols: Array, rewards: Array) -> bool:
+        """Step a share of the environments in each thread: `step_all` for large batches."""
+        if not are_symbols(heard) or len(heard) != self.n:
+            return False
+        first, *others = [(room, heard[each], symbols[each], rewards[each], each.start) for each in self._shares]
+        under_way = [self._threads.submit(step_some, *given) for given in others]
+        step_some(*first)
+        for each in under_way:
+            each.result()
+        return True
+
+    def _write_answers(self, answers: Array) -> None:
+        answer_all(self._address, answers)
 
 
 class CompiledSingle(CompiledBatch):

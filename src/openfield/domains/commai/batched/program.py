@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# The beginning of a program: rules for all tasks, and room that all environments share
+# The beginning of a program: rules for all tasks, and where things are
 REQUIRED, CHOOSER, THRESHOLD, CYCLIC, ROUND1, CODES, PARTS = range(7)
 """Parts are the numbers that a task needs to take its parts in turn: how many are left, and which."""
-SPARE, ANSWER_HEARD, COUNT_OF_ALL, TURNS_SIZE, FIRST, FACTORS, HEADER_SIZE = range(7, 14)
-"""Where texts are shuffled, where the answer to be judged is, the count of environments, the room of turns, and where
-the first environment and the factors are. The first factor is for the questions up to the soft limit."""
+COUNT_OF_ALL, TURNS_SIZE, FIRST, FACTORS, HEADER_SIZE = range(7, 12)
+"""The count of environments, the room of turns, and where the first environment and the factors are. The first factor
+is for the questions up to the soft limit."""
 CERTAIN = 2**53
 """A chance of 1. Chances are whole numbers, like the draws they are compared with."""
 
@@ -74,7 +74,10 @@ LENGTH, SYMBOLS = 0, 1
 """Addresses of its texts and its drawn things. Symbols heard stand so far apart that those of all environments fit in
 between: of a hundred places only the first are used, and they stay close together."""
 (UNKNOWN, GUESSES_LEFT, CURRICULUM, POSITION, SOLVED_IN_ROW) = range(32, 37)
-(TASK_TURNS, TASK_NUMBER, FINISHED, RESULT, STATE_SIZE) = range(37, 42)
+(TASK_TURNS, TASK_NUMBER, FINISHED, RESULT) = range(37, 41)
+(SPARE, ANSWER_HEARD, STATE_SIZE) = range(41, 44)
+"""Where texts are shuffled and where the answer to be judged is. Environments that are stepped one after the other
+share this room; those that are stepped at the same time do not."""
 
 
 class Sizes(NamedTuple):
@@ -87,6 +90,8 @@ class Sizes(NamedTuple):
     options: int
     turns: int
     deck: int
+    spare: int
+    """Numbers that are shuffled at once."""
 
 
 class TaskProgram(NamedTuple):

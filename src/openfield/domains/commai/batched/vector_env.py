@@ -43,6 +43,7 @@ class CommaiVectorEnv(VectorEnv[Array, Array, Array]):
         tasks: Tasks = "micro",
         settings: CommaiSettings | Mapping[str, Any] | None = None,
         compiled: bool | None = None,
+        device: str = "cpu",
         domain: str = "commai",
         **others: Any,
     ) -> None:
@@ -53,6 +54,7 @@ class CommaiVectorEnv(VectorEnv[Array, Array, Array]):
             tasks: Their tasks, as for `batch`.
             settings: How tasks follow each other and when an instance is solved, as for `batch`.
             compiled: Whether to use numba; by default where it is installed.
+            device: Where they are stepped, as for `batch`. On a card all arrays are there, and `actions` should be.
             domain: The domain, which is always CommAI.
             others: Arguments of single environments, which are refused.
         """
@@ -63,13 +65,14 @@ class CommaiVectorEnv(VectorEnv[Array, Array, Array]):
             )
         chosen = settings if isinstance(settings, CommaiSettings) else make_settings(CommaiSettings, settings or {})
         self.num_envs = num_envs
-        self.batch = batch(tasks, num_envs, chosen, compiled=compiled)
+        self.batch = batch(tasks, num_envs, chosen, compiled=compiled, device=device)
+        arrays = self.batch.arrays
         self.single_action_space = self.single_observation_space = gymnasium.spaces.Discrete(256)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._max_steps = chosen.max_steps
-        self._steps = np.zeros(num_envs, np.int64)
-        self._done = np.zeros(num_envs, bool)
+        self._steps = arrays.zeros(num_envs, np.int64)
+        self._done = arrays.zeros(num_envs, bool)
         self._started = False
 
     def reset(
@@ -96,7 +99,7 @@ class CommaiVectorEnv(VectorEnv[Array, Array, Array]):
         self._steps += 1
         done = self._done
         if done.any():
-            observations = self.batch.restart(np.flatnonzero(done))
+            observations = self.batch.restart(self.batch.arrays.flatnonzero(done))
             rewards[done], self._steps[done] = 0.0, 0
         terminated = self.batch.over
         truncated = (self._steps >= self._max_steps) & ~terminated
