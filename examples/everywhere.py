@@ -1,6 +1,8 @@
 """One agent for several domains: it walks through the maze, and balances the pole.
 
-Try it: openfield run examples/campaign.toml
+The campaign examples/campaign.toml plays it in both.
+
+Try it: openfield run examples/maze.py --agent examples/everywhere.py:make
 """
 
 import openfield as of

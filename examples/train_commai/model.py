@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 SYMBOLS = 128
 """Codes of symbols; micro tasks use no others."""
@@ -44,7 +44,7 @@ class Attention(nn.Module):
         query = query.reshape(n, HEADS, blocks, BLOCK, self.size).transpose(1, 2)
         key, value = (spread_blocks(each, blocks, behind) for each in (key, value))
         gathered = [
-            F.scaled_dot_product_attention(query[:, b], key[:, b], value[:, b], attn_mask=mask[min(b, behind)])
+            functional.scaled_dot_product_attention(query[:, b], key[:, b], value[:, b], attn_mask=mask[min(b, behind)])
             for b in range(blocks)
         ]
         joined = torch.stack(gathered, 1).transpose(2, 3)  # sequences, blocks, steps, heads, size
@@ -64,7 +64,9 @@ class Attention(nn.Module):
         cache[0, :, :, at % WINDOW] = rotate(key, turn)[:, :, 0]
         cache[1, :, :, at % WINDOW] = value[:, :, 0]
         seen = min(at + 1, WINDOW)
-        gathered = F.scaled_dot_product_attention(rotate(query, turn), cache[0, :, :, :seen], cache[1, :, :, :seen])
+        gathered = functional.scaled_dot_product_attention(
+            rotate(query, turn), cache[0, :, :, :seen], cache[1, :, :, :seen]
+        )
         answer: Tensor = self.join(gathered.reshape(-1, WIDTH))
         return answer
 
@@ -155,7 +157,7 @@ def rotate(x: Tensor, turns: Tensor) -> Tensor:
 
 def spread_blocks(x: Tensor, blocks: int, behind: int) -> Tensor:
     """Return for each block its own steps with those of the blocks behind it; what is before the first is zero."""
-    x = F.pad(x, (0, 0, behind * BLOCK, 0))
+    x = functional.pad(x, (0, 0, behind * BLOCK, 0))
     return x.unfold(2, (behind + 1) * BLOCK, BLOCK).permute(0, 2, 1, 4, 3)
 
 

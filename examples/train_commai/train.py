@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from model import SPACE, SYMBOLS, Learner, make_caches, rotations
 from torch import Tensor
+from torch.nn import functional
 
 from openfield.domains import commai
 from openfield.domains.commai.tasks.catalogue import CATALOGUE, MICRO
@@ -166,9 +166,9 @@ def learn(learner: Learner, batch: Experience) -> Tensor:
     """Return the loss of a part of an experience: of its answers, and a tenth of foretelling the teacher."""
     with torch.autocast("cuda", torch.bfloat16):
         own, teacher = learner(batch.teacher.int(), batch.own.int(), batch.reward.int())
-    said = F.cross_entropy(own.float().flatten(0, 1), batch.label.long().flatten(), reduction="none")
+    said = functional.cross_entropy(own.float().flatten(0, 1), batch.label.long().flatten(), reduction="none")
     weight = batch.weight.flatten()
-    foretold = F.cross_entropy(teacher[:, :-1].float().flatten(0, 1), batch.teacher[:, 1:].long().flatten())
+    foretold = functional.cross_entropy(teacher[:, :-1].float().flatten(0, 1), batch.teacher[:, 1:].long().flatten())
     return (said * weight).sum() / weight.sum().clamp(min=1) + 0.1 * foretold
 
 

@@ -85,7 +85,7 @@ class DeviceBatch(ProgramBatch):
     def step(self, symbols: Any) -> tuple[Array, Array]:
         """Let every environment hear a symbol; return the teacher's symbols and the rewards.
 
-        A number that is no symbol is heard as silence, and refused when the batch is next asked for something else: to
+        A number that cannot be a symbol is heard as silence, and refused when the batch is next asked for more: to
         look at once would take longer than the step.
 
         Args:
