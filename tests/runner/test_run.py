@@ -623,6 +623,42 @@ def test_an_agent_that_remembers_is_not_asked_again(path: Path, agent: type[Reme
     assert len(agent.asked) == 8 * 7  # every turn once
 
 
+CHAT = """
+import openfield as of
+
+
+class Chat:
+    def __init__(self, spec, seed):
+        self.history = []
+
+    def __call__(self, turn):
+        return of.Reply(0, of.Belief(0.5)) if turn.ask is of.Ask.BELIEF else of.Reply(0)
+
+    def ask(self):
+        import openai
+"""
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_chat_agent_that_cannot_remember_is_told_once_what_resuming_costs(
+    path: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder, remembers: bool
+) -> None:
+    file = tmp_path / "chat.py"
+    file.write_text(CHAT + ("    def remember(self, turn, reply):\n        pass\n" if remembers else ""))
+    for count in (3, 4):
+        of.run({"ada": f"{file}:Chat"}, tiny_trials(count), path, concurrency=2)
+    told = [str(warning.message) for warning in recwarn]
+    if remembers:
+        assert told == []
+        return
+    (once,) = told
+    assert once.startswith("ada imports openai and has no remember(). If the run is stopped, ")
+    assert "up to 2 of 3, are made and paid for again" in once
+    lines = once.splitlines()
+    assert len(lines) == 4
+    assert lines[1].strip() == "def remember(self, turn, reply):"
+
+
 class SavingCounter:
     """Answers by how many turns it has seen, and tells how often it was asked, saved and loaded."""
 

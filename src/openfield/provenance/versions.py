@@ -78,6 +78,10 @@ class Code:
         self.parts["name"] = name
         return self
 
+    def names(self, *words: str) -> bool:
+        """Return whether a function, an attribute or a text in these files is one of the words."""
+        return any(not _list_words(path).isdisjoint(words) for path in self.files.values() if path.suffix == ".py")
+
     def add_file(self, path: Path, root: Path | None = None) -> None:
         """Add a file. A Python file comes with all files that it imports and that are below its folder, or `root`."""
         root = root or path.parent
@@ -394,6 +398,17 @@ def _find_package(top: str, path: Path) -> tuple[str, str] | None:
     if not INSTALLED & set(path.parts):
         return None
     return next(iter(find_versions([top]).items()), (top, "unknown"))
+
+
+def _list_words(path: Path) -> set[object]:
+    """Return the names of functions, variables and attributes in a Python file, and its texts."""
+    fields = ((ast.FunctionDef, "name"), (ast.AsyncFunctionDef, "name"), (ast.Name, "id"), (ast.Attribute, "attr"))
+    kinds = dict([*fields, (ast.Constant, "value")])
+    try:
+        nodes = ast.walk(ast.parse(path.read_bytes()))
+        return {getattr(node, kinds[type(node)]) for node in nodes if type(node) in kinds}
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
 
 
 def _list_imports(path: Path) -> Sequence[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -23,12 +24,19 @@ from openfield.runner.cluster import RESOURCES, Cluster, Players, SideBySide, as
 from openfield.runner.executors import Executor, Inline, Processes
 from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Plan, check_plan
-from openfield.runner.scheduler import CellScheduler, Watch, is_left, is_outdated
+from openfield.runner.scheduler import CellScheduler, RunWarning, Watch, is_left, is_outdated
 from openfield.runner.shares import parse_share, share_plan
 
 if TYPE_CHECKING:
     from openfield.runner.ray.connection import RayConnection
 
+CHAT_CLIENTS = frozenset({"anthropic", "cohere", "groq", "langchain", "litellm", "mistralai", "ollama", "openai"})
+"""Packages that ask language models: their answers cost money, and are other ones the next time."""
+REMEMBER = """To keep what was answered, give it:
+    def remember(self, turn, reply):
+        \"\"\"Take note of a turn that was answered before.\"\"\"
+        self.history.append((turn, reply))"""
+"""What an agent lacks whose calls would be paid twice."""
 ISOLATION = "isolation"
 """The fact of a run file that says how its agents are isolated."""
 
@@ -77,10 +85,26 @@ def run_plan(
             facts[RESOURCES] = msgspec.json.encode(plan.resources).decode()
         record.enter(plan.cells, plan.sources, facts)
         scheduler = CellScheduler(record, reader, plan, watch)
+        if not begun:
+            _say_calls_paid_twice(plan, players)
         if scheduler.has_changes or remarks.note or remarks.tags:
             origin = RunOrigin(plan.codes, plan.domains.values(), remarks, plan.trial_code)
             record.enter((), {}, origin.facts(), origin.sources())
         scheduler.run(_make_executor(reached, scheduler, plan, record.path))
+
+
+def _say_calls_paid_twice(plan: Plan, players: Players) -> None:
+    """Say before the first call which agents would ask a model again if the run were stopped and resumed."""
+    at_once = players.cells if isinstance(players, SideBySide) else players if isinstance(players, int) else None
+    for (_, agent), code in plan.codes.items():
+        clients = sorted(code.imports & CHAT_CLIENTS)
+        if not clients or code.names("remember", "remembers", "stateless"):
+            continue
+        cells = sum(cell.agent == agent for cell in plan.cells)
+        most = "" if at_once is None else f", up to {min(max(at_once, 1), cells)} of {cells},"
+        text = f"{agent} imports {', '.join(clients)} and has no remember(). If the run is stopped, the calls of the"
+        told = f"{text} trials under way{most} are made and paid for again when it is resumed. {REMEMBER}"
+        warnings.warn(told, RunWarning, stacklevel=3)
 
 
 @contextmanager

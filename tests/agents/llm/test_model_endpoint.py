@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from openfield.agents.llm.model_endpoint import MAX_HOLD, RequestGate, find_folder
+from openfield.agents.llm.model_endpoint import MAX_HOLD, RequestGate, find_folder, join_stream
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +53,27 @@ def test_without_a_folder_of_ones_own_the_limit_holds_in_the_process(
     assert gate.enter() > 0
     assert RequestGate("a", 60.0).enter() == 0.0
     assert not list(folder.iterdir())
+
+
+def test_the_pieces_of_a_stream_are_one_answer() -> None:
+    events = ['{"choices": [{"delta": {"content": "a", "reasoning_content": "so"}}]}', '{"choices": [{"delta": {}}]}']
+    last = ['{"choices": [{"delta": {"content": "b"}, "finish_reason": "stop"}]}', '{"usage": {"prompt_tokens": 3}}']
+    given = join_stream([": comment", "", *(f"data: {each}" for each in [*events, *last])])
+    message = given.choices[0].message
+    assert (message.content, message.reasoning_content, given.usage.prompt_tokens) == ("ab", "so", 3)
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([], "its stream broke off"),
+        (['data: {"choices": [{"delta": {"content": "a"}}]}'], "its stream broke off"),
+        (['data: {"choices": [{', "data: [DONE]"], "its stream has a malformed event"),
+        (["data: 3", "data: [DONE]"], "its stream has a malformed event"),
+        (['data: {"choices": [{"delta": {"content": [1]}}]}', "data: [DONE]"], "its stream has a malformed event"),
+        (['data: {"choices": 7}', "data: [DONE]"], "its stream has a malformed event"),
+    ],
+)
+def test_a_broken_stream_can_be_asked_for_again(lines: list[str], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        join_stream(lines)

@@ -182,6 +182,12 @@ def test_a_change_that_never_came_is_said(openfield: Any) -> None:
     assert "never came" not in openfield("run", MAZE, *SMALL, "-o", "y.sqlite").out
 
 
+def test_a_limit_on_tokens_may_be_as_high_as_those_of_a_long_run(openfield: Any) -> None:
+    words = ("run", MAZE, "--agent", "random", "--trials", "1", "-o", "x.sqlite", "--workers", "0")
+    for command in (words, ("resume", "x.sqlite", "--workers", "0")):
+        assert openfield(*command, "--run-token-limit", "100000000").status == 0
+
+
 def test_json_of_run_and_resume_is_the_same(openfield: Any) -> None:
     first = json.loads(openfield("run", MAZE, *SMALL, "--json", "-o", "x.sqlite").out)
     assert first["groups"][0]["agent"] == "random"

@@ -207,6 +207,7 @@ class Client:
         self._number = reply["model_experiment_id"]
         assert self._server.startswith(f"rpc.server.v{VERSION}.")
         assert isinstance(self._number, int)
+        assert type(reply["experiment_timeout"]) is int
         assert reply["experiment_timeout"] > 0
         int(self._secret, 16)
         self._config["sail-on"]["experiment_secret"] = self._secret

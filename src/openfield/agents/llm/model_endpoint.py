@@ -286,28 +286,50 @@ def _parts(content: Any) -> list[Mapping[str, Any]]:
     return [{"text": content}] if isinstance(content, str) else content
 
 
+class _Delta(msgspec.Struct):
+    """A piece of an answer."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+
+
+class _StreamChoice(msgspec.Struct):
+    delta: _Delta = msgspec.field(default_factory=_Delta)
+    finish_reason: str | None = None
+
+
+class _StreamEvent(msgspec.Struct):
+    """An event of an answer that comes in pieces."""
+
+    choices: list[_StreamChoice] | None = None
+    usage: dict[str, Any] | None = None
+
+
 def join_stream(lines: Iterable[str]) -> Any:
     """Return the answer that the events of a stream make together.
 
     Raises:
-        ValueError: An event is not JSON, or the stream is empty.
+        ValueError: An event is malformed, or the stream breaks off.
     """
-    texts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
-    usage, found = None, False
+    pieces, usage, ended = list[_Delta](), dict[str, Any](), False
     for line in lines:
         data = line.removeprefix("data:").strip()
         if not line.startswith("data:") or data == "[DONE]":
+            ended = ended or line.startswith("data:")
             continue
-        event = json.loads(data)
-        usage = event.get("usage") or usage
-        for choice in event.get("choices") or ():
-            found = True
-            for name, pieces in texts.items():
-                pieces.append((choice.get("delta") or {}).get(name) or "")
-    if not found:
-        raise ValueError("it answered with a stream without events")
-    message = SimpleNamespace(**{name: "".join(pieces) for name, pieces in texts.items()})
-    return SimpleNamespace(choices=[SimpleNamespace(message=message)], usage=SimpleNamespace(**(usage or {})))
+        try:
+            event = msgspec.json.decode(data, type=_StreamEvent)
+        except msgspec.MsgspecError:
+            raise ValueError(f"its stream has a malformed event: {data[:80]!r}") from None
+        usage = event.usage or usage
+        for choice in event.choices or ():
+            pieces.append(choice.delta)
+            ended = ended or choice.finish_reason is not None
+    if not ended:
+        raise ValueError("its stream broke off")
+    texts = ("".join(each.content or "" for each in pieces), "".join(each.reasoning_content or "" for each in pieces))
+    message = _Delta(*texts)
+    return SimpleNamespace(choices=[SimpleNamespace(message=message)], usage=SimpleNamespace(**usage))
 
 
 def _read_message(given: Any) -> Any:
