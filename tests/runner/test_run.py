@@ -489,7 +489,8 @@ turns = 0
 def go_on():
     global turns
     turns += 1
-    if turns == 70 and "# edited" not in pathlib.Path(__file__).read_text():  # of 48 in a cell: in the second one
+    unedited = "# edit" "ed" not in pathlib.Path(__file__).read_text()  # in two parts, so that it is not in here
+    if turns == 70 and unedited:  # of 56 in a cell: in the second one
         signal.pause()  # until it is killed
     return True
 """
