@@ -120,6 +120,17 @@ def test_mistakes_in_a_real_shell(tmp_path: Path) -> None:
     assert done.stderr == "openfield: There is no run file nowhere.sqlite.\n"
 
 
+def test_warnings_of_other_packages_come_without_their_colours(tmp_path: Path) -> None:
+    (tmp_path / "coloured.py").write_text(
+        "import warnings, gymnasium\n"
+        "warnings.warn('\\x1b[33mWARN: odd\\x1b[0m \\x1b]8;;x')\n"
+        "def make():\n"
+        "    return gymnasium.make('CartPole-v1')\n"
+    )
+    done = shell(tmp_path, "run", "gym:coloured.py:make", "-a", "random", "--trials", "1", "--dry-run")
+    assert "openfield: WARN: odd \\x1b]8;;x\n" in done.stderr
+
+
 def test_a_removed_directory_is_said_in_one_line(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

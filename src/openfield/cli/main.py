@@ -6,6 +6,7 @@ import difflib
 import errno
 import io
 import os
+import re
 import sys
 import warnings
 from typing import Any, Literal, get_args, get_origin
@@ -18,6 +19,8 @@ from openfield.errors import MORE_MEMORY, NO_HANDLES, DiskFull, OpenfieldError, 
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number"}
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""What Gymnasium puts around its warnings."""
 
 
 def main(words: list[str] | None = None) -> None:
@@ -90,12 +93,12 @@ def _has_directory() -> bool:
 
 
 def _print_error(message: str, status: int) -> int:
-    print(f"openfield: {escape_controls(str(message))}", file=sys.stderr)
+    print(f"openfield: {escape_controls(_COLOUR.sub('', str(message)))}", file=sys.stderr)
     return status
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"openfield: {escape_controls(str(message))}", file=sys.stderr)
+    print(f"openfield: {escape_controls(_COLOUR.sub('', str(message)))}", file=sys.stderr)
 
 
 def explain_usage(error: cyclopts.CycloptsError) -> str:
