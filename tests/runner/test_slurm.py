@@ -78,6 +78,7 @@ def test_the_file_that_is_there_is_one_more_part(tmp_path: Path) -> None:
         for _ in range(2):  # the second time it is whole already
             said = merge_by_script(job)
             assert said.returncode == status, said.stderr
+            assert said.stdout.endswith(f"This file is now {job.output}.\n")
             assert "lacks the shares 1/2 of" in said.stderr if status else not said.stderr
             assert len(list_cells(job.output) - before) == number + 1
             assert before < list_cells(job.output)

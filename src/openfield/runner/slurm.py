@@ -78,7 +78,7 @@ if [ "$$status" -le 1 ]; then
     echo "The merged run is" $output.part.sqlite >&2
     exit 2
   fi
-  mv $output.part.sqlite $output || exit 2
+  mv $output.part.sqlite $output && echo "This file is now" $output. || exit 2
 fi
 exit "$$status"
 """)
