@@ -7,6 +7,7 @@ so counting episodes reveals nothing about the world.
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import itertools
 import math
@@ -28,6 +29,14 @@ from openfield.settings import Settings
 FIXING = frozenset({"before", "after", "onset_instances", "onset_steps"})
 """Settings of domains that fix where the change comes, unless `onset` says otherwise."""
 UNCHANGED_SHARE = 0.4
+
+
+def _get_unset() -> msgspec.UnsetType:
+    return msgspec.UNSET
+
+
+# pickle looks for UNSET by its name in all modules, and asking ours for a name that they do not have imports them
+copyreg.pickle(msgspec.UnsetType, lambda unset: (_get_unset, ()))
 
 
 class Phase(msgspec.Struct, frozen=True):

@@ -1,7 +1,9 @@
 """Play with a network in an ONNX file: `onnx:policy.onnx`, or `onnx:policy.onnx(stack=4, scale=0.00392)`.
 
 Which input takes the observation and which output gives the action is found by their shapes: before the first turn the
-network is run once on an observation of zeros or lower bounds.
+network is run once on an observation of zeros or lower bounds. Three names have a meaning: an input `NAME` that has an
+output `next_NAME` is memory, which is zero when an episode begins; the input `reward` takes the reward of a turn, and the
+output `belief` is the probability that the world has changed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from openfield.agents.policy import Array, Frames, Policy, PurePolicy, flatten, summarise_space
-from openfield.core import Spec
+from openfield.core import Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.lazy import import_extra
 from openfield.spaces import Box, Choice, Discrete, Space
@@ -52,7 +54,10 @@ class OnnxFactory:
 
     def __call__(self, spec: Spec, seed: int) -> Policy:
         """Make the agent."""
-        return PurePolicy(self.check_spec(spec), self._frames, spec)
+        network = self.check_spec(spec)
+        if network.has_memory or network.states_beliefs:
+            return RecurrentPolicy(network, self._frames, spec)
+        return PurePolicy(network, self._frames, spec)
 
     def check_spec(self, spec: Spec) -> Network:
         """Return the network, fitted to the observations and actions of a trial.
@@ -70,13 +75,42 @@ class OnnxFactory:
             raise InvalidInput(f"{self._path.name} cannot play {spec.domain}: {error}") from None
 
 
+class RecurrentPolicy(Policy):
+    """A policy whose network remembers earlier turns or states beliefs."""
+
+    def __init__(self, network: Network, frames: Frames, spec: Spec) -> None:
+        super().__init__(network, frames, spec)
+        self._network = network
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Answer a turn, with the belief of the network if it has one."""
+        self._network.reward = float(turn.reward or 0.0)
+        reply = super().__call__(turn)
+        if not self._network.states_beliefs:
+            return reply
+        return Reply(reply.action, Belief(self._network.belief))
+
+
 class Network:
     """A network that was fitted to observations and actions."""
 
+    reward = 0.0
+    """The reward of the turn."""
+    belief = 0.0
+    """What it believed when it was asked last."""
+
     def __init__(self, session: Any, example: Any, scale: float) -> None:
         self._session, self._scale = session, scale
-        self._inputs = _match_inputs(session.get_inputs(), example)
         self._names = [each.name for each in session.get_outputs()]
+        remembered = [each for each in session.get_inputs() if f"next_{each.name}" in self._names]
+        self._blank = {each.name: _make_zeros(each) for each in remembered}
+        self._memory = self._blank
+        self.has_memory, self.states_beliefs = bool(remembered), "belief" in self._names
+        own = {each.name for each in remembered}
+        if not (isinstance(example, Mapping) and "reward" in example):
+            own |= {each.name for each in session.get_inputs() if each.name == "reward"}
+        self._takes_reward = "reward" in own
+        self._inputs = _match_inputs([each for each in session.get_inputs() if each.name not in own], example)
         try:
             self._example: Sequence[Any] = session.run(None, self._feed(example))
         except Exception as error:
@@ -96,7 +130,9 @@ class Network:
         """
         if output and output not in self._names:
             raise InvalidInput(f"it has no output '{output}'; there are {', '.join(self._names)}.")
-        named = {name: value for name, value in zip(self._names, self._example, strict=True) if output in ("", name)}
+        pairs = zip(self._names, self._example, strict=True)
+        besides = {"belief", *(f"next_{name}" for name in self._blank)} - {output}
+        named = {name: value for name, value in pairs if output in ("", name) and name not in besides}
         count = _count_options(actions)
         size = int(np.prod(actions.shape)) if isinstance(actions, Box) else 1
         as_action = [name for name, value in named.items() if _gives_action(value, size, count is not None)]
@@ -107,15 +143,21 @@ class Network:
             many = f"several outputs fit, choose one with output={found[0]}" if found else "no output gives the action"
             raise InvalidInput(f"{many}: the action is {summarise_space(actions)}, the outputs are {shapes}.")
         self._chosen, self._argmax = found[0], found is as_scores
+        self._wanted = [self._chosen, *(name for name in self._names if name in besides and name != self._chosen)]
         self._bounds = (*actions.bounds, actions.shape) if isinstance(actions, Box) else None
         self._start = actions.start if isinstance(actions, Discrete) else 0
 
     def begin(self) -> None:
-        """Do nothing at the start of an episode: a network has no memory."""
+        """Forget the episode before."""
+        self._memory = self._blank
 
     def __call__(self, shown: Any) -> Any:
         """Return the action for what the network is shown."""
-        given = np.asarray(self._session.run([self._chosen], self._feed(shown))[0])
+        told = dict(zip(self._wanted, self._session.run(self._wanted, self._feed(shown)), strict=True))
+        self._memory = {name: told[f"next_{name}"] for name in self._blank}
+        if self.states_beliefs:
+            self.belief = min(1.0, max(0.0, float(np.asarray(told["belief"]).reshape(()))))
+        given = np.asarray(told[self._chosen])
         if not np.all(np.isfinite(given)):
             raise AgentProtocol(f"The output {self._chosen} is not a finite number.")
         if self._bounds is not None:
@@ -124,10 +166,13 @@ class Network:
         return self._start + int(np.argmax(given)) if self._argmax else given.reshape(()).item()
 
     def _feed(self, shown: Any) -> dict[str, Array]:
-        return {
+        given: dict[str, Array] = {
             name: shaper(self._scaled(flatten(shown) if part is None and _has_parts(shown) else shown, part, dtype))
             for name, dtype, part, shaper in self._inputs
         }
+        if self._takes_reward:
+            given["reward"] = np.array([self.reward], np.float32)
+        return given | self._memory
 
     def _scaled(self, shown: Any, part: str | None, dtype: str) -> Array:
         value = np.asarray(shown if part is None else shown[part])
@@ -181,6 +226,18 @@ def _open_session(path: Path) -> Any:
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise InvalidInput(f"{path} cannot be read as an ONNX file: {reason[:200]}") from None
+
+
+def _make_zeros(given: Any) -> Array:
+    """Return what a network remembers when an episode begins.
+
+    Raises:
+        InvalidInput: The size or type of the input is not known.
+    """
+    dtype = KINDS.get(given.type)
+    if dtype is None or not all(isinstance(size, int) for size in given.shape):
+        raise InvalidInput(f"its memory is {_describe(given)}, and must have a fixed size.")
+    return np.zeros(given.shape, dtype)
 
 
 def _match_inputs(inputs: Sequence[Any], example: Any) -> list[Input]:
