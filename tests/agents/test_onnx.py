@@ -219,3 +219,42 @@ def test_it_plays_in_isolation(net: Path, path: Path, maze: Any) -> None:
     trials = maze.trials(1, unchanged=0, training=0, before=1, after=1)
     (cell,) = of.run(of.isolate(f"onnx:{net}"), trials, path).cells
     assert cell.outcome == "done"
+
+
+def write_counter(path: Path, kept: Any = (1,)) -> Path:
+    """Write a network that counts turns, acts by the count and the reward, and believes in a tenth of the count."""
+    nodes = [
+        helper.make_node("Add", ["count", "one"], ["next_count"]),
+        helper.make_node("Add", ["next_count", "reward"], ["number"]),
+        helper.make_node("Sub", ["actions", "number"], ["apart"]),
+        helper.make_node("Abs", ["apart"], ["distance"]),
+        helper.make_node("Neg", ["distance"], ["scores"]),
+        helper.make_node("Mul", ["next_count", "tenth"], ["belief"]),
+        helper.make_node("ReduceSum", ["observation"], ["unused"], keepdims=0),
+    ]
+    inputs = {"observation": (1, 3), "count": kept, "reward": (1,)}
+    outputs = {"scores": (1, 3), "next_count": (1,), "belief": (1,), "unused": ()}
+    one, actions = np.ones(1, np.float32), np.arange(3, dtype=np.float32)[None]
+    return write_network(path, nodes, inputs, outputs, one=one, tenth=one / 10, actions=actions)
+
+
+def test_a_network_remembers_and_believes_until_an_episode_ends(tmp_path: Path) -> None:
+    agent = onnx_agent(str(write_counter(tmp_path / "net.onnx")))(SPEC, 0)
+    seen = [0.0, 0.0, 0.0]
+    turns = [
+        Turn(observation=seen, first=True),
+        Turn(observation=seen, reward=-2.0),
+        Turn(observation=seen, reward=-1.0),
+        Turn(ask=Ask.NONE, observation=seen, reward=1.0, last="terminated"),
+        Turn(observation=seen, first=True),
+    ]
+    replies = [agent(turn) for turn in turns]
+    assert [reply.action for reply in replies] == [1, 0, 2, None, 1]
+    beliefs = [reply.belief.novel for reply in replies if reply.belief is not None and reply.action is not None]
+    assert beliefs == pytest.approx([0.1, 0.2, 0.3, 0.1])
+
+
+def test_memory_has_a_fixed_size(tmp_path: Path) -> None:
+    factory = onnx_agent(str(write_counter(tmp_path / "net.onnx", kept=("any",))))
+    with pytest.raises(InvalidInput, match=r"its memory is count \[any\], and must have a fixed size"):
+        factory(SPEC, 0)

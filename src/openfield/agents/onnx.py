@@ -2,8 +2,8 @@
 
 Which input takes the observation and which output gives the action is found by their shapes: before the first turn the
 network is run once on an observation of zeros or lower bounds. Three names have a meaning: an input `NAME` that has an
-output `next_NAME` is memory, which is zero when an episode begins; the input `reward` takes the reward of a turn, and the
-output `belief` is the probability that the world has changed.
+output `next_NAME` is memory, which is zero when an episode begins; the input `reward` takes the reward of a turn, and
+the output `belief` is the probability that the world has changed.
 """
 
 from __future__ import annotations
