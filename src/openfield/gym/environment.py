@@ -77,6 +77,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         agent_name: str = "gym",
         render_mode: str | None = None,
         record: RecordKind | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Open a domain; the arguments are those of `gymnasium.make`.
 
@@ -89,13 +90,14 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             render_mode: `human`, `rgb_array` or `rgb_array_list` if the domain draws; None draws nothing.
             record: `digests` of pictures and other large arrays, or `full` to keep them; None goes on as the run file
                 was begun.
+            settings: Settings of the domain, if there is no trial, such as `{"frame_skip": 4}`.
         """
         if record is not None:
             from openfield.options import check_record_kind  # which loads what only command lines need
 
             check_record_kind(record)
         self._domain = find_domain(domain)
-        self._trial = first_trial(self._domain) if trial is None else own_trial(self._domain, trial)
+        self._trial = choose_trial(self._domain, trial, settings)
         self._endless = trial is None and self._domain.gym_endless
         self._agent = agent_name
         self._belief: Belief | None = None
@@ -350,8 +352,17 @@ def first_trial(domain: Domain[Any], changes: Mapping[str, Any] | None = None) -
     return domain.trials(count=1, novelty=novelty, unchanged=0, **settings)[0]
 
 
-def own_trial(domain: Domain[Any], trial: Any) -> Trial:
-    """Return the trial if it is one of the domain's: another one would be recorded under a false name."""
+def choose_trial(domain: Domain[Any], trial: Any, settings: Mapping[str, Any] | None) -> Trial:
+    """Return the trial that is given, or else the default one with some settings.
+
+    Raises:
+        InvalidInput: Both are given; or the trial is none, or is another domain's and would be recorded under a false
+            name.
+    """
+    if trial is None:
+        return first_trial(domain, settings)
+    if settings:
+        raise InvalidInput("A trial has its own settings: give 'trial' or 'settings', not both.")
     if not isinstance(trial, Trial):
         shown = f"a {type(trial).__name__}" if isinstance(trial, list) else repr(trial)
         raise InvalidInput(f"'trial' is one trial, such as of.trials({domain.name!r})[-1], not {shown}.")

@@ -19,7 +19,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.errors import InvalidInput
-from openfield.gym.environment import find_spaces, first_trial, own_trial, to_gym
+from openfield.gym.environment import choose_trial, find_spaces, to_gym
 from openfield.installation import count_processors
 from openfield.registry import find_domain
 from openfield.spaces import Choice, from_numpy, to_numpy
@@ -61,12 +61,9 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
                 f"Many environments of {domain} at once have no argument '{next(iter(others))}': they draw no pictures "
                 'for people and record nothing. To have that, write vectorization_mode="sync".'
             )
-        if trial is not None and settings:
-            raise InvalidInput("A trial has its own settings: give 'trial' or 'settings', not both.")
         self._domain = find_domain(domain)
-        played = first_trial(self._domain, settings or {}) if trial is None else own_trial(self._domain, trial)
-        self._trial = played
-        self._actions, self._observations = find_spaces(self._domain, played)
+        self._trial = choose_trial(self._domain, trial, settings)
+        self._actions, self._observations = find_spaces(self._domain, self._trial)
         self.num_envs = num_envs
         self.single_action_space, self.single_observation_space = to_gym(self._actions), to_gym(self._observations)
         self.action_space = batch_space(self.single_action_space, num_envs)

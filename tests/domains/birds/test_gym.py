@@ -53,8 +53,8 @@ def test_a_shot_is_rendered_as_a_film(monkeypatch):
 
 
 def test_many_environments_play_in_processes_of_their_own():
-    (trial,) = DOMAIN.trials(1, novelty="none", before=2, after=0, observe="thumbnail", unchanged=0)
-    envs = gymnasium.make_vec("openfield.gym:openfield/Birds-v0", num_envs=2, trial=trial)
+    settings = {"before": 2, "after": 0, "observe": "thumbnail"}
+    envs = gymnasium.make_vec("openfield.gym:openfield/Birds-v0", num_envs=2, settings=settings)
     try:
         assert len({process.pid for process in envs.processes} - {os.getpid()}) == 2
         seen, _ = envs.reset()

@@ -51,6 +51,23 @@ def test_an_environment_draws_new_episodes_for_ever(name: str) -> None:
     assert sum(phase.episodes for phase in trial.phases) >= 10_000
 
 
+@pytest.mark.parametrize("mode", [None, "sync", "vector_entry_point"])
+def test_settings_of_ones_own_are_an_argument_of_every_kind_of_environment(mode: Any) -> None:
+    given: Any = {"settings": {"limit": 12, "frame_skip": 4, "enemy_pause": 2000}}
+    name = "openfield/DoomDuel-v0"
+    env: Any = gymnasium.make_vec(name, 2, vectorization_mode=mode, **given) if mode else make("DoomDuel", **given)
+    env.reset(seed=4)
+    nothing = np.array([5, 5]) if mode else 5
+    assert [bool(np.all(env.step(nothing)[3])) for _ in range(3)] == [False, False, True]
+    env.close()
+
+
+def test_a_trial_has_its_own_settings() -> None:
+    trial = DUEL.trials(1, novelty="none", training=0, observation="array", unchanged=0)[0]
+    with pytest.raises(InvalidInput, match="give 'trial' or 'settings', not both"):
+        make("DoomDuel", trial=trial, settings={"limit": 12})
+
+
 def test_a_long_trial_is_made_as_it_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     env = make("DoomArena")
     env.reset(seed=1)
