@@ -81,6 +81,12 @@ def test_other_names_are_in_their_theme(path: str) -> None:
     assert theme in dir(of)
 
 
+def test_asking_for_an_unknown_name_imports_nothing() -> None:
+    """`pickle` asks every module for a name while it reads the list of modules, which must not change."""
+    code = "import sys, openfield; n = len(sys.modules); getattr(openfield, 'UNSET', None); print(len(sys.modules) - n)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split() == [b"0"]
+
+
 def test_all_errors_are_public() -> None:
     errors = importlib.import_module("openfield.errors")
     declared = {

@@ -10,6 +10,8 @@ import pkgutil
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from openfield.errors import MissingExtra
@@ -59,8 +61,17 @@ def _find_place(package: str, modules: dict[str, str], name: str) -> str:
     if name.startswith("_"):
         return ""
     inside = [f"{package}.{module}" for module, home in modules.items() if home == package]
-    places = [module for module in inside if name in import_module(module).__all__]
+    places = [module for module in inside if name in _list_exports(module)]
     return f": write {places[0]}.{name}" if places else ""
+
+
+def _list_exports(module: str) -> list[str]:
+    """Return the `__all__` of a module, and do not import it: `pickle` asks modules for names as it lists them."""
+    spec = find_spec(module)
+    source = Path(spec.origin).read_text("utf-8") if spec is not None and spec.origin else ""
+    told = [node for node in ast.parse(source).body if isinstance(node, ast.Assign | ast.AugAssign)]
+    lists = [node.value for node in told if "__all__" in ast.unparse(node).split("=")[0]]
+    return [name for each in lists for name in ast.literal_eval(each)]
 
 
 def import_extra(module: str, extra: str, need: str) -> Any:
