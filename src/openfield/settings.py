@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -20,14 +20,19 @@ MAX_DELAY = 10
 """The episodes within which an alarm counts for a change, unless a trial says otherwise."""
 SET_SETTINGS = ("onset", "unchanged")
 """Settings that are about a set of trials."""
+SIX_EPISODES = {"training": 1, "before": 3, "after": 3}
+"""What `preset=short` means where a domain has nothing else in mind: only settings that it has are changed."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The root of all settings. Describe a field with `Annotated[int, msgspec.Meta(ge=1, description=...)]`.
 
     The fields below are those every domain has. `draw_set` reads the first two, which are about a set of trials, and no
-    trial keeps them.
+    trial keeps them; of the preset it keeps the settings that it stands for.
     """
+
+    short: ClassVar[Mapping[str, Any]] = {}
+    """The settings of `preset=short`: a blind trial that takes a person about two minutes. If empty, six episodes."""
 
     onset: Annotated[
         str | int,
@@ -57,6 +62,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             description="The strength from which a gradual change counts as one; 0 means any strength.", ge=0, le=1
         ),
     ] = 0.0
+    preset: Annotated[
+        Literal["", "short"],
+        msgspec.Meta(
+            description="Other defaults for several settings: `short` makes blind trials that take a person two minutes."
+        ),
+    ] = ""
     ask: Annotated[
         AskMoment,
         msgspec.Meta(description="When people and language models are asked whether their world has changed."),
@@ -79,7 +90,7 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
         InvalidInput: A value does not fit; the message names the key and what would be right.
     """
     rows = {row.name: row for row in setting_rows(kind)}
-    values = _gather_keys(values, rows)
+    values = _gather_keys(expand_preset(kind, values), rows)
     for name in values:
         if name not in rows:
             raise UnknownName("setting", name, rows, label="Known")
@@ -88,6 +99,15 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
         if name in values:
             made[field.name] = _convert(name, values[name], field.type, rows[name])
     return kind(**made)
+
+
+def expand_preset(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with the settings that their preset stands for in its place; those that are given win."""
+    if values.get("preset") != "short":
+        return dict(values)
+    known = {row.name for row in setting_rows(kind)}
+    short = kind.short or {name: value for name, value in SIX_EPISODES.items() if name in known}
+    return {**short, **{name: value for name, value in values.items() if name != "preset"}}
 
 
 def changed_settings(settings: Settings) -> dict[str, Any]:

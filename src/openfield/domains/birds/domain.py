@@ -109,7 +109,8 @@ class BirdsDomain(Domain[BirdsSettings]):
             raise InvalidInput("Only the trials of a configuration can be chosen: add --config.")
         changes = apply_novelties(NOVELTIES, self.novelty_names(novelty), BirdsSettings()).changes
         chosen = replace(chosen, family=chosen.family or family_of(changes) or 1, endless=False)
-        given = {name: getattr(chosen, name) for name in {*settings, "family", "endless"}}
+        given = {name: getattr(chosen, name) for name in {*settings, "family", "endless"} - {"preset"}}
+        given |= {name: value for name, value in settings.items() if name == "preset"}
         made = super().trials(count, seed, novelty, red_light, **given)
         files = level_files(chosen, open_pool(chosen))
         return [replace(trial, files=files) for trial in made]

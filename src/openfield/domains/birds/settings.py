@@ -19,6 +19,8 @@ Count = Annotated[int, Meta(ge=0)]
 class BirdsSettings(Settings, frozen=True):
     """The settings of a birds trial."""
 
+    short = {"scenario": "single", "training": 1, "before": 3, "after": 3}
+
     config: Annotated[
         str, Meta(description="A config.xml, a configMeta.xml, or a folder with one: play its trials.")
     ] = ""

@@ -26,6 +26,8 @@ INSTANCE_BEGINS = "begin"
 class CommaiSettings(Settings, frozen=True, kw_only=True):
     """The settings of the CommAI domain; the defaults are those of the General AI Challenge, Round 1."""
 
+    short = {"tasks": ("micro14",), "cyclic": True, "required_consecutive_rewards": 1, "max_steps": 500}
+
     tasks: Annotated[
         tuple[str, ...],
         Meta(

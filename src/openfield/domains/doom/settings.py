@@ -101,6 +101,8 @@ class DoomSettings(Settings, frozen=True):
 class DuelSettings(DoomSettings, frozen=True):
     """One player, one stationary enemy."""
 
+    short = {"training": 1, "episodes": 7, "limit": 350}
+
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 30
     player_health: Annotated[int, Meta(ge=1, le=100, description="The player's health at the start.")] = 10
     stride: Annotated[int, Meta(ge=1, le=MAX_PLAYER_STRIDE, description="Units the player goes per tick.")] = 8
@@ -117,6 +119,8 @@ class DuelSettings(DoomSettings, frozen=True):
 
 class ArenaSettings(DoomSettings, frozen=True):
     """Two to four moving enemies among walls and items."""
+
+    short = {"training": 1, "episodes": 6, "limit": 525}
 
     light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = True
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 20

@@ -23,6 +23,8 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 class GymSettings(Settings, frozen=True, rename={"scale": "return"}):
     """The environment, what lies between it and the agent, how it is scored, and how long it is played."""
 
+    short = {"before": 3, "after": 3, "max_steps": 200}
+
     make: Annotated[dict[str, Any], _about("Arguments of the constructor: make.KEY=VALUE sets one.")] = {}
     attributes: Annotated[
         tuple[str, ...], _about("Changes of attributes of the environment, such as gravity=19.6 or length*=2.")

@@ -15,6 +15,8 @@ from openfield.settings import Settings
 class OndSettings(Settings, frozen=True):
     """The source of samples, the length of a test, what agents are granted, and what may become novel."""
 
+    short = {"round_size": 6, "before": 3, "after": 3}
+
     data: Annotated[
         str,
         Meta(
