@@ -10,7 +10,7 @@ import pytest
 from openfield.cli import run_command
 from openfield.domain import check_version
 from openfield.errors import InvalidInput
-from openfield.registry import find_domain
+from openfield.registry import find_domain, installed_domains
 from support.places import MAZE
 
 TEXT = Path(MAZE).read_text()
@@ -59,3 +59,18 @@ def test_a_run_of_an_older_version_is_read_and_not_played(tmp_path, monkeypatch)
         line = done.stderr.splitlines()[-1]
         assert "Version 1 of maze made trial" in line
         assert "read, reported and verified, but not replayed or resumed" in line
+
+
+@pytest.mark.parametrize("name", [*sorted(domain.name for domain in installed_domains()), "gym:CartPole-v1", MAZE])
+def test_short_trials_are_short_and_blind_in_every_domain(name: str) -> None:
+    domain = find_domain(name)
+    novelty = domain.default_novelty or domain.demo_novelty
+    usual, short = (domain.trials(2, novelty=novelty, **given) for given in ({}, {"preset": "short"}))
+    assert all("preset" not in trial.settings for trial in short)
+    tests = [trial for trial in short if not trial.is_training]
+    assert {trial.is_changed for trial in tests} == {True, False}
+    assert all(trial.window is not None for trial in tests)
+    assert tests[-1].test_length < usual[-1].test_length
+    assert tests[-1].test_length <= 8 or any(phase.steps for phase in tests[-1].phases)
+    (plain,) = (trial for trial in domain.trials(1, novelty="none", preset="short") if not trial.is_training)
+    assert not plain.is_changed

@@ -116,3 +116,26 @@ def test_only_what_differs_is_kept() -> None:
 def test_settings_are_written_in_the_words_of_the_command_line() -> None:
     written = write_settings({"size": 4, "make": {"map": "4x4", "slip": False}, "others": {}})
     assert written == ["make.map=4x4", "make.slip=False", "others={}", "size=4"]
+
+
+class Shed(Garden, frozen=True):
+    """Settings with a short form."""
+
+    short = {"size": 1, "rain": 0.0}
+
+
+class Beds(Settings, frozen=True):
+    """Settings of a domain that says nothing about short trials."""
+
+    training: int = 5
+    before: int = 10
+    after: int = 15
+
+
+def test_a_preset_stands_for_settings_and_those_that_are_given_win() -> None:
+    assert make_settings(Shed, {"preset": "short", "size": "7"}) == Shed(size=7, rain=0.0)
+    assert make_settings(Beds, {"preset": "short", "after": 4}) == Beds(training=1, before=3, after=4)
+    assert make_settings(Garden, {"preset": "short"}) == Garden()
+    assert make_settings(Beds, {"preset": ""}) == Beds()
+    with pytest.raises(InvalidInput, match="Setting 'preset' cannot be 'long'"):
+        make_settings(Beds, {"preset": "long"})

@@ -64,9 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 0.0
     preset: Annotated[
         Literal["", "short"],
-        msgspec.Meta(
-            description="Other defaults for several settings: `short` makes blind trials that take a person two minutes."
-        ),
+        msgspec.Meta(description="Other defaults for some settings: `short` makes blind trials of about two minutes."),
     ] = ""
     ask: Annotated[
         AskMoment,

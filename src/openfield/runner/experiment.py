@@ -118,7 +118,7 @@ class TrialOptions(Options):
     """Which trials are made."""
 
     novelty: Annotated[str | list[str] | None, Parameter(group=TRIALS, metavar="NAME"), _read_words(list)] = None
-    """`NAME[:difficulty]`, `a+b` for both at once, `'NAME over 20'` for a gradual change, or `none`. Repeatable."""
+    """`NAME[:difficulty]`, `a+b` for both, `'NAME over 20'` for a gradual change, or `none`. Repeatable."""
     trials: Annotated[Whole, Positive, Parameter(group=TRIALS)] = 5
     """Trials per novelty that change [5]. Two fifths as many come on top, in which nothing changes."""
     settings: Annotated[
@@ -188,6 +188,8 @@ class RunOptions(Options):
     """Play only this share of the cells, counted from 0: `3/100`. `openfield merge` joins the shares."""
     budget: Annotated[str | None, Parameter(group=MORE, metavar="TIME")] = None
     """Start no further cell after this time, such as `2h` or `90m`."""
+    ask_above: Annotated[Tokens, Parameter(group=MORE)] = 1_000_000
+    """Ask at a terminal before language models use more tokens than this [1000000]."""
     run_token_limit: Annotated[Tokens | None, Parameter(group=MORE)] = None
     """Stop when the language models of the run have used this number of tokens. A higher limit goes on."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +23,7 @@ from openfield.files.data import read_toml
 from openfield.journal.reader import Run
 from openfield.parameters import _Reader
 from openfield.registry import CONTROLS, find_domain
+from openfield.runner.plan import Plan
 from support.places import MAZE, ROOT
 
 SHORT = ("--workers", "0", "--set", "training=1", "--set", "before=1", "--set", "after=1")
@@ -74,6 +77,9 @@ def test_a_dry_run_prints_the_fingerprint_that_the_plan_keeps(openfield: Any, tm
     plan = json.loads(openfield("run", *words, "--dry-run", "--json").out)
     assert (said.status, len(plan["cells"])) == (0, 2)
     assert said.out.endswith(f"2 cells. Nothing was played.\nPlan: {plan['plan']}\n")
+    assert re.search(r"^Time: about \d+ (s|min) if agents answer at once$", said.out, re.MULTILINE)
+    assert plan["estimates"] == {}
+    assert plan["seconds"] > 0
     assert all(cell["cell"] in said.out for cell in plan["cells"])
     assert not (tmp_path / "run.sqlite").exists()
     assert json.loads(openfield("run", *words, "--json").out)["runs"][0]["plan"] == plan["plan"]
@@ -84,6 +90,37 @@ def test_a_dry_run_prints_the_fingerprint_that_the_plan_keeps(openfield: Any, tm
     sealed = ("run", MAZE, "-o", "sealed.sqlite", "--secret", "seed", *SMALL, "--json")
     plan = json.loads(openfield(*sealed, "--dry-run").out)["plan"]
     assert json.loads(openfield(*sealed).out)["runs"][0]["plan"] == plan
+
+
+MODEL = "small=llm:tiny(url=http://127.0.0.1:9/v1, price_in=2, price_out=4)"
+
+
+def test_a_dry_run_says_what_a_model_would_cost(openfield: Any) -> None:
+    words = ("run", MAZE, "-a", MODEL, *SMALL, "--dry-run")
+    said = openfield(*words).out
+    found = re.search(r"^small: about [\d,]+ calls and [\d,]+ tokens in 2 cells, which cost about 0\.\d\d$", said, re.M)
+    assert found
+    assert re.search(r"^Time: about \d+ (s|min) if a call takes 2 s$", said, re.M)
+    plan = json.loads(openfield(*words, "--json").out)
+    assert plan["seconds"] >= plan["estimates"]["small"]["calls"] * 2 > 0
+
+
+@pytest.mark.parametrize(("answer", "asked"), [("n", True), ("", True), ("y", True), (None, False)])
+def test_a_run_that_takes_many_tokens_asks_first_at_a_terminal(
+    openfield: Any, monkeypatch: pytest.MonkeyPatch, answer: str | None, asked: bool
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return answer is not None
+
+    monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    played: list[Plan] = []
+    monkeypatch.setattr("openfield.runner.run.run_plan", lambda plan, *rest: played.append(plan))
+    said = openfield("run", MAZE, "-a", MODEL, *SMALL, "--ask-above", 10)
+    assert ("These are more than 10 tokens (--ask-above). Start? [y/N]" in said.err) is asked
+    assert bool(played) is (answer in ("y", None))
+    assert ("Nothing was played." in said.err) is (answer in ("n", ""))
 
 
 def test_run_plays_five_trials_that_change_and_two_that_do_not(openfield: Any) -> None:

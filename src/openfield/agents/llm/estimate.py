@@ -6,7 +6,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Collection
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -14,12 +14,14 @@ from openfield.agents.llm.factory import LanguageModelFactory
 from openfield.agents.llm.language_model import LanguageModel
 from openfield.agents.llm.model_endpoint import TOKEN_CHARACTERS, ModelAnswer, ModelQuestion, count_tokens
 from openfield.agents.turn_writer import TurnWriter, find_writer
+from openfield.cell import Cell
 from openfield.console import say_count
 from openfield.domain import Domain, make_world, spec_of
 from openfield.errors import AgentFault
 from openfield.parameters import list_language_models
 from openfield.registry import find_agent
 from openfield.rollout import Rollout
+from openfield.runner.estimate import measure_part
 from openfield.runner.plan import Plan
 from openfield.trial import Trial
 
@@ -27,6 +29,8 @@ MAX_SECONDS, MAX_CALLS = 1.0, 200
 """How long turns are played, and how many questions are asked, before a number is said."""
 ANSWER_TOKENS = 40
 """Tokens of an answer beside its action: the model writes one line on why."""
+CALL_SECONDS = 2.0
+"""What a call is taken to last. Endpoints differ, and none is asked before the run."""
 
 
 class CallEstimate(NamedTuple):
@@ -53,14 +57,13 @@ class _Sample(NamedTuple):
     """The part of the trial that these turns are."""
 
 
-def estimate_plan(plan: Plan, done: Collection[str] = ()) -> dict[str, CallEstimate]:
+def estimate_plan(plan: Plan, left: Sequence[Cell]) -> dict[str, CallEstimate]:
     """Return what every language model of a plan will be asked, by the name of the agent.
 
     Args:
         plan: The plan to play.
-        done: Cells that are over.
+        left: Those of its cells that are not over.
     """
-    left = [cell for cell in plan.cells if cell.id not in done]
     found: dict[str, CallEstimate] = {}
     for name in list_language_models(plan.agents):
         trials = [cell.trial for cell in left if cell.agent == name]
@@ -101,7 +104,7 @@ def _play(factory: LanguageModelFactory, domain: Domain[Any], trial: Trial) -> _
                 rollout.reply(agent(rollout.turn))
             except AgentFault:  # a random answer may be none
                 break
-    return _Sample(told, written, 1.0 if rollout.over else _measure(trial, episodes, rollout.turns))
+    return _Sample(told, written, 1.0 if rollout.over else measure_part(trial, episodes, rollout.turns))
 
 
 def _answer(writer: TurnWriter, question: ModelQuestion, rng: random.Random) -> str:
@@ -109,13 +112,6 @@ def _answer(writer: TurnWriter, question: ModelQuestion, rng: random.Random) -> 
     wanted = str(question.messages[-1]["content"]).rpartition("Answer with")[2]
     values: dict[str, Any] = {"world_changed": 0.5} if '"world_changed"' in wanted else {}
     return json.dumps({"reasoning": "", **values, **({"action": writer.sample(rng)} if '"action"' in wanted else {})})
-
-
-def _measure(trial: Trial, episodes: int, turns: int) -> float:
-    """Return which part of a trial some episodes or turns are."""
-    steps, planned = sum(phase.steps for phase in trial.phases), sum(phase.episodes for phase in trial.phases)
-    part = turns / steps if steps else (episodes or 1) / planned if planned else 1.0
-    return min(max(part, 1e-6), 1.0)
 
 
 def _add(one: CallEstimate | None, other: CallEstimate) -> CallEstimate:

@@ -50,7 +50,8 @@ def run(
         isolation: Whether agents are isolated.
         limits: The limits of an agent.
         view: Show the run in the browser, also when it is over.
-        dry_run: Print what would be played and the fingerprint of the plan, to publish it beforehand; play nothing.
+        dry_run: Print what would be played, about how long it takes, what language models would be asked, and the
+            fingerprint of the plan, to publish it beforehand; play nothing.
         json: Print the numbers as JSON.
         numbers: How numbers are computed.
 

@@ -44,7 +44,7 @@ def play_plan(
     from openfield.report.progress import showing_progress
     from openfield.runner.run import run_plan
 
-    print_estimates(plan, path)
+    confirm_calls(plan, path)
     with showing_progress(plan, path, passing) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
         run_plan(plan, path, workers, watch)
     from openfield.result import Result  # metrics are loaded when there is something to measure
@@ -52,27 +52,48 @@ def play_plan(
     return Result([path])
 
 
-def print_estimates(plan: Plan, path: Path) -> None:
-    """Say before the first call what the language models of a plan will be asked."""
-    from openfield.parameters import list_language_models
-
-    if not list_language_models(plan.agents):
-        return
-    from openfield.agents.llm import estimate_plan
+def find_left(plan: Plan, path: Path) -> list[Cell]:
+    """Return the cells of a plan that are not over."""
     from openfield.journal.reader import SCORED, Run
 
     done: set[str] = set()
     if path.exists():
         with Run(path) as run:
             done = {cell for cell, status in run.statuses().items() if status.outcome in SCORED}
-    for name, estimate in estimate_plan(plan, done).items():
+    return [cell for cell in plan.cells if cell.id not in done]
+
+
+def confirm_calls(plan: Plan, path: Path) -> None:
+    """Say before the first call what the language models of a plan will be asked; ask first if it is much.
+
+    Raises:
+        Cancelled: The user does not want to go on.
+    """
+    from openfield.errors import Cancelled
+    from openfield.parameters import list_language_models
+
+    if not list_language_models(plan.agents):
+        return
+    from openfield.agents.llm import estimate_plan
+
+    estimates = estimate_plan(plan, find_left(plan, path))
+    for name, estimate in estimates.items():
         print(f"{escape_controls(name)}: {estimate}.", file=sys.stderr)
+    total, limit = sum(each.tokens for each in estimates.values()), plan.options.ask_above
+    if total <= limit or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    print(f"These are more than {limit:,} tokens (--ask-above). Start? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Cancelled("Nothing was played.")
 
 
 def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
-    """Print what would be played, and the fingerprint that the run file will then have for its plan."""
+    """Print what would be played, about what it takes, and the fingerprint that the run file will have for its plan."""
+    from openfield.agents.llm.estimate import CALL_SECONDS, estimate_plan
     from openfield.journal.fingerprint import fingerprint_plan, write_trial
     from openfield.journal.reader import Run
+    from openfield.report.render import format_seconds
+    from openfield.runner.estimate import count_lanes, estimate_seconds
 
     planned = {cell.id: (cell.agent, write_trial(cell.trial), cell.repeat) for cell in plan.cells}
     known = {}
@@ -82,13 +103,25 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
     fingerprint = fingerprint_plan((planned | known).values())
     rows = [(cell.id, cell.agent, cell.trial.domain, cell.trial.id, cell.repeat) for cell in plan.cells]
     titles = ("cell", "agent", "domain", "trial", "repeat")
+    left = find_left(plan, path)
+    estimates, seconds = estimate_plan(plan, left), estimate_seconds(plan, left)
+    calls = sum(each.calls for each in estimates.values()) * CALL_SECONDS
+    seconds = None if seconds is None and not calls else (seconds or 0.0) + calls / count_lanes(plan, len(left))
     if as_json:
-        print_json({"plan": fingerprint, "cells": [dict(zip(titles, row, strict=True)) for row in rows]})
+        cells = [dict(zip(titles, row, strict=True)) for row in rows]
+        told = {name: each._asdict() for name, each in estimates.items()}
+        print_json({"plan": fingerprint, "cells": cells, "estimates": told, "seconds": seconds})
         return
     print_table(titles, rows)
+    print()
+    for name, estimate in estimates.items():
+        print(f"{escape_controls(name)}: {estimate}")
+    if seconds is not None and left:
+        pace = f"a call takes {CALL_SECONDS:g} s" if calls else "agents answer at once"
+        print(f"Time: about {format_seconds(max(seconds, 1.0))} if {pace}")
     others = len(known.keys() - planned.keys())
     more = f", and {say_count(others, 'other')} that {path} holds" if others else ""
-    print(f"\n{say_count(len(rows), 'cell')}{more}. Nothing was played.\nPlan: {fingerprint}")
+    print(f"{say_count(len(rows), 'cell')}{more}. Nothing was played.\nPlan: {fingerprint}")
 
 
 def print_result(
