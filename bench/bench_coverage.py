@@ -4,7 +4,8 @@ One JSON line per rule, family of distributions and number of trials. Families w
 the usual rule ends; those of `UNSEEN_SCORES` and `UNSEEN_COUNTS` were chosen after the rules and before their coverage
 was known (design/intervals.md says how that went). Conservative intervals, which are the default, and those of
 concordance, have the bar 0.94 for every family. `python bench/bench_coverage.py 2000` is a quick look,
-`python bench/bench_coverage.py objectives` plays only the worlds of `objective_worlds`, 500 times each.
+`python bench/bench_coverage.py objectives` plays only the worlds of `objective_worlds`, 500 times each, and
+`python bench/bench_coverage.py anytime` looks at 2,000 experiments of each kind after every trial (`looks`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import looks
 from objective_worlds import SIZES, WORLDS, Recipe, Size, World
 from openfield.metrics.concordance import Panel, count_pairs, mean_numbers
 from openfield.metrics.stats import (
@@ -45,6 +47,8 @@ MAX_SAMPLES = 600_000
 """Standard error 0.03 points at 93 %."""
 PLAYED = 500
 """Simulations of each world."""
+LOOKED_AT = 2_000
+"""Experiments that are looked at after every trial."""
 MIN_SHOWN = 20
 """Estimates that are printed from which their coverage is reported."""
 Floats = NDArray[np.floating[Any]]
@@ -444,6 +448,61 @@ def main(samples: int) -> None:
         show(f"rate, least over all true rates, n={n}", least, False)
 
 
+def show_anytime(samples: int) -> None:
+    """Show what looking after every trial costs, and what stopping saves."""
+    families = SCORES | UNSEEN_SCORES | ALL_OR_NOTHING | STEPS
+    pairs = {name: looks.apart(family.draw, family.mean) for name, family in families.items() if name != "normal"}
+    for name, pair in {"hierarchical": looks.HIERARCHICAL, **pairs}.items():
+        ratios = looks.compare_widths(pair)
+        for number, missed in looks.miss_bounded(pair, samples).items():
+            show_missed(f"{number} of {name}", missed)
+            show_ratio(f"{number} of {name}", ratios[number])
+    for name, (draw, mean) in looks.RETURNS.items():
+        missed = looks.miss_unbounded(draw, mean, samples)
+        print_line(f"ever missed from trial 30 on, asymptotic, {name}", missed, "lower")
+        show_ratio(f"asymptotic, {name}", looks.compare_unbounded_width(draw))
+    shape = looks.Blinded(EPISODES, WINDOW, 2.5)
+    for name, beliefs in CONCORDANT.items():
+        show_missed(f"concordance, {name}", looks.miss_share(beliefs, shape, samples))
+        ratio = looks.find_share_width(beliefs, shape, 14) / mean_concordance_width(beliefs, 36, 14)
+        print_line(f"anytime width over fixed at 50 trials, concordance, {name}", ratio, "lower")
+    show_savings(samples)
+
+
+def show_savings(samples: int) -> None:
+    for deviation in (0.15, 0.3):
+        fixed = looks.find_fixed_trials(looks.draw_gaps(0.8, deviation))
+        print_line(f"trials planned for 0.8 deviations of {deviation}, power 90 %", fixed, "lower")
+        for effect in (0.8, 1.2, 1.6, 2.0):
+            decided = looks.count_until_decided(looks.draw_gaps(effect, deviation), samples)
+            bar = {"bar": fixed, "ok": decided <= fixed} if effect == 0.8 else {}
+            print_line(f"mean trials until decided, {effect} deviations of {deviation}", decided, "lower", **bar)
+    for name, lead in looks.RACES.items():
+        dropped, saved = looks.race(lead, samples)
+        print_line(f"race of eight: the best is judged worse, {name}", dropped, "lower", bar=0.06, ok=dropped <= 0.06)
+        print_line(f"race of eight: share of 200 trials not played, {name}", saved, "higher")
+
+
+def show_missed(figure: str, missed: float) -> None:
+    bar = looks.MAX_MISSED
+    print_line(f"ever missed in 500 looks, {figure}", missed, "lower", bar=bar, ok=missed <= bar)
+
+
+def show_ratio(figure: str, ratio: float) -> None:
+    bar = looks.MAX_RATIO
+    print_line(f"anytime width over fixed at 50 trials, {figure}", ratio, "lower", bar=bar, ok=ratio <= bar)
+
+
+def mean_concordance_width(beliefs: Beliefs, changed: int, unchanged: int) -> float:
+    random, widths = np.random.default_rng(17), []
+    for _ in range(looks.WIDTHS):
+        panel = draw_panel(random, beliefs, changed, unchanged)
+        wins, pairs = count_pairs(panel, [panel.kinds[None]])
+        low, high = score_limits(float(wins[0] / pairs[0]), *mean_numbers(panel))
+        widths.append(high - low)
+    return float(np.mean(widths))
+
+
 USUAL_BAR = (0.93, 0.97)
 
 
@@ -480,5 +539,7 @@ def _rows(samples: Floats) -> Iterator[Sequence[float]]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["objectives"]:
         show_objectives(int(sys.argv[2]) if len(sys.argv) > 2 else PLAYED)
+    elif sys.argv[1:2] == ["anytime"]:
+        show_anytime(int(sys.argv[2]) if len(sys.argv) > 2 else LOOKED_AT)
     else:
         main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

@@ -188,19 +188,20 @@ class Result:
 
         Args:
             metrics: The metrics; by default those that the domains name.
-            intervals: `conservative`, valid without a law of the scores, or `usual`: narrower, for a single peak.
+            intervals: `conservative`, valid without a law of the scores, `usual`: narrower, for a single peak, or
+                `anytime`: valid at every look. As long as trials of an agent are missing, its intervals are `anytime`.
             failures: `count` trials that an agent failed, or `exclude` them.
             numbers: Which of them tables show: `all`, or names; by default the six that matter most, and returns
                 where there is no scale.
         """
         from openfield.metrics.selection import name_numbers, split_names
         from openfield.metrics.stats import KINDS_OF_INTERVALS
-        from openfield.metrics.summary import explain_missing, summarise
+        from openfield.metrics.summary import explain_missing, list_counted, summarise
 
         if intervals not in KINDS_OF_INTERVALS:
             raise UnknownName("kind of intervals", intervals, KINDS_OF_INTERVALS, label="Known")
         cells = self.counted(failures)
-        chosen = self._metrics(metrics, cells, split_names(numbers))
+        chosen = self._metrics(metrics, list_counted(cells), split_names(numbers))
         asked = chosen if metrics else [metric for metric in chosen if self.baseline and metric.is_related]
         shown = tuple(name_numbers(numbers, chosen, asked))
         found = msgspec.structs.replace(summarise(cells, chosen, intervals, failures), shown=shown)

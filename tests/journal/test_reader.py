@@ -13,7 +13,9 @@ import pytest
 import openfield as of
 from openfield.errors import DamagedRun, UnknownName
 from openfield.journal.reader import Run
+from openfield.journal.writer import Journal
 from openfield.result import Result
+from openfield.runner.plan import make_cells
 from support.players import Learner, copycat
 from support.stories import rows, story
 from support.worlds import TINY, tiny_trials
@@ -269,3 +271,19 @@ def test_a_finished_run_in_a_read_only_folder_is_read(run_file: Path) -> None:
         patch.setattr(os, "access", lambda place, mode: Path(place) != run_file.parent and real(place, mode))
         with Run(run_file) as run:
             assert len(run.cells()) == 4
+
+
+def test_cells_that_were_entered_when_their_agent_had_begun_are_later_ones(tmp_path: Path) -> None:
+    first, more = tiny_trials(4)[:2], tiny_trials(4)[2:]
+    with Journal(tmp_path / "run.sqlite") as record:
+        record.enter(make_cells(["ada"], first), {"ada": None}, {})
+        record.enter(make_cells(["ada"], more[:1]), {"ada": None}, {})
+        record.begin(make_cells(["ada"], first)[0].id)
+        record.enter(make_cells(["ada", "bob"], [*first, *more]), {"ada": None, "bob": None}, {})
+    with Run(tmp_path / "run.sqlite") as run:
+        found = {(cell.agent, cell.trial.id): cell.later for cell in run.cells()}
+        assert not any(key.startswith("later") for key in run.facts)
+        assert run.verify() == []
+    late = make_cells(["ada"], more)[-1]
+    assert {key for key, later in found.items() if later} == {("ada", more[1].id)}
+    assert found["ada", more[1].id] == late.id

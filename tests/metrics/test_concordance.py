@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from openfield.journal.reader import CellRecord, StatedBeliefs
 from openfield.metrics import BUILT_IN, summarise
-from openfield.metrics.concordance import Panel, count_pairs, estimate_concordance, make_panel, trace_beliefs
+from openfield.metrics.concordance import (
+    BlockShape,
+    Panel,
+    choose_shape,
+    count_pairs,
+    deal_blocks,
+    estimate_concordance,
+    follow_concordance,
+    make_panel,
+    trace_beliefs,
+)
 from openfield.metrics.failures import apply_policy
 from openfield.metrics.significance import MAX_ARRANGEMENTS
 from openfield.metrics.stats import score_limits
@@ -262,3 +272,75 @@ def test_steps_after_a_failure_are_lost() -> None:
     found = estimate_concordance([filled, *rivals])
     assert found is not None
     assert found.mean == 0.0
+
+
+class TestMissingTrials:
+    """While trials are missing, the interval is that of blocks of trials which are compared with no others."""
+
+    @staticmethod
+    def plan(changed: int, unchanged: int) -> list[CellRecord]:
+        """Trials that change after the first or second of four episodes, and an agent that always notices."""
+        cells = [play(seed, 1 + seed % 2, [0.0] * (1 + seed % 2) + [1.0] * (3 - seed % 2)) for seed in range(changed)]
+        return cells + [play(seed, None, [0.0] * 4) for seed in range(unchanged)]
+
+    @pytest.mark.parametrize(
+        ("changed", "unchanged", "shape"),
+        [(5, 2, BlockShape(2, 1, 2.5)), (10, 10, BlockShape(2, 2, 2.0)), (6, 0, BlockShape(2, 0, 1.0)), (1, 1, None)],
+    )
+    def test_blocks_have_the_share_of_unchanged_trials_that_is_planned(
+        self, changed: int, unchanged: int, shape: BlockShape | None
+    ) -> None:
+        assert choose_shape([cell.trial for cell in self.plan(changed, unchanged)]) == shape
+
+    def test_no_trial_is_in_two_blocks_and_no_seed_twice_in_one(self) -> None:
+        trials = [cell.trial for cell in self.plan(20, 8)]
+        blocks = list(deal_blocks(trials, BlockShape(2, 1, 2.5)))
+        dealt = [trial.id for block in blocks for trial in block]
+        assert len(blocks) == 8
+        assert len(set(dealt)) == len(dealt)
+        assert all(len({trial.seed for trial in block}) == len(block) for block in blocks)
+
+    def test_blocks_are_settled_by_the_plan(self) -> None:
+        trials = [cell.trial for cell in self.plan(20, 8)]
+        shape = BlockShape(2, 1, 2.5)
+        assert list(deal_blocks(trials, shape))[:5] == list(deal_blocks([*trials[:12], *trials[20:26]], shape))[:5]
+
+    def test_the_interval_narrows_as_trials_come_in(self) -> None:
+        planned = self.plan(40, 16)
+        found = [follow_concordance([*planned[:n], *planned[40 : 40 + 2 * n // 5]], planned) for n in (10, 20, 40)]
+        assert [each.mean for each in found] == [1.0] * 3
+        assert [each.high for each in found] == [1.0] * 3
+        assert 0.0 < found[0].low < found[1].low < found[2].low < 1.0
+        assert found[2].p < found[1].p < found[0].p
+
+    def test_an_agent_that_never_states_a_belief_is_held_to_chance(self) -> None:
+        planned = [play(seed, 1, [None] * 4) for seed in range(20)] + [
+            play(seed, None, [None] * 4) for seed in range(8)
+        ]
+        found = follow_concordance(planned, planned)
+        assert (found.mean, found.p) == (0.5, 1.0)
+        assert found.low < 0.5 < found.high
+
+    def test_repeats_count_as_one_trial(self) -> None:
+        once = self.plan(20, 8)
+        twice = [msgspec.structs.replace(cell, id=f"{cell.id}{n}", repeat=n) for cell in once for n in range(2)]
+        ours, theirs = follow_concordance(once, once), follow_concordance(twice, twice)
+        assert (ours.low, ours.high, ours.p) == pytest.approx((theirs.low, theirs.high, theirs.p))
+
+    def test_an_agent_that_failed_an_episode_has_no_p_value(self) -> None:
+        planned = self.plan(20, 8)
+        failed = msgspec.structs.replace(planned[0], outcome="agent_error", episodes=planned[0].episodes[:3])
+        cells = apply_policy([failed, *planned[1:]], "count")
+        found = follow_concordance(cells, cells)
+        assert found.low is not None
+        assert found.p is None
+
+    def test_people_have_no_interval(self) -> None:
+        planned = [msgspec.structs.replace(cell, person=f"p{n}") for n, cell in enumerate(self.plan(20, 8))]
+        assert follow_concordance(planned, planned).low is None
+
+    def test_a_summary_takes_it(self) -> None:
+        planned = self.plan(20, 8)
+        cells = [*planned[:-1], msgspec.structs.replace(planned[-1], outcome=None)]
+        (group,) = summarise(cells, BUILT_IN).groups
+        assert group.estimates["concordance"] == follow_concordance(planned[:-1], planned)

@@ -10,9 +10,17 @@ from msgspec.structs import replace
 from openfield.errors import InvalidInput
 from openfield.journal.reader import OUR_FAILURES, CellRecord
 from openfield.metrics import BUILT_IN, Metric, Number, Summary, summarise
-from openfield.metrics.significance import permute_labels
-from openfield.metrics.stats import bound_mean, estimate_count, estimate_iqm, estimate_mean, estimate_paired_improvement
-from openfield.metrics.summary import Failure, list_numbers, measure_trials, score_trials
+from openfield.metrics.sequences import bet_against, follow_mean
+from openfield.metrics.significance import correct_by_holm, permute_labels
+from openfield.metrics.stats import (
+    Estimate,
+    bound_mean,
+    estimate_count,
+    estimate_iqm,
+    estimate_mean,
+    estimate_paired_improvement,
+)
+from openfield.metrics.summary import Failure, list_counted, list_numbers, measure_trials, score_trials
 from openfield.trial import Phase
 from support.records import make_cell, make_run, make_trial
 
@@ -40,14 +48,125 @@ def test_the_interquartile_mean_appears_from_twenty_trials_on() -> None:
     assert "(no conservative interval)" in str(safe.iqm)
 
 
-@pytest.mark.parametrize("outcome", [*OUR_FAILURES, "cancelled", "superseded", None])
+@pytest.mark.parametrize("outcome", OUR_FAILURES)
 def test_cells_that_no_agent_failed_are_counted_and_never_scored(outcome: str | None) -> None:
     good = play("ada", [0.1, 0.2, 0.3, 0.4, 0.6])
     bad = make_cell([], [0.0], [0.0], outcome=outcome, trial=make_trial(99), id="bad")
     (alone,), (group,) = summarise(good, BUILT_IN).groups, summarise([*good, bad], BUILT_IN).groups
     assert group.estimates == alone.estimates
     assert group.iqm == alone.iqm
-    assert group.outcomes == {"done": 5, outcome or "unfinished": 1}
+    assert group.outcomes == {"done": 5, outcome: 1}
+    assert group.valid == "fixed"
+
+
+MISSING = ["cancelled", "superseded", None]
+"""Outcomes of cells that are not over."""
+
+
+class TestMissingTrials:
+    """As long as trials are missing, the first ones count, with intervals that hold at every look."""
+
+    afters = (0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 0.9)
+
+    @pytest.mark.parametrize("outcome", MISSING)
+    def test_trials_up_to_the_first_missing_one_count(self, outcome: str | None) -> None:
+        cells = play("ada", self.afters)
+        cells[5] = replace(cells[5], outcome=outcome)
+        (group,) = summarise(cells, BUILT_IN).groups
+        assert group.estimates["after"] == follow_mean(self.afters[:5])
+        assert (group.valid, group.trials) == ("anytime", 5)
+        assert group.outcomes == {"done": 6, outcome or "unfinished": 1}
+        assert "anytime intervals over the first 5 of 7 trials" in group.note
+
+    def test_which_trials_count_depends_on_when_they_were_entered_and_not_on_how_they_went(self) -> None:
+        cells = play("ada", self.afters)
+        long = [replace(cell, outcome=None) if cell.trial.seed in (0, 3) else cell for cell in cells]
+        (late,), (early,) = (summarise(order, BUILT_IN).groups for order in (long[::-1], long))
+        assert late.estimates["after"].n == 3
+        assert "after" not in early.estimates
+
+    def test_a_trial_counts_when_all_its_repeats_are_over(self) -> None:
+        cells = [
+            make_cell([], [0.9], [0.5], trial=make_trial(seed), id=f"{seed}/{n}", repeat=n, outcome=outcome)
+            for seed, outcome in enumerate(["done"] * 6 + [None])
+            for n in range(2)
+        ]
+        cells[-1] = replace(cells[-1], outcome="done")
+        assert summarise(cells, BUILT_IN).groups[0].trials == 6
+
+    def test_the_whole_plan_has_the_intervals_it_always_had(self) -> None:
+        (group,) = summarise(play("ada", self.afters), BUILT_IN).groups
+        assert (group.valid, group.estimates["after"]) == ("fixed", bound_mean(self.afters, (0.0, 1.0)))
+        assert "anytime" not in group.note
+
+    def test_trials_that_were_added_later_keep_the_intervals_anytime(self) -> None:
+        cells = play("ada", self.afters)
+        added = [*cells[:5], *(replace(cell, later="ada5") for cell in cells[5:])]
+        (group,) = summarise(added, BUILT_IN).groups
+        assert (group.valid, group.estimates["after"]) == ("anytime", follow_mean(self.afters))
+        assert "trials were added after some had been played" in group.note
+        (late,) = summarise([replace(cell, later="ada0") for cell in cells], BUILT_IN).groups
+        assert late.valid == "fixed"
+
+    def test_anytime_intervals_can_be_asked_for(self) -> None:
+        (group,) = summarise(play("ada", self.afters), BUILT_IN, "anytime").groups
+        assert (group.valid, group.estimates["after"]) == ("anytime", follow_mean(self.afters))
+
+    def test_agents_are_compared_over_the_trials_that_count_for_both(self) -> None:
+        ours, theirs = play("ada", self.afters), play("bob", [0.0] * 7)
+        ours[6] = replace(ours[6], outcome=None)
+        (one,) = summarise([*ours, *theirs], BUILT_IN).comparisons
+        assert (one.valid, one.paired) == ("anytime", True)
+        assert one.difference == follow_mean(self.afters[:6], (-1.0, 1.0))
+        assert one.improvement == follow_mean([1.0] * 6)
+        assert one.p == bet_against(self.afters[:6], 0.0, (-1.0, 1.0))
+
+    def test_p_values_of_many_agents_are_corrected(self) -> None:
+        scores = {"ada": [0.9] * 30, "bob": [0.1] * 30, "eve": [0.2] * 30}
+        cells = [cell for agent, afters in scores.items() for cell in play(agent, afters)]
+        cells[29] = replace(cells[29], outcome=None)
+        comparisons = summarise(cells, BUILT_IN).comparisons
+        assert [one.family for one in comparisons] == [3] * 3
+        assert [one.p_holm for one in comparisons] == correct_by_holm([one.p for one in comparisons])
+
+    def test_others_without_common_trials_have_neither_interval_nor_p_value(self) -> None:
+        ours = play("ada", self.afters)
+        theirs = [replace(cell, trial=make_trial(cell.trial.seed + 50)) for cell in play("bob", self.afters)]
+        theirs[6] = replace(theirs[6], outcome=None)
+        (one,) = summarise([*ours, *theirs], BUILT_IN).comparisons
+        assert (one.p, one.improvement.low, one.difference.low) == (None, None, None)
+
+    def test_a_baseline_that_is_behind_leaves_its_trials_out_for_all(self) -> None:
+        ours, theirs = play("ada", self.afters), play("bob", [0.3] * 7)
+        theirs[2] = replace(theirs[2], outcome=None)
+        cells = [*ours, *theirs]
+        (metric,) = (metric for metric in BUILT_IN if metric.name == "baseline")
+        found, whole = (
+            summarise(cells, [metric.among(related, "bob")]).groups[0].estimates["opti"]
+            for related in (list_counted(cells), cells)
+        )
+        assert (found.n, whole.n) == (2, 6)
+
+    def test_totals_have_no_interval(self) -> None:
+        cells = [cell for name in ("swap", "ice") for cell in play("ada", self.afters, novelty=name)]
+        cells = [replace(cell, id=str(number)) for number, cell in enumerate(cells)]
+        (whole,) = summarise(cells, BUILT_IN).totals
+        (part,) = summarise([*cells[:-1], replace(cells[-1], outcome=None)], BUILT_IN).totals
+        assert whole.estimates["after"].low is not None
+        assert (part.valid, part.estimates["after"].low) == ("anytime", None)
+
+    def test_numbers_pooled_otherwise_have_no_interval(self) -> None:
+        metric = Metric(
+            "spread",
+            "",
+            (Number(name="spread", title="Spread", note="", pooled=True),),
+            lambda cell: {},
+            pool=lambda cells: {"spread": Estimate(0.4, 0.3, 0.5, len(cells), p=0.01)},
+        )
+        cells = play("ada", self.afters)
+        assert summarise(cells, [metric]).groups[0].estimates["spread"].low == 0.3
+        (group,) = summarise([*cells[:-1], replace(cells[-1], outcome=None)], [metric]).groups
+        assert (group.estimates["spread"].low, group.estimates["spread"].p) == (None, None)
 
 
 def test_failures_tell_the_first_note_of_each_agent_and_outcome() -> None:

@@ -17,7 +17,7 @@ from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal import schema
 from openfield.journal.fingerprint import TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
-from openfield.journal.schema import BEGUN_FACT, PLAN_FACT, SourceText
+from openfield.journal.schema import BEGUN_FACT, LATER_FACT, PLAN_FACT, SourceText
 from openfield.journal.steps import Place, RunFile, attempt_of
 from openfield.journal.verification import (
     Attempt,
@@ -120,6 +120,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it counts in the numbers, by a policy about failures (`metrics.failures`); None: by its outcome."""
     stated: StatedBeliefs | None = None
     """Given in a `Result` where the test counts steps."""
+    later: str = ""
+    """Which cells it was entered with, if its agent had begun to play before; else empty."""
 
     @property
     def is_scored(self) -> bool:
@@ -185,7 +187,7 @@ class Run(RunFile):
     def facts(self) -> dict[str, str]:
         """The facts of the run as a whole, without the lists of its cells."""
         rows = self._rows("SELECT key, value FROM facts ORDER BY rowid", tuple[str, str])
-        return {key: value for key, value in rows if key != BEGUN_FACT and not key.startswith(PLAN_FACT)}
+        return {key: value for key, value in rows if key != BEGUN_FACT and not key.startswith((PLAN_FACT, LATER_FACT))}
 
     @property
     def agents(self) -> dict[str, str | None]:
@@ -231,6 +233,7 @@ class Run(RunFile):
         trials = dict(self._keyed_trials(only))
         controls = {name for name, source in self.agents.items() if is_control(source)}
         episodes = self._episodes(only) if with_episodes else {}
+        later = self._later_cells()
         query = schema.LATEST_ATTEMPTS.format(only=_only("cells.id", only))
         with self.snapshot():
             tails = self.tails(only)
@@ -249,9 +252,16 @@ class Run(RunFile):
                 player=player,
                 episodes=tuple(episodes.get((cell, attempt), ())),
                 control=agent in controls,
+                later=later.get(cell, ""),
             )
             for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds, player in rows
         ]
+
+    def _later_cells(self) -> dict[str, str]:
+        """Return which cells were entered when their agents had begun to play, with the first of each such list."""
+        query = "SELECT key, value FROM facts WHERE substr(key, 1, ?) = ?"
+        rows = self._rows(query, tuple[str, str], (len(LATER_FACT), LATER_FACT))
+        return {cell: key.removeprefix(LATER_FACT) for key, text in rows for cell in text.split()}
 
     def cell_ids(self) -> Iterator[str]:
         """Yield the ids of all cells. Nothing else is read."""

@@ -79,6 +79,8 @@ PLAN_FACT, BEGUN_FACT = "plan ", "attempts"
 
 They say nothing that the other tables do not, so that rows deleted from those are missed.
 """
+LATER_FACT = "later "
+"""How the keys of facts begin that list the cells of agents which had begun to play before these were entered."""
 COUNT_BEGUN = """
     INSERT INTO facts VALUES (?, '1') ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1
 """

@@ -23,6 +23,7 @@ from openfield.journal.fingerprint import write_trial
 from openfield.journal.leases import LEASE_SECONDS, Leases, find_strange_lease
 from openfield.journal.receipt import Receipt
 from openfield.journal.schema import (
+    LATER_FACT,
     PLAN_FACT,
     SCHEMA_VERSION,
     SourceText,
@@ -427,8 +428,12 @@ def _enter(
     db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", texts)
     insert = "INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)"
     rows = ((cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells)
-    if new := [row[0] for row in rows if db.execute(insert, row).rowcount]:
-        db.execute("INSERT INTO facts VALUES (?, ?)", (f"{PLAN_FACT}{new[0]}", " ".join(new)))
+    playing = {agent for (agent,) in db.execute("SELECT DISTINCT agent FROM cells JOIN attempts ON cell = id")}
+    if new := [row for row in rows if db.execute(insert, row).rowcount]:
+        later = [row[0] for row in new if row[1] in playing]
+        for start, entered in ((PLAN_FACT, [row[0] for row in new]), (LATER_FACT, later)):
+            if entered:
+                db.execute("INSERT INTO facts VALUES (?, ?)", (f"{start}{entered[0]}", " ".join(entered)))
     db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?)", agents.items())
     db.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", facts.items())
     db.executemany("INSERT OR IGNORE INTO sources VALUES (?, ?, ?)", sources)

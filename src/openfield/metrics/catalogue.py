@@ -13,7 +13,7 @@ PLACES = {
     "performance": "openfield.metrics.performance:PERFORMANCE",
     "returns": "openfield.metrics.performance:RETURNS",
     "winning": "openfield.metrics.performance:WINNING",
-    "sets": "openfield.metrics.sets:SETS",
+    "sets": "openfield.metrics.curricula.sets:SETS",
     "detection": "openfield.metrics.detection:DETECTION",
     "adaptation": "openfield.metrics.performance:ADAPTATION",
     "changes": "openfield.metrics.drift.changes:CHANGES",

@@ -14,11 +14,13 @@ from typing import NamedTuple
 import msgspec
 
 from openfield.metrics.scenario import Key, Scenario
+from openfield.metrics.sequences import NO_SEQUENCE, bet_against, follow_mean
 from openfield.metrics.significance import correct_by_holm, flip_signs, permute_labels
 from openfield.metrics.stats import (
     MIN_TRIALS,
     Estimate,
     Intervals,
+    Valid,
     bound_mean,
     estimate_improvement,
     estimate_mean,
@@ -39,6 +41,8 @@ class AgentScores(NamedTuple):
     trials: Scores
     people: Mapping[str, Scores]
     """The same for each person; empty if the agent is not people."""
+    is_open: bool = False
+    """Whether further trials may come, or came when some had been seen."""
 
     @property
     def units(self) -> list[float]:
@@ -64,6 +68,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """The same, corrected by Holm's rule for all comparisons of the scenario."""
     family: int = 0
     """The number of comparisons that it is corrected for."""
+    valid: Valid = "fixed"
+    """Whether the intervals and the p-value hold once, or at every look."""
     versions: str = ""
     """Which cells of the two the latest known version of an agent did not play, in words; empty if it played all."""
 
@@ -99,6 +105,8 @@ def pair_scores(ours: AgentScores, theirs: AgentScores) -> list[tuple[float, flo
 def _compare(one: Key, two: Key, scores: Mapping[Key, AgentScores], intervals: Intervals) -> Comparison:
     """Compare two agents over the trials they share, or all trials with all if only that is enough for an interval."""
     ours, theirs = scores[one], scores[two]
+    if ours.is_open or theirs.is_open:
+        return _follow(one, two, ours, theirs)
     pairs, all_ours, all_theirs = pair_scores(ours, theirs), ours.units, theirs.units
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
     gaps = [a - b for a, b in pairs]
@@ -115,6 +123,19 @@ def _compare(one: Key, two: Key, scores: Mapping[Key, AgentScores], intervals: I
     p = permute_labels(all_ours, all_theirs) if fewer >= MIN_TRIALS else None
     wins = without_interval(wins) if safe else wins
     return Comparison(*one, two[1], False, mark_people(difference, people), mark_people(wins, people), p)
+
+
+def _follow(one: Key, two: Key, ours: AgentScores, theirs: AgentScores) -> Comparison:
+    """Compare two agents of which trials are missing, over the trials they share."""
+    pairs, people = pair_scores(ours, theirs), bool(ours.people or theirs.people)
+    gaps, bounds = [a - b for a, b in pairs], (-1.0, 1.0)
+    difference = follow_mean(gaps, bounds)
+    if pairs:
+        wins = follow_mean(share_wins([a for a, _ in pairs], [b for _, b in pairs]))
+    else:
+        wins = without_interval(estimate_improvement(ours.units, theirs.units), NO_SEQUENCE)
+    difference, wins = mark_people(difference, people), mark_people(wins, people)
+    return Comparison(*one, two[1], bool(pairs), difference, wins, bet_against(gaps, 0.0, bounds), valid="anytime")
 
 
 def _mean(values: Iterable[float]) -> float:

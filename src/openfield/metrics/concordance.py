@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 from openfield.journal.reader import CellRecord, StatedBeliefs
 from openfield.metrics.failures import counts_steps
 from openfield.metrics.scenario import unit_of
+from openfield.metrics.sequences import NO_SEQUENCE, Blocks, bet_on_share, follow_share
 from openfield.metrics.significance import arrange, share_as_extreme
 from openfield.metrics.stats import FEW, MIN_TRIALS, Estimate, score_limits
+from openfield.trial import Trial
 
 STEP_POSITIONS = 20
 """Places of the test at which trials that count steps are compared."""
+NO_PAIRS = "no two trials to compare"
+"""The note of a concordance that is not defined."""
 
 MAX_TABLE = 5_000_000
 """Numbers of trials times courses up to which the wins of each trial with each course are kept."""
@@ -98,6 +102,127 @@ def _test(panel: Panel) -> float:
     wins, pairs = count_pairs(panel, itertools.chain([panel.kinds[None], next(blocks)[1:]], blocks))
     gains = wins - pairs / 2
     return share_as_extreme(gains, float(gains[0]), float(pairs[0]))
+
+
+def follow_concordance(cells: Sequence[CellRecord], planned: Sequence[CellRecord]) -> Estimate:
+    """Estimate the concordance while trials are missing.
+
+    Pairs of trials are not independent, and no bet on one of them would be fair. So the interval and the p-value are
+    those of blocks: a few changed trials and unchanged ones of other seeds, which are compared with each other and with
+    no others. Which trials are a block is settled when they are planned.
+
+    Args:
+        cells: The cells that count.
+        planned: All cells of the agent in the scenario, in the order in which they were entered.
+    """
+    panel = make_panel(cells)
+    wins, pairs = (np.zeros(1), np.zeros(1)) if panel is None else count_pairs(panel, [panel.kinds[None]])
+    if panel is None or not pairs[0]:
+        return Estimate(None, None, None, 0, NO_PAIRS)
+    chance, n = float(wins[0] / pairs[0]), int(panel.units.max()) + 1
+    if n < MIN_TRIALS:
+        return Estimate(chance, None, None, n, FEW)
+    found = None if any(cell.person for cell in planned) else _count_blocks(cells, planned)
+    if found is None or not found.pairs.sum():
+        return Estimate(chance, None, None, n, NO_SEQUENCE)
+    low, high = follow_share(found)
+    p = None if (panel.present & ~panel.valid).any() else bet_on_share(found, 0.5)
+    return Estimate(chance, min(low, chance), max(high, chance), n, p=p)
+
+
+def _count_blocks(cells: Sequence[CellRecord], planned: Sequence[CellRecord]) -> Blocks | None:
+    """Return the wins and pairs of each block whose trials all count; None where their greatest number is not known.
+
+    Pairs of two changed trials have the weight that they have among all pairs of all trials.
+    """
+    trials = list({cell.trial.id: cell.trial for cell in planned}.values())
+    shape = choose_shape(trials)
+    most = None if shape is None else _count_most(trials, shape)
+    if shape is None or most is None:
+        return None
+    rows: dict[str, list[CellRecord]] = {}
+    for cell in cells:
+        rows.setdefault(cell.trial.id, []).append(cell)
+    found = []
+    for block in deal_blocks(trials, shape):
+        own = [rows.get(trial.id, []) for trial in block]
+        repeats = len(own[0])
+        if repeats and all(len(each) == repeats for each in own):
+            changed, both = (_count_panel(itertools.chain(*part)) for part in (own[: shape.changed], own))
+            found.append((both + (shape.weight - 1) * changed) / repeats**2)
+    wins, pairs = np.array(found).T if found else np.zeros((2, 0))
+    return Blocks(wins, pairs, np.full(len(found), most))
+
+
+def _count_panel(cells: Iterable[CellRecord]) -> Floats:
+    """Return how many pairs of trials are won, and how many there are."""
+    panel = make_panel(list(cells))
+    return np.zeros(2) if panel is None else np.concatenate(count_pairs(panel, [panel.kinds[None]]))
+
+
+class BlockShape(NamedTuple):
+    """How many trials a block has."""
+
+    changed: int
+    unchanged: int
+    weight: float
+    """How much a pair of two changed trials counts, so that blocks have the same number as all trials together."""
+
+
+def choose_shape(trials: Sequence[Trial]) -> BlockShape | None:
+    """Return the smallest block with the share of unchanged trials that a plan has; None if nothing can be compared."""
+    unchanged = sum(trial.is_unchanged_twin for trial in trials)
+    changed = len(trials) - unchanged
+    if changed < 2:
+        return None
+    if not unchanged:
+        return BlockShape(2, 0, 1.0)
+    twins = max(1, round(2 * unchanged / changed))
+    own = max(2, changed * twins // unchanged)
+    return BlockShape(own, twins, changed * twins / (unchanged * (own - 1)))
+
+
+def deal_blocks(trials: Sequence[Trial], shape: BlockShape) -> Iterator[list[Trial]]:
+    """Yield the trials of each block, changed ones first, in the order in which they are planned."""
+    changed = [trial for trial in trials if not trial.is_unchanged_twin]
+    unchanged = [trial for trial in trials if trial.is_unchanged_twin]
+    for first in range(0, len(changed) - shape.changed + 1, shape.changed):
+        own = changed[first : first + shape.changed]
+        seeds = {trial.seed for trial in own}
+        twins = [trial for trial in unchanged if trial.seed not in seeds][: shape.unchanged]
+        if len(twins) < shape.unchanged:
+            return
+        unchanged = [trial for trial in unchanged if trial not in twins]
+        yield own + twins
+
+
+def _count_most(trials: Sequence[Trial], shape: BlockShape) -> float | None:
+    """Return the most pairs that a block can have, with their weights; None where the length of a test is not known.
+
+    They are the most where each onset is as early or as late as it can be.
+    """
+    trial = next(trial for trial in trials if not trial.is_unchanged_twin)
+    length = trial.test_length
+    early = sum(
+        phase.steps or phase.episodes
+        for phase in itertools.takewhile(lambda phase: not phase.novelty, trial.phases)
+        if phase.name == "test"
+    )
+    least, latest = trial.window or (early, early)
+    counts = [(number, shape.changed - number) for number in range(shape.changed + 1)]
+    if not length:
+        return None
+    if any(each.has_course for each in trials):  # any of them may be changed at any position
+        positions = STEP_POSITIONS if counts_steps(trial) else length
+        return positions * max(own * (shape.unchanged + shape.weight * other) for own, other in counts)
+    if counts_steps(trial):  # the change comes at the first border from there on
+        least, latest, length = least * STEP_POSITIONS // length, STEP_POSITIONS, STEP_POSITIONS
+    most = max(
+        shape.unchanged * (soon * (length - least) + late * (length - latest))
+        + shape.weight * soon * late * (latest - least)
+        for soon, late in counts
+    )
+    return most or None
 
 
 def make_panel(cells: Sequence[CellRecord]) -> Panel | None:

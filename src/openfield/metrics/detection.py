@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.concordance import estimate_concordance
+from openfield.metrics.concordance import NO_PAIRS, estimate_concordance, follow_concordance
 from openfield.metrics.metric import Pooled, built_in, undefined
 from openfield.metrics.performance import count_left, count_lost, has_borders, mean, performances, split_periods
 from openfield.metrics.stats import Estimate
@@ -89,7 +89,14 @@ def pool_detection(cells: Sequence[CellRecord]) -> Pooled:
     """Compute the concordance of all cells of an agent, in a scenario in which something changes."""
     if not any(cell.trial.novelty for cell in cells):
         return {}
-    return {"concordance": estimate_concordance(cells) or Estimate(None, None, None, 0, "no two trials to compare")}
+    return {"concordance": estimate_concordance(cells) or Estimate(None, None, None, 0, NO_PAIRS)}
+
+
+def follow_detection(cells: Sequence[CellRecord], planned: Sequence[CellRecord]) -> dict[str, Estimate]:
+    """Compute the concordance while trials are missing."""
+    if not any(cell.trial.novelty for cell in cells):
+        return {}
+    return {"concordance": follow_concordance(cells, planned)}
 
 
 def measure_passive(cell: CellRecord) -> dict[str, float | None]:
@@ -121,5 +128,5 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
     }
 
 
-DETECTION = built_in("detection", measure_detection, pool=pool_detection, counts_failures=True)
+DETECTION = built_in("detection", measure_detection, pool=pool_detection, counts_failures=True, follow=follow_detection)
 PASSIVE = built_in("passive", measure_passive, counts_failures=True)

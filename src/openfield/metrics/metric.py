@@ -29,6 +29,9 @@ Measure = Callable[[CellRecord], Mapping[str, float | None]]
 Pooled = Mapping[str, Estimate | Ratio | Sequence[float]]
 """Numbers of all cells of an agent in a scenario: an estimate, or the values it is estimated from."""
 Pool = Callable[[Sequence[CellRecord]], Pooled]
+Follow = Callable[[Sequence[CellRecord], Sequence[CellRecord]], Mapping[str, Estimate]]
+"""Estimates numbers of all cells while trials are missing: from the cells that count, and from all that are planned, in
+the order in which they were entered."""
 
 
 class Related(NamedTuple):
@@ -95,6 +98,8 @@ class Metric:
     """Measures all scored cells of an agent in a scenario together, for the numbers that are pooled or are ratios."""
     counts_failures: bool = False
     """Whether the measure knows failed episodes. Else a trial that its agent failed has the worst of every number."""
+    follow: Follow | None = None
+    """Stands in for estimates of `pool` as long as trials are missing; without it they have no interval then."""
     is_related: bool = False
     """Whether it measures cells among others, which `relate` gave it."""
     reason: str = ""
@@ -147,10 +152,11 @@ def built_in(
     relate: Relate | None = None,
     pool: Pool | None = None,
     counts_failures: bool = False,
+    follow: Follow | None = None,
 ) -> Metric:
     """Return a metric whose note and numbers are described in `metrics.json`."""
     description = _read_descriptions()[name]
-    return Metric(name, description.note, description.numbers, measure, relate, pool, counts_failures)
+    return Metric(name, description.note, description.numbers, measure, relate, pool, counts_failures, follow)
 
 
 def undefined(metric: Metric) -> dict[str, float | None]:

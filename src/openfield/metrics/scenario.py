@@ -5,15 +5,16 @@ Cells -> groups of one agent in one scenario, which `summary` turns into estimat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 
 import msgspec
 from msgspec.structs import replace
 
 from openfield.errors import OpenfieldError
-from openfield.journal.reader import CellRecord
-from openfield.metrics.stats import Estimate
+from openfield.journal.reader import RESUMABLE, CellRecord
+from openfield.metrics.stats import Estimate, Valid
 from openfield.registry import known_domain
 from openfield.settings import write_settings
 from openfield.trial import Trial, with_settings
@@ -64,6 +65,8 @@ class CurriculumResults(msgspec.Struct, frozen=True):
     versions: str = ""
     """Which of these cells, those of single tasks included, the latest known version of the agent did not play."""
     control: bool = False
+    valid: Valid = "fixed"
+    """Whether intervals hold once, or at every look."""
 
 
 def scenario_of(cell: CellRecord) -> Scenario:
@@ -129,6 +132,37 @@ def join_imported(cells: Sequence[CellRecord]) -> list[CellRecord]:
             cell = replace(cell, agent=agent, trial=with_settings(trial, settings))
         joined.append(cell)
     return joined
+
+
+def is_over(cell: CellRecord) -> bool:
+    """Return whether nothing more comes of a cell, however it ended."""
+    return cell.outcome not in (*RESUMABLE, "superseded")
+
+
+def list_missing_trials(cells: Iterable[CellRecord]) -> set[tuple[str, str]]:
+    """Return the agents and trials of cells that are not over; a trial is with those that it is compared with."""
+    return {(cell.agent, cell.trial.reference_for or cell.trial.id) for cell in cells if not is_over(cell)}
+
+
+def take_first(
+    cells: Sequence[CellRecord], missing: Container[tuple[str, str]], places: Mapping[str, int]
+) -> list[CellRecord]:
+    """Return the cells of an agent up to the first trial, or person, of which a cell is missing.
+
+    Cells that take long are over late. Those that are over at a moment are so by how they went, while the first of
+    those that were entered are the same however they went.
+
+    Args:
+        cells: The cells of an agent in a scenario.
+        missing: The agents and trials of cells that are not over.
+        places: When each cell was entered.
+    """
+    units: dict[str, list[CellRecord]] = {}
+    for cell in sorted(cells, key=lambda cell: places[cell.id]):
+        units.setdefault(unit_of(cell), []).append(cell)
+    waiting = {unit for unit, own in units.items() if any((cell.agent, cell.trial.id) in missing for cell in own)}
+    taken = set(itertools.takewhile(lambda unit: unit not in waiting, units))
+    return [cell for cell in cells if unit_of(cell) in taken]
 
 
 def unit_of(cell: CellRecord) -> str:

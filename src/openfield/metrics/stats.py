@@ -24,7 +24,8 @@ MIN_TRIALS = 5
 FEW = f"fewer than {MIN_TRIALS} trials"
 FEW_PEOPLE = f"fewer than {MIN_TRIALS} people"
 NO_BOUND = "no conservative interval"
-"""The notes of estimates without an interval."""
+ASYMPTOTIC = "asymptotic"
+"""The notes of estimates without an interval, or with one that holds in the limit of many trials."""
 MIN_WHOLE = 100
 """From this value on, decimals are not shown."""
 TAIL = 0.025
@@ -44,9 +45,11 @@ take a time that grows with their root, and lose digits."""
 Bounds = tuple[float, float]
 Range = tuple[float, float | None]
 """Bounds of which the upper one may be missing."""
-Intervals = Literal["conservative", "usual"]
-"""The rules that intervals are made by, the default first."""
+Intervals = Literal["conservative", "usual", "anytime"]
+"""The rules that intervals are made by, the default first. Those of `anytime` are in `sequences`."""
 KINDS_OF_INTERVALS: tuple[Intervals, ...] = get_args(Intervals)
+Valid = Literal["fixed", "anytime"]
+"""When intervals and p-values hold: once, when all planned trials are over, or at every look at a run that goes on."""
 FROM_ZERO: Range = (0.0, None)
 """The bounds of a number that is never negative, such as a ratio or a time. Its interval is Hall's, cut at zero."""
 
@@ -92,7 +95,8 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     def interval(self) -> str:
         """The interval as text after the value, or the number of trials or the reason why it is missing."""
         if self.low is not None and self.high is not None:
-            return f" [{self._round(self.low)}, {self._round(self.high)}]"
+            limit = f" {ASYMPTOTIC}" if self.note == ASYMPTOTIC else ""
+            return f" [{self._round(self.low)}, {self._round(self.high)}]{limit}"
         if self.n < MIN_TRIALS:
             return f", {format_units(self.n, self.people)}"
         return f" ({self.note})" if self.note else ""
@@ -266,8 +270,8 @@ def bound_mean(values: Sequence[float], bounds: Range | None) -> Estimate:
     low, high = ([end, *sorted(values)] for end in both)  # sorted: the order of trials must not change the last digit
     return Estimate(
         mean,
-        _border(lambda point: share_below(low, point) - TAIL, mean, both[0]),
-        _border(lambda point: 1 - TAIL - share_below(high, point), mean, both[1]),
+        find_border(lambda point: share_below(low, point) - TAIL, mean, both[0]),
+        find_border(lambda point: 1 - TAIL - share_below(high, point), mean, both[1]),
         n,
     )
 
@@ -298,7 +302,7 @@ def bound_ratio(found: Ratio) -> Estimate:
     start = 1 / mean if mean else 1.0
     while test_high(start) < 0:
         start *= 2
-    return Estimate(mean, _border(test_low, mean, 0.0), 1 / _border(test_high, start, 0.0), n)
+    return Estimate(mean, find_border(test_low, mean, 0.0), 1 / find_border(test_high, start, 0.0), n)
 
 
 def without_interval(found: Estimate, note: str = NO_BOUND) -> Estimate:
@@ -418,8 +422,8 @@ def score_limits(chance: float, m: float, n: float, untied: float = 1.0) -> tupl
         shared = 1 + more * ((1 - true) / (2 - true) + true / (1 + true))
         return NORMAL_QUANTILE**2 * untied * true * (1 - true) * shared / (m * n) - (chance - true) ** 2
 
-    low = 0.0 if chance == 0 else _border(margin, chance, 0.0)
-    return low, 1.0 if chance == 1 else _border(margin, chance, 1.0)
+    low = 0.0 if chance == 0 else find_border(margin, chance, 0.0)
+    return low, 1.0 if chance == 1 else find_border(margin, chance, 1.0)
 
 
 def _untied(values: Sequence[float]) -> float:
@@ -456,7 +460,7 @@ def _beta_grid(a: float, b: float) -> tuple[NDArray[np.float64], NDArray[np.floa
     return points, weights / weights.sum()
 
 
-def _border(margin: Callable[[float], float], within: float, beyond: float) -> float:
+def find_border(margin: Callable[[float], float], within: float, beyond: float) -> float:
     """Return where a margin becomes negative between a value inside and one beyond.
 
     A third of the steps are bisections, so that the others, which follow the slope, cannot creep.

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +17,7 @@ from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import AgentScores, Comparison, compare_agents
 from openfield.metrics.failures import Policy, apply_policy, has_failed
-from openfield.metrics.metric import Metric, Number
+from openfield.metrics.metric import Metric, Number, Pooled
 from openfield.metrics.performance import (
     assume_curriculum,
     count_episodes,
@@ -33,22 +34,24 @@ from openfield.metrics.scenario import (
     are_of_control,
     describe_versions,
     group_cells,
+    list_missing_trials,
     sort_cells,
+    take_first,
     unit_of,
 )
+from openfield.metrics.sequences import NO_SEQUENCE, RATIOS, follow_mean
 from openfield.metrics.significance import correct_by_holm
 from openfield.metrics.stats import (
     Estimate,
     Intervals,
     Range,
     Ratio,
+    Valid,
     bound_mean,
-    bound_ratio,
     estimate_count,
     estimate_iqm,
     estimate_mean,
     estimate_rate,
-    estimate_ratio,
     mark_people,
     two_sided,
     without_interval,
@@ -92,6 +95,8 @@ class AgentResults(msgspec.Struct, frozen=True):
     """Whether the agent is a control, which must fail and is in no comparison."""
     people: int = 0
     """How many people play as this agent, over whom its numbers are taken; 0 for programs."""
+    valid: Valid = "fixed"
+    """Whether intervals and p-values hold once, because all its planned trials are over, or at every look."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -144,15 +149,20 @@ def summarise(
         policy: Whether trials that an agent failed count or are left out.
     """
     known = apply_policy(cells, policy)
-    metrics = [metric.among(known) for metric in metrics]
-    members = group_cells(known)
-    rivals = {key: score_agent(played) for key, played in members.items() if not are_of_control(played)}
+    samples = take_samples(known, intervals)
+    counted = list_counted(known)
+    metrics = [metric.among(counted) for metric in metrics]
+    rivals = {key: _score(sample) for key, sample in samples.items() if not are_of_control(sample.planned)}
     judged = [cell for cell in known if not cell.control]
-    found = [_summarise_group(key, played, metrics, intervals) for key, played in members.items()]
+    found = [_summarise_group(key, sample, metrics) for key, sample in samples.items()]
     groups = tuple(_correct_over_agents(found))
-    totals = _gather_totals(members)
-    together = tuple(_summarise_group(key, played, metrics, intervals) for key, played in totals.items())
-    whole = {key: score_agent(played) for key, played in totals.items() if _is_whole(key, members)}
+    totals = _gather_totals(samples)
+    together = tuple(_summarise_total(key, sample, metrics) for key, sample in totals.items())
+    whole = {
+        key: _score(sample)
+        for key, sample in totals.items()
+        if _is_whole(key, samples) and sample.intervals != "anytime"
+    }
     return Summary(
         list_numbers(metrics),
         groups,
@@ -161,10 +171,64 @@ def summarise(
         list_failures(judged),
         intervals,
         policy,
-        tuple(_summarise_curricula(members, known, intervals)),
+        tuple(_summarise_curricula(samples, known)),
         together,
         total_comparisons=tuple(_mark_versions(compare_agents(whole, intervals), together)),
     )
+
+
+class Sample(NamedTuple):
+    """The cells of an agent in a scenario."""
+
+    planned: Sequence[CellRecord]
+    counted: Sequence[CellRecord]
+    """Those that count: all of them, or the first ones as long as some are missing."""
+    intervals: Intervals
+    """The rule of their intervals."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some are missing."""
+        return len(self.counted) < len(self.planned)
+
+    @property
+    def valid(self) -> Valid:
+        """Whether the intervals hold once, or at every look."""
+        return "anytime" if self.intervals == "anytime" else "fixed"
+
+
+def is_extended(cells: Iterable[CellRecord]) -> bool:
+    """Return whether some of the cells were entered when others had been played: their number was not planned."""
+    return len({cell.later for cell in cells}) > 1
+
+
+def take_samples(cells: Sequence[CellRecord], intervals: Intervals) -> dict[Key, Sample]:
+    """Return the cells of each agent in each scenario, and those that count as long as some are missing.
+
+    Args:
+        cells: All cells, in the order in which they were entered.
+        intervals: The rule of the intervals where no cell is missing.
+    """
+    missing, places = list_missing_trials(cells), {cell.id: place for place, cell in enumerate(cells)}
+    samples = {}
+    for key, own in group_cells(cells).items():
+        counted = take_first(own, missing, places)
+        planned = sorted(own, key=lambda cell: places[cell.id])
+        waits = len(counted) < len(planned) or is_extended(planned)
+        samples[key] = Sample(planned, counted, "anytime" if waits else intervals)
+    return samples
+
+
+def list_counted(cells: Sequence[CellRecord]) -> list[CellRecord]:
+    """Return the cells without those that do not count as long as earlier ones are missing."""
+    samples = take_samples(cells, "conservative").values()
+    counted = {cell.id for sample in samples for cell in sample.counted}
+    left = {cell.id for sample in samples for cell in sample.planned} - counted
+    return [cell for cell in cells if cell.id not in left]
+
+
+def _score(sample: Sample) -> AgentScores:
+    return score_agent(sample.counted)._replace(is_open=sample.intervals == "anytime")
 
 
 def explain_missing(summary: Summary, metrics: Iterable[Metric]) -> Iterator[str]:
@@ -175,42 +239,44 @@ def explain_missing(summary: Summary, metrics: Iterable[Metric]) -> Iterator[str
             yield f"No row of {metric.name}: {metric.reason or 'no trial that counts has one of its numbers'}."
 
 
-def _summarise_curricula(
-    members: Mapping[Key, Sequence[CellRecord]], cells: Sequence[CellRecord], intervals: Intervals
-) -> Iterator[CurriculumResults]:
+def _summarise_curricula(samples: Mapping[Key, Sample], cells: Sequence[CellRecord]) -> Iterator[CurriculumResults]:
     """Yield the tasks of agents that play a curriculum; other runs do not even load what measures them."""
-    for key, played in members.items():
-        if any(find_curriculum(cell.trial) for cell in played):
+    for key, sample in samples.items():
+        if any(find_curriculum(cell.trial) for cell in sample.counted):
             from openfield.metrics.curricula.tasks import summarise_tasks
 
-            if (found := summarise_tasks(key, played, cells, intervals)) is not None:
+            if (found := summarise_tasks(key, sample.counted, cells, sample.intervals)) is not None:
                 yield found
 
 
-def _gather_totals(members: Mapping[Key, Sequence[CellRecord]]) -> dict[Key, list[CellRecord]]:
+def _gather_totals(samples: Mapping[Key, Sample]) -> dict[Key, Sample]:
     """Return the cells of agents over the scenarios of a domain in which something changes, if these are several."""
-    totals: dict[Key, list[CellRecord]] = {}
-    for domain, agent in dict.fromkeys((key[0].domain, key[1]) for key in members):
-        keys = [key for key in _list_changing(members, domain) if key[1] == agent]
+    totals: dict[Key, Sample] = {}
+    for domain, agent in dict.fromkeys((key[0].domain, key[1]) for key in samples):
+        keys = [key for key in _list_changing(samples, domain) if key[1] == agent]
         if len(keys) > 1:
             light = all(scenario.red_light for scenario, _ in keys)
             together = Scenario(domain, TOTAL, light, f"{len(keys)} scenarios together")
-            totals[together, agent] = [cell for key in keys for cell in members[key]]
+            own = [samples[key] for key in keys]
+            rules = {sample.intervals for sample in own}
+            planned = [cell for sample in own for cell in sample.planned]
+            counted = [cell for sample in own for cell in sample.counted]
+            totals[together, agent] = Sample(planned, counted, "anytime" if "anytime" in rules else own[0].intervals)
     return {key: totals[key] for key in sorted(totals, key=lambda key: key[0])}
 
 
-def _list_changing(members: Mapping[Key, Sequence[CellRecord]], domain: str) -> list[Key]:
+def _list_changing(samples: Mapping[Key, Sample], domain: str) -> list[Key]:
     """Return the scenarios of a domain that count in its totals, with the agents that played them."""
     return [
         key
-        for key, played in members.items()
-        if key[0].domain == domain and key[0].novelty and not key[0].loose and not are_of_control(played)
+        for key, sample in samples.items()
+        if key[0].domain == domain and key[0].novelty and not key[0].loose and not are_of_control(sample.planned)
     ]
 
 
-def _is_whole(key: Key, members: Mapping[Key, Sequence[CellRecord]]) -> bool:
+def _is_whole(key: Key, samples: Mapping[Key, Sample]) -> bool:
     """Return whether a total is over all scenarios of its domain: others are not compared, as theirs are different."""
-    changing = _list_changing(members, key[0].domain)
+    changing = _list_changing(samples, key[0].domain)
     return {scenario for scenario, _ in changing} == {scenario for scenario, agent in changing if agent == key[1]}
 
 
@@ -244,36 +310,55 @@ def _mark_versions(comparisons: Iterable[Comparison], groups: Iterable[AgentResu
         yield msgspec.structs.replace(one, versions="; ".join(said)) if said else one
 
 
-def _summarise_group(
-    key: Key, played: Sequence[CellRecord], metrics: Sequence[Metric], intervals: Intervals
-) -> AgentResults:
-    scenario, agent = key
-    scored = [cell for cell in played if cell.is_scored]
+def _summarise_total(key: Key, sample: Sample, metrics: Sequence[Metric]) -> AgentResults:
+    """Summarise the cells of several scenarios; as long as some are missing, these count unequally."""
+    found = _summarise_group(key, sample, metrics)
+    if found.valid == "fixed":
+        return found
+    estimates = {name: without_interval(each, NO_SEQUENCE) for name, each in found.estimates.items()}
+    return msgspec.structs.replace(found, estimates=estimates)
+
+
+def _summarise_group(key: Key, sample: Sample, metrics: Sequence[Metric]) -> AgentResults:
+    (scenario, agent), played = key, sample.planned
+    scored = [cell for cell in sample.counted if cell.is_scored]
     completed = [cell for cell in scored if not has_failed(cell)]
-    found = estimate_numbers(scored, metrics, intervals)
-    others = estimate_numbers(completed, metrics, intervals) if len(completed) < len(scored) else {}
+    found = estimate_numbers(scored, metrics, sample.intervals, played)
+    others = estimate_numbers(completed, metrics, sample.intervals, played) if len(completed) < len(scored) else {}
     beside = {name: other for name, other in others.items() if other != found.get(name)}
     trials = {cell.trial.id: cell.trial for cell in scored}
     unchanged = sum(trial.is_unchanged_twin for trial in trials.values())
     people = len({cell.person for cell in scored if cell.person})
-    iqm = _estimate_iqm(score_agent(scored), intervals)
+    iqm = _estimate_iqm(score_agent(scored), sample.intervals)
     countable = COUNTABLE if not scenario.red_light and is_countable(played) else ""
     absent = remark_missing(found, list_numbers(metrics))
-    note = "; ".join(filter(None, (countable, remark_people(played), remark_trials(played), absent)))
+    notes = countable, remark_people(played), remark_trials(played), absent, remark_open(sample)
+    note = "; ".join(filter(None, notes))
     numbers = len(trials), unchanged, count_outcomes(played), found, beside, iqm
-    return AgentResults(agent, scenario, *numbers, note, describe_versions(played), are_of_control(played), people)
+    versions, control = describe_versions(played), are_of_control(played)
+    return AgentResults(agent, scenario, *numbers, note, versions, control, people, sample.valid)
 
 
 def estimate_numbers(
-    scored: Sequence[CellRecord], metrics: Sequence[Metric], intervals: Intervals
+    scored: Sequence[CellRecord],
+    metrics: Sequence[Metric],
+    intervals: Intervals,
+    planned: Sequence[CellRecord] | None = None,
 ) -> dict[str, Estimate]:
-    """Estimate all numbers that these cells define, one by one or together."""
+    """Estimate all numbers that these cells define, one by one or together.
+
+    Args:
+        scored: The cells that count.
+        metrics: What is measured.
+        intervals: The rule of the intervals.
+        planned: All cells that are planned, in the order in which they were entered; these if not given.
+    """
     measured = measure_trials(scored, metrics)
     values: dict[str, Estimate | Ratio | Sequence[float]] = {
         name: list(trials.values()) for name, trials in measured.items()
     }
     for metric in metrics:
-        values |= metric.pool(scored) if metric.pool and scored else {}
+        values |= _pool(metric, scored, intervals, planned or scored)
     telling, people = counts_beliefs(scored), any(cell.person for cell in scored)
     found = {
         n.name: SILENT if n.belief and not telling else _estimate(n, values[n.name], intervals, scored)
@@ -285,13 +370,26 @@ def estimate_numbers(
     return {name: mark_people(estimate, people) for name, estimate in found.items()}
 
 
+def _pool(metric: Metric, scored: Sequence[CellRecord], intervals: Intervals, planned: Sequence[CellRecord]) -> Pooled:
+    """Return what a metric makes of all cells together; without intervals that hold only once where others must."""
+    pooled = metric.pool(scored) if metric.pool and scored else {}
+    if intervals != "anytime":
+        return pooled
+    plain = {
+        name: without_interval(msgspec.structs.replace(each, p=None), NO_SEQUENCE)
+        if isinstance(each, Estimate)
+        else each
+        for name, each in pooled.items()
+    }
+    return plain | (dict(metric.follow(scored, planned)) if metric.follow and scored else {})
+
+
 def _estimate(
     number: Number, found: Estimate | Ratio | Sequence[float], intervals: Intervals, cells: Sequence[CellRecord]
 ) -> Estimate:
     """Return an estimate that a metric made of all cells, or make one from the values of the trials."""
     if isinstance(found, Ratio):
-        ratio = bound_ratio(found) if intervals == "conservative" else estimate_ratio(found)
-        return msgspec.structs.replace(ratio, missing=found.missing)
+        return msgspec.structs.replace(RATIOS[intervals](found), missing=found.missing)
     return found if isinstance(found, Estimate) else estimate(number, found, intervals, cells)
 
 
@@ -326,6 +424,15 @@ def remark_missing(found: Mapping[str, Estimate], numbers: Iterable[Number]) -> 
         for title, each in known
         if each.missing
     )
+
+
+def remark_open(sample: Sample) -> str:
+    """Return which trials count as long as some are missing, or why intervals are anytime ones where none is."""
+    planned, counted = (len(set(map(unit_of, cells))) for cells in (sample.planned, sample.counted))
+    units = "people" if any(cell.person for cell in sample.planned) else "trials"
+    if sample.is_open:
+        return f"anytime intervals over the first {counted} of {planned} {units}"
+    return f"anytime intervals: {units} were added after some had been played" if is_extended(sample.planned) else ""
 
 
 def remark_people(cells: Sequence[CellRecord]) -> str:
@@ -439,6 +546,8 @@ def estimate(
         cells: The cells it is measured in; they say how high a count can be.
     """
     bounds = _find_range(number, cells)
+    if intervals == "anytime":
+        return follow_mean(values, bounds)
     if intervals == "conservative" and two_sided(bounds) is not None:
         return bound_mean(values, bounds)
     if number.kind == "rate":

@@ -116,6 +116,8 @@ def list_headlines(summary: Summary, domains: Domains) -> Iterator[str]:
             yield f"  and {len(groups) - MAX_AGENTS} more agents"
     if len(scenarios) > MAX_SCENARIOS:
         yield f"and {len(scenarios) - MAX_SCENARIOS} more scenarios"
+    if any(group.valid == "anytime" for group in summary.groups):
+        yield words.OPEN
 
 
 def render_provenance(told: Sequence[Provenance]) -> RenderableType:

@@ -54,7 +54,9 @@ LOOSE = (
 INTERVALS = {
     "conservative": "with conservative 95 % intervals, or usual ones where a number has no range",
     "usual": "with usual 95 % intervals, which hold for scores with a single peak",
+    "anytime": "with anytime 95 % intervals, which hold however often one looks",
 }
+OPEN = "As long as trials are missing, intervals and p-values are anytime: they hold however often one looks."
 READING = (
     f"Numbers are over {{}}, {{}}; below {MIN_TRIALS} {{}} there is no interval. "
     "Repeats of a trial{} are averaged first. P-values in a table are corrected over its agents (Holm). {}"
@@ -75,7 +77,8 @@ def explain_reading(summary: Summary) -> str:
         units, few = ("people", "people") if all(people) else ("trials, those of people over people", "of either")
         averaged = ", and all trials of a person,"
     reading = READING.format(units, INTERVALS[summary.intervals], few, averaged, POLICIES[summary.policy])
-    return " ".join((*summary.missing, reading))
+    valid = {group.valid for group in summary.groups} if summary.intervals != "anytime" else set()
+    return " ".join((*summary.missing, reading, *([OPEN] if "anytime" in valid else [])))
 
 
 def title_domain(scenario: Scenario, domains: Domains) -> str:

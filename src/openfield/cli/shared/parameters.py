@@ -27,7 +27,7 @@ Trust = Annotated[bool, Parameter(group=MORE)]
 Numbers = Annotated[str | None, Parameter(metavar="NAMES")]
 """Which numbers a table shows: `all`, or names with commas between them."""
 
-KindOfIntervals = Literal["conservative", "usual"]
+KindOfIntervals = Literal["conservative", "usual", "anytime"]
 """The rule of the intervals."""
 KindOfFailures = Literal["count", "exclude"]
 """What becomes of trials that an agent failed."""
@@ -42,7 +42,8 @@ class NumberOptions:
     """The numbers to show: `all`, or names such as before,after,oscr [the six that matter most, and returns where there
     is no scale]. JSON always has all."""
     intervals: KindOfIntervals = "conservative"
-    """The rule of the intervals. Usual ones are narrower and hold only for scores with a single peak [conservative]."""
+    """The rule of the intervals. Usual ones are narrower and hold only for scores with a single peak; anytime ones hold
+    at every look [conservative; anytime as long as trials are missing]."""
     failures: KindOfFailures = "count"
     """Count trials that an agent failed, as 0 where it failed, or exclude them [count]."""
 

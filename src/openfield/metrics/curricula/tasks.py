@@ -19,14 +19,15 @@ from openfield.metrics.curricula.gradual import retention
 from openfield.metrics.curricula.instances import first_instances, steps_to_solve
 from openfield.metrics.performance import assume_curriculum, find_curriculum
 from openfield.metrics.scenario import CurriculumResults, Key, TaskResults, are_of_control, describe_versions
+from openfield.metrics.sequences import RATIOS, follow_mean
 from openfield.metrics.stats import (
     FROM_ZERO,
     Estimate,
     Intervals,
     Range,
     Ratio,
+    Valid,
     bound_mean,
-    bound_ratio,
     estimate_mean,
     estimate_rate,
     estimate_ratio,
@@ -77,7 +78,8 @@ def summarise_tasks(
     if any(cell.person for cell in scored):
         found, whole = tuple(map(_mark_people, found)), whole and mark_people(whole, True)
     versions = describe_versions([*scored, *scratch])
-    return CurriculumResults(agent, scenario, budget, found, whole, versions, are_of_control(scored))
+    valid: Valid = "anytime" if intervals == "anytime" else "fixed"
+    return CurriculumResults(agent, scenario, budget, found, whole, versions, are_of_control(scored), valid)
 
 
 def _mark_people(task: TaskResults) -> TaskResults:
@@ -135,7 +137,7 @@ def _relate(
     found = Ratio(above, below, (most, most))
     usual = estimate_ratio(found)
     equal = usual.mean and usual.low is None  # as with equal times, bounds as far as a budget would say nothing
-    return usual if equal or intervals == "usual" else bound_ratio(found)
+    return usual if equal else RATIOS[intervals](found)
 
 
 def _times(courses: Sequence[TaskCourse], task: str, budget: int, failed: int | None = None) -> Values:
@@ -173,6 +175,8 @@ def _estimate(values: Values, bounds: Range, intervals: Intervals, rate: bool = 
     sample = list(values.values())
     if sample and not rate and min(sample) == max(sample):
         return estimate_mean(sample, None)  # bounds as far as a budget would make an interval that says nothing
+    if intervals == "anytime":
+        return follow_mean(sample, bounds)
     if intervals == "conservative":
         return bound_mean(sample, bounds)
     return estimate_rate(sample) if rate else estimate_mean(sample, bounds)

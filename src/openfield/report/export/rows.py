@@ -120,6 +120,8 @@ class EstimateRow(msgspec.Struct, frozen=True, kw_only=True):
     agent_version: str
     """Which cells the latest known version of the agent did not play, in words; empty if it played all."""
     intervals: str
+    valid: str
+    """`fixed` if the interval holds once, because all planned trials are over, or `anytime` at every look."""
     failures: str
 
 
@@ -244,7 +246,8 @@ def _describe_estimate(
         task=task,
         **msgspec.structs.asdict(estimate),
         agent_version=whose.versions,
-        intervals=summary.intervals,
+        intervals="anytime" if whose.valid == "anytime" else summary.intervals,
+        valid=whose.valid,
         failures=summary.policy,
     )
 

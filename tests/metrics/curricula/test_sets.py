@@ -2,7 +2,7 @@
 
 import msgspec
 
-from openfield.metrics.sets import MAX_TEST_SETS, SETS
+from openfield.metrics.curricula.sets import MAX_TEST_SETS, SETS
 from support.records import make_cell
 
 
