@@ -137,3 +137,14 @@ def test_a_learner_of_the_challenge_runs_as_its_first_lines_say(tmp_path: Path) 
 
 def _words(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text())) or ""
+
+
+def test_the_trained_learner_plays_through_the_ordinary_rollout(path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+    trials = of.trials("commai", 1, tasks="micro4", max_steps=250, unchanged=0)
+    (cell,) = of.run({"learner": f"onnx:{EXAMPLES / 'train_commai' / 'learner.onnx'}"}, trials, path).cells
+    assert cell.outcome == "done"
+    solved = [episode.detail["solved"] for episode in cell.episodes if episode.detail["solved"] is not None]
+    assert len(solved) >= 5
+    assert all(solved)
+    assert all(episode.belief is not None and 0 <= episode.belief.novel <= 1 for episode in cell.episodes)
