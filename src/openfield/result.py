@@ -59,11 +59,12 @@ class SelectionChoice(TypedDict, total=False):
     agents: Sequence[str]
     novelties: Sequence[str]
     domains: Sequence[str]
-    across: Across | None
 
 
 class FigureChoice(NumberChoice, SelectionChoice, total=False):
     """What a figure shows; see `Result.figure`."""
+
+    across: Across | None
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -207,6 +208,17 @@ class Result:
         found = msgspec.structs.replace(summarise(cells, chosen, intervals, failures), shown=shown)
         return msgspec.structs.replace(found, missing=tuple(explain_missing(found, chosen))) if metrics else found
 
+    def select(self, summary: Summary, **options: Unpack[SelectionChoice]) -> Summary:
+        """Return some agents, novelties or domains of a summary, without controls, as figures and tables show it.
+
+        Args:
+            summary: All numbers.
+            options: The names of `agents`, of `novelties` (`gravity` is each difficulty of it) and of `domains`.
+        """
+        from openfield.metrics.selection import select_groups
+
+        return select_groups(summary, **options)
+
     def findings(self, intervals: Intervals = "conservative", failures: Policy = "count") -> list[dict[str, Any]]:
         """Return the results of each scenario in sentences (`text`), with its domain, novelty, red light and settings.
 
@@ -344,14 +356,14 @@ class Result:
                 shows numbers in `domains` or in `novelties`.
         """
         from openfield.report.export.figure import PaperFigure
-        from openfield.report.figures.paper import FigureSource, Selection, trace_figure
+        from openfield.report.figures.paper import FigureSource, trace_figure
 
         known = [*FigureChoice.__annotations__]
         for name in options.keys() - set(known):
             raise UnknownName("option of a figure", name, known, label="Known")
-        selection = Selection(options.get("agents", ()), options.get("novelties", ()), options.get("domains", ()))
+        chosen = {name: value for name, value in options.items() if name in SelectionChoice.__annotations__}
         numbers = {name: value for name, value in options.items() if name in NumberChoice.__annotations__}
-        summary = selection.choose(self.summary(**cast("NumberChoice", numbers)))
+        summary = self.select(self.summary(**cast("NumberChoice", numbers)), **cast("SelectionChoice", chosen))
         cells = self.counted(options.get("failures", "count"))
         source = FigureSource(cells, summary, self.domains, options.get("across"))
         return PaperFigure(trace_figure(kind, source), width)

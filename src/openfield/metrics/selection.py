@@ -1,4 +1,4 @@
-"""Which numbers a table shows: six by default, all of them, or those that are named.
+"""Which numbers a table shows: six by default, all of them, or those that are named; and of which agents.
 
 Terminal, page, notebook and the tables for papers ask here, so they show the same numbers. Data (JSON, CSV, Parquet)
 always has all.
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from openfield.errors import UnknownName
 from openfield.metrics.metric import Metric, Number
+from openfield.metrics.scenario import CurriculumResults, Scenario
 from openfield.metrics.summary import AgentResults, Summary
 
 ALL = "all"
@@ -65,6 +68,49 @@ def pick_numbers(summary: Summary, groups: Sequence[AgentResults]) -> list[Numbe
 def shows_all(summary: Summary) -> bool:
     """Return whether all numbers were asked for."""
     return bool(summary.shown) and {number.name for number in summary.numbers} <= set(summary.shown)
+
+
+def select_groups(
+    summary: Summary, agents: Sequence[str] = (), novelties: Sequence[str] = (), domains: Sequence[str] = ()
+) -> Summary:
+    """Return some agents, novelties and domains of a summary, without controls; nothing named stands for all.
+
+    Args:
+        summary: All numbers.
+        agents: The names of agents.
+        novelties: As for `--novelty`: `gravity` is each difficulty of it.
+        domains: The names of domains.
+
+    Raises:
+        UnknownName: The summary has none of a name.
+    """
+    groups = [group for group in (*summary.groups, *summary.totals) if not group.control]
+    known = {
+        "agent": (agents, {group.agent for group in groups}),
+        "novelty": (novelties, {name for group in summary.groups for name in _name_novelty(group.scenario)}),
+        "domain": (domains, {group.scenario.domain for group in groups}),
+    }
+    for kind, (wanted, names) in known.items():
+        for name in wanted:
+            if name not in names:
+                raise UnknownName(kind, name, sorted(names), label="In this run")
+
+    def has(each: AgentResults | CurriculumResults) -> bool:
+        chosen = (not agents or each.agent in agents) and (not domains or each.scenario.domain in domains)
+        return chosen and not each.control and (not novelties or bool(_name_novelty(each.scenario) & {*novelties}))
+
+    return msgspec.structs.replace(
+        summary,
+        groups=tuple(filter(has, summary.groups)),
+        totals=() if novelties else tuple(filter(has, summary.totals)),  # others are over all novelties
+        curricula=tuple(filter(has, summary.curricula)),
+    )
+
+
+def _name_novelty(scenario: Scenario) -> set[str]:
+    """Return what the novelty of a scenario may be called: with its difficulties or without."""
+    full = "+".join(scenario.novelty) or "none"
+    return {full, "+".join(name.partition(":")[0] for name in scenario.novelty) or "none"}
 
 
 def _list_names(metrics: Iterable[Metric]) -> list[str]:

@@ -289,6 +289,13 @@ def _find_p(first: str, second: str, comparisons: Iterable[Comparison]) -> float
     return None if found is None else found.p_holm
 
 
+def find_best(agents: Sequence[str], comparisons: Sequence[Comparison]) -> str | None:
+    """Return the agent that is clearly better than every other one of a scenario, if there are others."""
+    rivals = {agent: [other for other in agents if other != agent] for agent in agents}
+    better = (a for a, others in rivals.items() if others and all(is_clearly_better(a, b, comparisons) for b in others))
+    return next(better, None)
+
+
 def _leads(first: str, second: str, comparisons: Iterable[Comparison]) -> bool:
     """Return whether the first of two agents does better in their comparison."""
     found = _find_pair(first, second, comparisons)

@@ -6,11 +6,13 @@ Between `metrics.summary` and the terminal, pages, exports and figures, which sh
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
+from openfield.errors import InvalidInput
 from openfield.metrics.comparison import Comparison
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario
@@ -18,7 +20,7 @@ from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
 from openfield.report.addresses import name_scenario
-from openfield.report.findings import is_clearly_better
+from openfield.report.findings import find_best
 from openfield.report.words import Domains, has_played, name_number, split_controls, title_domain
 
 Across = Literal["domains", "novelties"]
@@ -136,7 +138,7 @@ def make_matrix(
         known.setdefault(group.scenario, {})[group.agent] = group
     known = {scenario: groups for scenario, groups in known.items() if not scenario.loose} or known
     several = len({scenario.domain for scenario in known}) > 1
-    across = across or ("domains" if several else "novelties")
+    across = across or pick_across(summary)
     parts = _list_domains(summary, known, domains) if across == "domains" else _list_scenarios(known, domains, several)
     numbers = {each.name: each for each in summary.numbers}
     shown = [(part, found) for part in parts if (found := _pick_number(part, numbers, number)) is not None]
@@ -148,10 +150,30 @@ def make_matrix(
     return Matrix(across, columns, rows, _explain_order(across, columns, rows))
 
 
+def pick_across(summary: Summary) -> Across:
+    """Return what the columns are if nothing is said: domains if there are several, each with its totals."""
+    groups = split_controls(summary.groups)[0]
+    lacking = _find_lacking(summary, groups)
+    return "domains" if len({group.scenario.domain for group in groups}) > 1 and not lacking else "novelties"
+
+
+def _find_lacking(summary: Summary, groups: Sequence[AgentResults]) -> str:
+    """Return the first domain with several scenarios that the summary has no totals of: only some were chosen."""
+    totals = {(group.scenario.domain, group.agent) for group in summary.totals}
+    changing = [group for group in groups if group.scenario.novelty and not group.scenario.loose]
+    played = Counter((group.scenario.domain, group.agent) for group in changing)
+    return next((key[0] for key, count in played.items() if count > 1 and key not in totals), "")
+
+
 def _list_domains(
     summary: Summary, known: Mapping[Scenario, Mapping[str, AgentResults]], domains: Domains
 ) -> list[_Part]:
     """Return a part for each domain: its scenarios with a novelty, or all of them if none has one."""
+    if lacking := _find_lacking(summary, [group for groups in known.values() for group in groups.values()]):
+        raise InvalidInput(
+            f"Only some novelties of {lacking} were chosen, and no number is over them together. Leave out --novelty, "
+            "or show novelties across."
+        )
     parts = []
     totals = {(group.scenario.domain, group.agent): group for group in summary.totals}
     for domain in dict.fromkeys(scenario.domain for scenario in known):
@@ -269,16 +291,12 @@ def _value(group: AgentResults | None, number: Number) -> float | None:
 def _find_best(part: _Part, column: MatrixColumn, comparisons: Sequence[Comparison]) -> str | None:
     """Return the agent that is clearly better than every other one, by their comparisons."""
     whole = [agent for agent, played in part.played.items() if played == part.scenarios]
-    if len(whole) < 2 or len(whole) < len(part.groups):
+    if len(whole) < len(part.groups):
         return None
     scenario = part.groups[whole[0]].scenario
     if column.number.name != ("after" if scenario.novelty else "before"):  # agents are compared by nothing else
         return None
-    pairs = [one for one in comparisons if one.scenario == scenario]
-    for agent in whole:
-        if all(is_clearly_better(agent, other, pairs) for other in whole if other != agent):
-            return agent
-    return None
+    return find_best(whole, [one for one in comparisons if one.scenario == scenario])
 
 
 def _explain_order(across: Across, columns: Sequence[MatrixColumn], rows: Sequence[MatrixRow]) -> str:

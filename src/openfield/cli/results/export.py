@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import KindOfFailures, KindOfIntervals, Metrics, Numbers, Output
+from openfield.cli.shared.parameters import (
+    ALL_OF_RUN,
+    KindOfFailures,
+    KindOfIntervals,
+    Metrics,
+    Numbers,
+    Output,
+    SelectionOptions,
+)
 from openfield.console import say_count
+from openfield.options import MORE
+
+Columns = Literal["domains", "novelties", "numbers"]
+"""What stands across in a table."""
 
 SUFFIXES = {"markdown": "md", "latex": "tex"}
 """The suffixes of files that are not named for their format."""
@@ -21,11 +33,13 @@ def export(
     format_: Annotated[str, Parameter(name=["--format", "-f"], metavar="NAME")] = "csv",
     output: Output = None,
     numbers: Numbers = None,
+    across: Annotated[Columns | None, Parameter(metavar="WHAT")] = None,
+    selection: Annotated[SelectionOptions, Parameter(name="*", group=MORE)] = ALL_OF_RUN,
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
     intervals: KindOfIntervals | None = None,
     failures: KindOfFailures = "count",
-    cell: Annotated[str | None, Parameter(metavar="ID")] = None,
+    cell: Annotated[str | None, Parameter(group=MORE, metavar="ID")] = None,
 ) -> None:
     """Write episodes or numbers as a table, or another format of the domain.
 
@@ -36,6 +50,9 @@ def export(
         output: The file to write [beside the first run file].
         numbers: The numbers of a table for a paper or a page: `all`, or names such as before,after,oscr [the six that
             matter most, and returns where there is no scale].
+        across: What stands across in such a table: domains, novelties, or the numbers of each scenario [domains if
+            there are several, else novelties, and numbers of a single one].
+        selection: What of the runs such a table shows.
         metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
         intervals: Write one row for each number of each agent instead, with intervals by this rule.
@@ -64,11 +81,17 @@ def export(
     if cell is not None:
         raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
     if format_ in FORMS:
-        summary = result.summary(metric, intervals or "conservative", failures, numbers)
-        print(f"Scenarios in {target}: {write_tables(target, summary, result.domains, format_):,}")
+        summary = result.select(
+            result.summary(metric, intervals or "conservative", failures, numbers), **selection.choose()
+        )
+        print(f"{say_count(write_tables(target, summary, result.domains, format_, across), 'table')} in {target}")
         return
     if numbers is not None:
         raise InvalidInput(f"--numbers has no effect on --format {format_}, which has all numbers; leave it out.")
+    if across is not None or selection != ALL_OF_RUN:
+        raise InvalidInput(
+            f"--across, --agent, --novelty and --domain have no effect on --format {format_}, which has all rows."
+        )
     if intervals is not None:
         rows = write_estimates(target, result.summary(metric, intervals, failures), format_)
         print(f"{say_count(rows, 'number')} in {target}")

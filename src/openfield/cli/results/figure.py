@@ -12,6 +12,8 @@ from openfield.options import MORE
 
 Kind = Literal["curves", "belief", "intervals", "profile", "learning"]
 """What a figure shows."""
+Across = Literal["domains", "novelties"]
+"""Where it shows numbers."""
 
 
 def figure(
@@ -23,6 +25,7 @@ def figure(
     width: Annotated[str, Parameter(metavar="LENGTH")] = "3.3in",
     data: bool = False,
     selection: SelectionOptions = ALL_OF_RUN,
+    across: Annotated[Across | None, Parameter(group=MORE, metavar="WHAT")] = None,
     numbers: Annotated[NumberOptions, Parameter(name="*", group=MORE)] = NUMBERS,
     metric: Annotated[Metrics, Parameter(group=MORE)] = None,
 ) -> None:
@@ -36,6 +39,7 @@ def figure(
         width: How wide the figure is, such as 3.3in, 8.4cm, 84mm or 240pt [3.3in, a column of most venues].
         data: Write its points beside it, as CSV.
         selection: What of the runs is shown.
+        across: Show numbers in each domain or in each novelty [novelties].
         numbers: Which numbers are shown, and how they are computed.
         metric: Take the numbers of this metric. Repeat it for further ones.
 
@@ -48,7 +52,7 @@ def figure(
 
     target = output or runs[0].with_name(f"{runs[0].stem}-{kind}.pdf")
     check_format(target)
-    drawn = Result(runs).figure(kind, width, **numbers.choose(metric), **selection.choose())
+    drawn = Result(runs).figure(kind, width, **numbers.choose(metric), **selection.choose(), across=across)
     print(f"{drawn.save(target)}: {escape_controls(drawn.caption)}")
     if data:
         print(f"Its points: {drawn.save_data(target.with_suffix('.csv'))}")

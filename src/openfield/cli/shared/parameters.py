@@ -66,17 +66,10 @@ class SelectionOptions:
     """Show only this novelty. Repeat it for further ones."""
     domain: Annotated[list[str] | None, Parameter(group=MORE, consume_multiple=False, metavar="NAME")] = None
     """Show only this domain. Repeat it for further ones."""
-    across: Annotated[Literal["domains", "novelties"] | None, Parameter(group=MORE, metavar="WHAT")] = None
-    """Show numbers in each domain or in each novelty [in a table domains if there are several, else novelties]."""
 
     def choose(self) -> SelectionChoice:
         """Return the options of `Result.figure`."""
-        return {
-            "agents": self.agent or (),
-            "novelties": self.novelty or (),
-            "domains": self.domain or (),
-            "across": self.across,
-        }
+        return {"agents": self.agent or (), "novelties": self.novelty or (), "domains": self.domain or ()}
 
 
 ALL_OF_RUN = SelectionOptions()

@@ -52,48 +52,6 @@ NOTHING: dict[FigureKind, str] = {
 }
 
 
-class Selection(msgspec.Struct, frozen=True):
-    """What of a run is shown; nothing named stands for all."""
-
-    agents: Sequence[str] = ()
-    novelties: Sequence[str] = ()
-    """As in `--novelty`: `gravity` is each difficulty of it."""
-    domains: Sequence[str] = ()
-
-    def choose(self, summary: Summary) -> Summary:
-        """Return a summary with these agents, novelties and domains only, controls left out.
-
-        Raises:
-            UnknownName: The run has none of a name.
-        """
-        groups = [group for group in (*summary.groups, *summary.totals) if not group.control]
-        known = {
-            "agent": (self.agents, {group.agent for group in groups}),
-            "novelty": (self.novelties, {name for group in groups for name in _name_novelty(group.scenario)}),
-            "domain": (self.domains, {group.scenario.domain for group in groups}),
-        }
-        for kind, (wanted, names) in known.items():
-            for name in wanted:
-                if name not in names:
-                    raise UnknownName(kind, name, sorted(names), label="In this run")
-        return msgspec.structs.replace(
-            summary,
-            groups=tuple(group for group in summary.groups if self._has(group.scenario, group.agent, group.control)),
-            totals=tuple(
-                group for group in summary.totals if not self.novelties and self._has(group.scenario, group.agent)
-            ),
-            curricula=tuple(one for one in summary.curricula if self._has(one.scenario, one.agent, one.control)),
-        )
-
-    def _has(self, scenario: Scenario, agent: str, control: bool = False) -> bool:
-        return (
-            not control
-            and (not self.agents or agent in self.agents)
-            and (not self.domains or scenario.domain in self.domains)
-            and (not self.novelties or bool(_name_novelty(scenario) & {*self.novelties}))
-        )
-
-
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """A figure of a paper."""
 
@@ -312,12 +270,6 @@ def _cut(line: PlotLine, first: int) -> PlotLine:
     """Return the part of a line from a place on."""
     at = next(number for number, (place, _) in enumerate(line.points) if place >= first)
     return msgspec.structs.replace(line, points=line.points[at:], spreads=line.spreads[at:])
-
-
-def _name_novelty(scenario: Scenario) -> set[str]:
-    """Return what the novelty of a scenario may be called: with its difficulties or without."""
-    full = "+".join(scenario.novelty) or "none"
-    return {full, "+".join(name.partition(":")[0] for name in scenario.novelty) or "none"}
 
 
 def _list_agents(panel: Plot) -> list[str]:
