@@ -150,13 +150,14 @@ VECTOR_ENVS, VECTOR_STEPS, VECTOR_ROUNDS = 8, 50, 60
 
 
 def vectors() -> None:
-    """Steps per second of eight environments at once, against those that Gymnasium makes of single ones.
+    """Steps per second of eight environments at once, which show pictures, against those made of single ones.
 
     All take turns in one run, so that a busy machine slows down all of them. Steps are compared by their medians: a
     step in which an episode begins, or in which the system ran something else, takes many times as long.
     """
     name = "openfield.gym:openfield/DoomDuel-v0"
-    kinds = {mode: gymnasium.make_vec(name, VECTOR_ENVS, vectorization_mode=mode) for mode in VECTOR_MODES}
+    seen: Any = {"settings": {"observation": "pixels", "image_size": "160x120"}}
+    kinds = {mode: gymnasium.make_vec(name, VECTOR_ENVS, vectorization_mode=mode, **seen) for mode in VECTOR_MODES}
     actions = np.random.default_rng(0).integers(6, size=(VECTOR_STEPS, VECTOR_ENVS))
     times: dict[str, list[float]] = {mode: [] for mode in kinds}
     for envs in kinds.values():

@@ -272,9 +272,10 @@ def test_a_learner_may_take_its_time_between_greeting_and_hello(version, monkeyp
 
 
 @pytest.mark.parametrize("begins", [b"GET / HTTP/1.1\r\n\r\n", GREETING + ready(b"REQ")])
-def test_a_server_names_strangers_and_serves_on(tmp_path, begins, caplog):
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_server_names_strangers_and_serves_on(tmp_path, begins, shared, caplog):
     path = tmp_path / "run.sqlite"
-    with serving(path) as port:
+    with serving(path, *([] if shared else ["1"])) as port:
         with connect(port) as stranger, suppress(ConnectionError):
             stranger.sendall(begins)
             while stranger.recv(4096):
