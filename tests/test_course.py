@@ -214,7 +214,10 @@ def test_onsets_may_be_named() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"novelty": "flipped over 3"}, "'flipped' changes no number, so it cannot come 'over 3'. It can come and go"),
+        (
+            {"novelty": "flipped over 3"},
+            "'flipped' changes no number gradually, so it cannot come 'over 3'. It can come and go",
+        ),
         ({"novelty": "wide as walk(sigma=1)"}, "gives the value of one number, and novelty 'wide' changes 2"),
         ({"novelty": "steep as walk(sigma=1, low=2, high=9)"}, "begins at the normal value, 1, which is beyond"),
         ({"novelty": "steep over 9"}, "takes 9 episodes, and the test has 6 at most from the change on"),
@@ -223,7 +226,10 @@ def test_onsets_may_be_named() -> None:
             {"novelty": "steep as ornstein_uhlenbeck(theta=0.01, sigma=4)"},
             r"takes a setting out of its range in episode \d of the trial\. Setting 'tilt' cannot be -",
         ),
-        ({"novelty": "steep as ornstein_uhlenbeck(theta=0.1, sigma=4) in turns"}, "needs low and high: no one knows"),
+        (
+            {"novelty": "steep as ornstein_uhlenbeck(theta=0.1, sigma=4) in turns"},
+            "needs low and high: how long it will last",
+        ),
         ({"novelty": "steep then none", "onset": "1-4,4-6"}, "windows must not overlap, .* Write such as 2-3,4-6"),
         ({"novelty": "steep then none", "onset": "3"}, "the world changes 2 times: write a window for each change"),
         ({"novelty": "steep then none", "onset": "3,9"}, "must lie within the test, which has a length of 8"),

@@ -6,7 +6,7 @@ the settings of an episode or a turn, and put what it says into the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -30,11 +30,20 @@ class Blend(Generic[S]):
     ranges: tuple[Range, ...]
     """The numbers that change."""
 
-    def __init__(self, usual: S, changed: S) -> None:
+    def __init__(self, usual: S, changed: S, abrupt: Collection[str] = ()) -> None:
+        """Find what differs.
+
+        Args:
+            usual: The settings at first.
+            changed: The settings in the end.
+            abrupt: Settings that change at once although they are numbers.
+        """
         self._usual, self._changed = usual, changed
         names = [name for name in usual.__struct_fields__ if getattr(usual, name) != getattr(changed, name)]
         self._ends = {name: (getattr(usual, name), getattr(changed, name)) for name in names}
-        self.ranges = tuple(range_ for ends in self._ends.values() for range_ in list_ranges(*ends))
+        self._moving = {name: ends for name, ends in self._ends.items() if name not in abrupt}
+        self._fixed = {name: ends[1] for name, ends in self._ends.items() if name in abrupt}
+        self.ranges = tuple(range_ for ends in self._moving.values() for range_ in list_ranges(*ends))
 
     def at(self, share: float) -> tuple[S, bool]:
         """Return the settings at a share of the way, beyond 0 and 1 for values outside, and whether they differ.
@@ -43,7 +52,8 @@ class Blend(Generic[S]):
         """
         if share in (0.0, 1.0):
             return (self._changed, bool(self._ends)) if share else (self._usual, False)
-        settings = replace(self._usual, **{name: mix(*ends, share) for name, ends in self._ends.items()})
+        values = {name: mix(*ends, share) for name, ends in self._moving.items()}
+        settings = replace(self._usual, **self._fixed, **values)
         return settings, settings != self._usual
 
 
@@ -86,7 +96,8 @@ class Moment(NamedTuple, Generic[S]):
     settings: S
     novel: bool
     """Whether the world counts as changed."""
-    strength: float
+    strength: float | None
+    """None where the world changes once and at once, so that no truth tells it."""
     change: str
     """The novelties in force, joined by `+`."""
 
@@ -192,6 +203,8 @@ class Course(Generic[S]):
             played += phase.episodes
             for name, change in self._changes.items():
                 process, blend = change.novelty.process, self._find_blend(name, change, self._settings)
+                if process is not None and not phase.episodes:
+                    _refuse_unbounded(name, process)
                 if not phase.episodes or (process is not None and process.unit == "turns"):
                     for share in sample_shares(process, next(iter(blend.ranges), SHARES)):
                         yield f"at a strength of {min(1.0, abs(share)):g}", blend.at(share)[0]
@@ -250,8 +263,8 @@ def check_process(novelty: Novelty[Any], blend: Blend[Any]) -> None:
     name = novelty.id.removesuffix(f" {process}")
     if not blend.ranges:
         raise InvalidInput(
-            f"Novelty '{name}' changes no number, so it cannot come '{process}'. It can come and go: every 10, for 10, "
-            "with probability 0.3, or as bursts(probability=0.1, length=3)."
+            f"Novelty '{name}' changes no number gradually, so it cannot come '{process}'. It can come and go: every "
+            "10, for 10, with probability 0.3, or as bursts(probability=0.1, length=3)."
         )
     if not process.is_valued:
         return
@@ -263,8 +276,14 @@ def check_process(novelty: Novelty[Any], blend: Blend[Any]) -> None:
     bounds, usual = dict(process.numbers), blend.ranges[0].usual
     if not bounds.get("low", usual) <= usual <= bounds.get("high", usual):
         raise InvalidInput(f"'{name} {process}' begins at the normal value, {usual:g}, which is beyond its bounds.")
-    if process.unit == "turns" and process.shape != "walk" and len(bounds.keys() & {"low", "high"}) < 2:
-        raise InvalidInput(f"'{name} {process}' needs low and high: no one knows how many turns it will last.")
+    if process.unit == "turns":
+        _refuse_unbounded(f"{name} {process}", process)
+
+
+def _refuse_unbounded(text: str, process: Process) -> None:
+    """Refuse a value without bounds whose times cannot be gone through."""
+    if process.is_valued and process.shape != "walk" and len(dict(process.numbers).keys() & {"low", "high"}) < 2:
+        raise InvalidInput(f"'{text}' needs low and high: how long it will last is known only when it is played.")
 
 
 def sample_shares(process: Process | None, range_: Range) -> list[float]:

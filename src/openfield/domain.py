@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -61,6 +61,8 @@ class Domain(ABC, Generic[S]):
     """The values of settings with which its rules allow scores that nothing was done for; reports show those last."""
     turnwise: bool = False
     """Whether its worlds can change within an episode, as `over 500 turns` asks."""
+    abrupt_settings: Collection[str] = ()
+    """Settings that change at once even where a change comes gradually: a number such as 0 means never."""
     letters: bool = False
     """Whether whole numbers in observations and actions are the codes of letters, to be shown as such."""
     commands: Mapping[str, str] = {}
@@ -276,7 +278,7 @@ class Domain(ABC, Generic[S]):
 
     def blend(self, usual: S, changed: S) -> Blend[S]:
         """Return the way from some settings to others, for changes that come gradually."""
-        return Blend(usual, changed)
+        return Blend(usual, changed, self.abrupt_settings)
 
     def check_courses(self, trials: Sequence[Trial]) -> None:
         """Refuse trials in which a change takes a setting out of its range at any time, or is never complete.

@@ -5,13 +5,16 @@ Domains declare novelties, trials name them, worlds apply them at the onset, rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+
+import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.process import Process, split_process
+from openfield.settings import make_settings
 
 S = TypeVar("S")
 
@@ -64,6 +67,40 @@ class ReadsNovelties(Protocol[S]):
     def read_novelty(self, text: str) -> Novelty[S] | None:
         """Return the novelty that a text stands for; None if it stands for none."""
         ...
+
+
+class SettingNovelties(tuple[Novelty[S], ...]):
+    """Novelties of a domain in which `NAME=VALUE` is one too, for some of its settings."""
+
+    kind: type[S]
+    names: frozenset[str]
+    """The settings that such a text may change."""
+
+    @classmethod
+    def of(cls, novelties: Iterable[Novelty[S]], kind: type[S], names: Iterable[str]) -> Self:
+        """Return declared novelties in which some settings may be changed by name."""
+        made = cls(novelties)
+        made.kind, made.names = kind, frozenset(names)
+        return made
+
+    def read_novelty(self, text: str) -> Novelty[S] | None:
+        """Return the novelty that a text such as `gravity=20` stands for; None if it stands for none.
+
+        Raises:
+            InvalidInput: The setting cannot be changed by a novelty, or has no such value.
+        """
+        name, sign, value = text.partition("=")
+        if not sign:
+            return None
+        if name not in self.names:
+            raise UnknownName("setting of a novelty", name, self.names, label="A novelty may change")
+        wanted = getattr(make_settings(self.kind, {name: value}), name)  # type: ignore[type-var]
+        return Novelty(text, 0, "rules", f"{name} is {value}", lambda settings: set_fields(settings, {name: wanted}))
+
+
+def set_fields(settings: S, values: Mapping[str, object]) -> S:
+    """Return settings with other values."""
+    return msgspec.structs.replace(settings, **values)  # type: ignore[type-var]
 
 
 def find_novelty(novelties: Iterable[Novelty[S]], wanted: str) -> Novelty[S]:

@@ -29,7 +29,7 @@ from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.runner.sealing import SEED_BITS
 from openfield.testing.report import Finding, Report, skip_check
-from openfield.trial import Trial, middle_half
+from openfield.trial import Trial, spread_windows, stages_of
 
 CHANGED = 28
 """Trials that change; with two fifths as many that do not, there are 40."""
@@ -39,7 +39,7 @@ STAYS = "quitter:1000000"
 """A quitter that never quits. Under the name of the quitter it has the same seeds, and so does the same."""
 
 
-def check_controls(domain: Domain[Any], changed: int = CHANGED) -> Report:
+def check_controls(domain: Domain[Any], changed: int = CHANGED, novelty: str | None = None) -> Report:
     """Check a domain with controls: those that never look, the peeker in isolation, the enumerator on sealed trials.
 
     Where feedback is sold, the buyer and, in isolation, the scout play too; it meets every trial twice.
@@ -47,15 +47,19 @@ def check_controls(domain: Domain[Any], changed: int = CHANGED) -> Report:
     Args:
         domain: The domain. If no other process can import it, the controls play in this one, and none is isolated.
         changed: How many of the trials change.
+        novelty: What changes in them, with a process or without; None is the domain's default.
     """
     use_domain(domain)
     if not domain.novelties:
         return Report((skip_check("controls", "chance", "the domain has no novelty"),))
     with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
-        return Report(tuple(_play_all(domain, changed, Path(folder))))
+        found = tuple(_play_all(domain, changed, Path(folder), novelty))
+    if novelty is None:
+        return Report(found)
+    return Report(tuple(msgspec.structs.replace(each, subject=f"{each.subject}, {novelty}") for each in found))
 
 
-def _play_all(domain: Domain[Any], changed: int, folder: Path) -> Iterator[Finding]:
+def _play_all(domain: Domain[Any], changed: int, folder: Path, novelty: str | None) -> Iterator[Finding]:
     """Play all controls, and yield what each shows."""
     workers = WORKERS if domain_source(domain.name) else 0
 
@@ -63,7 +67,7 @@ def _play_all(domain: Domain[Any], changed: int, folder: Path) -> Iterator[Findi
         run_plan(make_plan(agents, trials), folder / f"{run}.sqlite", workers)
         return Result([folder / f"{run}.sqlite"])
 
-    trials = draw_trials(domain, changed, 0)
+    trials = draw_trials(domain, changed, 0, novelty)
     patience = max(1, min(3, trials[0].test_length // 4))  # in a short test it must quit soon, or not at all
     blind = {
         "counter": f"counter:{_middle_of_window(trials)}",
@@ -88,16 +92,18 @@ def _play_all(domain: Domain[Any], changed: int, folder: Path) -> Iterator[Findi
             scouts = isolate(_as_controls({"scout": "scout"}))
             play("scouted", scouts, trials)
             yield judge_chance("scout", play("met again", scouts, trials), ", isolated, the second time")
-    hidden = draw_trials(domain, changed, secrets.randbits(SEED_BITS))
+    hidden = draw_trials(domain, changed, secrets.randbits(SEED_BITS), novelty)
     yield judge_chance("enumerator", play("sealed", _as_controls({"enumerator": "enumerator"}), hidden), ", sealed")
 
 
-def draw_trials(domain: Domain[Any], changed: int, seed: int) -> list[Trial]:
-    """Return blind trials with the settings of checks: their onset is drawn even if those settings fix it."""
-    settings, novelty = domain.check_settings, domain.default_novelty or domain.novelties[0].id
-    (sample,) = domain.trials(1, 0, novelty, **{**settings, "onset": 0, "unchanged": 0})
-    window = "-".join(map(str, middle_half(sample.test_length)))
-    return domain.trials(changed, seed, novelty, **{**settings, "onset": window})
+def draw_trials(domain: Domain[Any], changed: int, seed: int, novelty: str | None = None) -> list[Trial]:
+    """Return blind trials with the settings of checks: their onsets are drawn even if those settings fix them."""
+    settings, usual = domain.check_settings, domain.default_novelty or domain.novelties[0].id
+    (sample,) = domain.trials(1, 0, usual, **{**settings, "onset": 0, "unchanged": 0})
+    wanted = usual if novelty is None else novelty
+    windows = spread_windows(sample.test_length, len(stages_of(domain.novelty_names(wanted))))
+    onset = ",".join("-".join(map(str, window)) for window in windows)
+    return domain.trials(changed, seed, wanted, **{**settings, "onset": onset})
 
 
 def judge_chance(name: str, played: Result, how: str = "") -> Finding:

@@ -26,7 +26,7 @@ from openfield.testing.leaks import Differences, KeyPath
 from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import replay_in_world
 from openfield.testing.worker import Worker, global_random
-from openfield.trial import Trial, derive
+from openfield.trial import Trial, bare_names, derive
 
 ODD_ACTIONS: Any = (["left"], {"left": []}, "no such action", b"\xff", -(1 << 40), 1 << 70, math.nan, -math.inf, [[[]]])
 
@@ -200,7 +200,7 @@ def _novelties(evidence: Evidence) -> Iterator[str]:
     for trial in evidence.trials:
         if not trial.novelty or _has_effect(evidence, trial, 0):
             continue
-        if rare.issuperset(trial.novelty) or _needs_reward(evidence, trial):
+        if rare.issuperset(bare_names(trial.novelty)) or _needs_reward(evidence, trial):
             unseen.append(name_trial(trial))
             continue
         if any(_has_effect(evidence, *attempt) for attempt in evidence.attempts(trial)):
@@ -235,7 +235,7 @@ def _find_leaks(evidence: Evidence) -> Iterator[str]:
     """
     trials = [trial for trial in evidence.trials if trial.novelty]
     found = {name_trial(trial): _compare_worlds(evidence, trial, 0) for trial in trials}
-    names = {name.partition(":")[0] for trial in trials for name in trial.novelty}
+    names = {name.partition(":")[0] for trial in trials for name in bare_names(trial.novelty)}
     common = leaks.find_common(found.values()) if len(names) > 1 else set()
     sure = {name_trial(trial): _confirm(evidence, trial, found[name_trial(trial)], common) for trial in trials}
     told = {place: [name for name in sure if place in sure[name]] for left in sure.values() for place in left}
@@ -275,7 +275,7 @@ CHECKS = name_checks(*PLAYABLE, *REPEATABLE, *SILENT, _novelties, _performance, 
 
 def _needs_reward(evidence: Evidence, trial: Trial) -> bool:
     """Return whether novelties are about rewards, and none would be paid after their onset."""
-    kinds = {find_novelty(evidence.domain.novelties, name).kind for name in trial.novelty}
+    kinds = {find_novelty(evidence.domain.novelties, name).kind for name in bare_names(trial.novelty)}
     return kinds == {"goals"} and evidence.play(without_novelty(trial)).last_paid < evidence.play(trial).onset
 
 

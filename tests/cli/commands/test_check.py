@@ -20,7 +20,7 @@ def test_check_finds_nothing_wrong_with_the_maze(openfield: Any) -> None:
 
 def test_check_with_controls_names_those_that_did_not_fail(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = Finding("control counter", "chance", False, "concordance 0.90, p = 0.0001")
-    monkeypatch.setattr("openfield.testing.check_controls", lambda domain: Report((found,)))
+    monkeypatch.setattr("openfield.testing.check_controls", lambda domain, novelty: Report((found,)))
     said = openfield("check", MAZE, "--controls")
     assert said.status == 2
     assert "FAILED  control counter  chance  concordance 0.90, p = 0.0001" in said.out

@@ -18,8 +18,8 @@ def check(domain: str, /, *, novelty: Novelties = (), controls: bool = False, js
 
     Args:
         domain: A domain's name, `module:attribute` or `file.py`.
-        novelty: Check only worlds with this novelty, also one that no list has, such as `gravity=20`. Repeat it for
-            further ones.
+        novelty: Check only worlds with this novelty, also one that no list has, such as `gravity=20`, or one that comes
+            gradually: `'gravity=20 over 5'`. Repeat it for further ones.
         controls: Check instead that agents which must fail do fail, in 40 trials.
         json: Print the findings as JSON.
 
@@ -28,13 +28,15 @@ def check(domain: str, /, *, novelty: Novelties = (), controls: bool = False, js
     """
     from openfield.errors import InvalidInput
     from openfield.registry import check_extra, find_domain
-    from openfield.testing import check_controls, check_domain
+    from openfield.testing import Report, check_controls, check_domain
 
     found = find_domain(domain)
     check_extra(found)
-    if controls and novelty:
-        raise InvalidInput("--controls plays the domain's usual novelty. Leave out --novelty.")
-    report = check_controls(found) if controls else check_domain(found, novelty)
+    if controls:
+        reports = [check_controls(found, novelty=each) for each in novelty or (None,)]
+        report = Report(tuple(finding for each in reports for finding in each.findings))
+    else:
+        report = check_domain(found, novelty)
     if json:
         print_json(report)
     else:

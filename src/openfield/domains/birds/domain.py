@@ -12,14 +12,14 @@ from openfield.core import Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import level_files, list_trials, open_pool, refuse_endless, script_of
+from openfield.domains.birds.trials import level_files, list_moments, list_trials, open_pool, refuse_endless, script_of
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import make_settings
 from openfield.spaces import Box
-from openfield.trial import Limits, Phase, RedLight, Trial, refuse_blinding
+from openfield.trial import Limits, Phase, RedLight, Trial, bare_names, refuse_blinding
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -107,7 +107,7 @@ class BirdsDomain(Domain[BirdsSettings]):
             return [replace(trial, red_light=red_light or trial.red_light, limits=self.limits) for trial in made]
         if chosen.trial or chosen.trial_list or chosen.told != "all":
             raise InvalidInput("Only the trials of a configuration can be chosen: add --config.")
-        changes = apply_novelties(NOVELTIES, self.novelty_names(novelty), BirdsSettings()).changes
+        changes = apply_novelties(NOVELTIES, bare_names(self.novelty_names(novelty)), BirdsSettings()).changes
         chosen = replace(chosen, family=chosen.family or family_of(changes) or 1, endless=False)
         given = {name: getattr(chosen, name) for name in {*settings, "family", "endless"} - {"preset"}}
         given |= {name: value for name, value in settings.items() if name == "preset"}
@@ -135,8 +135,8 @@ class BirdsDomain(Domain[BirdsSettings]):
         from openfield.domains.birds.world import BirdsWorld
 
         settings = self.settings_of(trial)
-        pool = open_pool(settings)
-        return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
+        pool, moments = open_pool(settings), list_moments(trial, settings, self.course(trial))
+        return BirdsWorld(trial, script_of(trial, settings, pool, moments), pool, settings, moments)
 
     def turn_writer(self, spec: Spec) -> TurnWriter:
         """Return what says turns in words for language models and people."""

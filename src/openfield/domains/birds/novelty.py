@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from openfield.domains.birds.game.bodies import GROUND
 from openfield.domains.birds.game.early_novelties import EarlyNovelty, load_registry
 from openfield.domains.birds.game.forces import MAGNET_REACH, WINDS
-from openfield.domains.birds.game.level import Level, LevelObject
+from openfield.domains.birds.game.level import Laws, Level, LevelObject
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import UnknownName
-from openfield.novelty import Novelty
+from openfield.novelty import Novelty, SettingNovelties
 
 FOLDER_OF_LEVEL = "novelty_level_"
 PINK_BLOCKS = ("Circle", "RectFat", "SquareHole")
@@ -39,8 +39,12 @@ SPARE = 0.1
 
 
 def change_level(level: Level, names: Iterable[str]) -> Level:
-    """Apply some changes to a level, in order."""
+    """Apply some changes to a level, in order. One such as `gravity=1.5` sets a law of nature."""
     for name in names:
+        law, sign, value = name.partition("=")
+        if sign:
+            level = replace(level, laws=replace(level.laws, **{law: float(value)}))
+            continue
         if name not in CHANGES:
             raise UnknownName("change of levels", name, CHANGES, label="Known")
         level = CHANGES[name](level)
@@ -178,7 +182,17 @@ def _novelty(level: int, name: str, kind: str, note: str) -> Novelty[BirdsSettin
     return Novelty(name, level, kind, note, change)
 
 
-NOVELTIES = tuple(_novelty(level, name, kind, note) for level, (name, kind, _, note) in enumerate(_HIERARCHY, 1))
+def mark_changes(usual: BirdsSettings, settings: BirdsSettings) -> str:
+    """Return the changes of a level as they stand behind its name, joined by `+`; empty for a normal one."""
+    laws = [
+        f"{name}={value!r}".replace("e+", "e") for name, value in settings.laws.items() if value != usual.laws[name]
+    ]
+    return "+".join([*settings.changes, *laws])
+
+
+_PUBLISHED = tuple(_novelty(level, name, kind, note) for level, (name, kind, _, note) in enumerate(_HIERARCHY, 1))
+NOVELTIES = SettingNovelties.of(_PUBLISHED, BirdsSettings, Laws.__struct_fields__)
+"""The published eight; `gravity=2` is a novelty too."""
 
 
 def _pigs(level: Level) -> list[LevelObject]:

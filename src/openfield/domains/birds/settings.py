@@ -1,6 +1,6 @@
 """The settings of birds: where levels come from, how trials are made, and what the agent sees.
 
-Novelties change the setting `changes` and nothing else.
+Novelties change the setting `changes`, or the laws of nature: `gravity=2`, `friction=0.5`, `launch=0.8`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from openfield.settings import Settings
 Scenario = Literal["all", "single", "multiple", "rolling", "falling", "sliding"]
 TimeScope = Literal["set", "level"]
 Count = Annotated[int, Meta(ge=0)]
+Factor = Annotated[float, Meta(gt=0, le=10)]
 
 
 class BirdsSettings(Settings, frozen=True):
@@ -78,7 +79,15 @@ class BirdsSettings(Settings, frozen=True):
     time_scope: Annotated[
         TimeScope, Meta(description="Whether the training time of a description is for the set or for each level.")
     ] = "set"
+    gravity: Annotated[Factor, Meta(description="Gravity, as a multiple of the usual one.")] = 1.0
+    friction: Annotated[Factor, Meta(description="Friction of everything, as a multiple of the usual one.")] = 1.0
+    launch: Annotated[Factor, Meta(description="Speed of birds that leave the sling, as a multiple of it.")] = 1.0
     changes: Annotated[tuple[str, ...], Meta(description="Changes of the levels; novelties set this.")] = ()
+
+    @property
+    def laws(self) -> dict[str, float]:
+        """The laws of nature."""
+        return {"gravity": self.gravity, "friction": self.friction, "launch": self.launch}
 
     @property
     def screen_size(self) -> tuple[int, int]:

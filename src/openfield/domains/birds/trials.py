@@ -8,24 +8,26 @@ from __future__ import annotations
 import os.path
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 from msgspec.structs import replace
 
+from openfield.course import Course, Moment
 from openfield.domains.birds.files.config import MAX_TRIALS, read_config
 from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
 from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural, novelty_of
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
-from openfield.domains.birds.novelty import NOVELTIES
+from openfield.domains.birds.novelty import NOVELTIES, mark_changes
 from openfield.domains.birds.settings import BirdsSettings, Scenario
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
 from openfield.settings import changed_settings
 from openfield.trial import Phase, Trial, derive, file_digest
 
+LevelMoment = Moment[BirdsSettings]
 NUMBER = "trial "
 """Prefix of the key in `Trial.files` that holds the number of a configured trial and its digest."""
 
@@ -63,11 +65,26 @@ def list_trials(settings: BirdsSettings, seed: int, domain: str, version: int) -
     ]
 
 
-def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> EvaluationScript:
-    """Return the script of a trial; raise `InvalidInput` if its files have changed."""
+def list_moments(trial: Trial, settings: BirdsSettings, course: Course[BirdsSettings] | None) -> list[LevelMoment]:
+    """Return what is true of each level of a trial, training and test; nothing of one that is configured."""
+    moments: list[LevelMoment] = []
+    for phase in () if settings.config else trial.phases:
+        if course is None:
+            changed = apply_novelties(NOVELTIES, phase.novelty, settings)
+            moments += [Moment(changed, bool(phase.novelty), None, "")] * phase.episodes
+            continue
+        course.enter(phase, len(moments))
+        moments += [course.at(number) for number in range(len(moments), len(moments) + phase.episodes)]
+    return moments
+
+
+def script_of(
+    trial: Trial, settings: BirdsSettings, pool: LevelPool, moments: Sequence[LevelMoment]
+) -> EvaluationScript:
+    """Return the script of a trial, given what is true of each level; refuse it if its files have changed."""
     if not settings.config:
         _compare(trial.files, level_files(settings, pool))
-        return draw_script(trial, settings, pool)
+        return draw_script(trial, settings, pool, moments)
     if not Path(settings.config).exists():
         raise InvalidInput(
             f"{settings.config} does not exist. A run keeps the path of its configuration as it was typed: continue "
@@ -142,18 +159,21 @@ def refuse_endless(settings: BirdsSettings, seed: int) -> None:
             )
 
 
-def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> EvaluationScript:
-    """Draw the levels of every phase of a trial by its seed."""
+def draw_script(
+    trial: Trial, settings: BirdsSettings, pool: LevelPool, moments: Sequence[LevelMoment]
+) -> EvaluationScript:
+    """Draw the levels of every phase of a trial by its seed, and mark them with their changes."""
     names = _candidates(settings, pool)
     rng = random.Random(derive(trial.seed, "levels"))
     training: list[str] = []
     test: list[str] = []
     one_draw = _draw(names, trial.test_length, random.Random(derive(trial.seed, "test levels")))
     for phase in trial.phases:
-        changes = apply_novelties(NOVELTIES, phase.novelty, settings).changes
         together = trial.scenario is not None and phase.name == "test"  # twins meet the same levels
         drawn = one_draw[len(test) :][: phase.episodes] if together else _draw(names, phase.episodes, rng)
-        marked = [f"{name}#{'+'.join(changes)}" if changes else name for name in drawn]
+        coming = moments[len(training) + len(test) :]
+        marks = [mark_changes(settings, moment.settings) for moment in coming[: len(drawn)]]
+        marked = [f"{name}#{mark}" if mark else name for name, mark in zip(drawn, marks, strict=True)]
         (training if phase.name == "training" else test).extend(marked)
     return EvaluationScript(
         training=LevelSet(levels=tuple(training), attempts=settings.attempts),

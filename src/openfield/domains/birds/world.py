@@ -6,7 +6,7 @@ ended. A reply to "a level begins" may choose one (`Load`); any other reply load
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -28,14 +28,16 @@ from openfield.domains.birds.actions import (
 )
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.level import Laws
 from openfield.domains.birds.harness import RESTING, EvaluationScript, Harness, HarnessState
 from openfield.domains.birds.level_in_play import LevelInPlay
 from openfield.domains.birds.novelty import change_level
 from openfield.domains.birds.picture.film import FPS, LevelFilm
 from openfield.domains.birds.queries import answer_query
 from openfield.domains.birds.settings import BirdsSettings
+from openfield.domains.birds.trials import LevelMoment
 from openfield.errors import AgentProtocol
-from openfield.trial import Trial, derive
+from openfield.trial import Trial, derive, show_light
 
 BEGINS = {
     HarnessState.NEW_TRIAL: "trial",
@@ -54,9 +56,26 @@ class BirdsWorld:
 
     timed = True
 
-    def __init__(self, trial: Trial, script: EvaluationScript, pool: LevelPool, settings: BirdsSettings) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        script: EvaluationScript,
+        pool: LevelPool,
+        settings: BirdsSettings,
+        moments: Sequence[LevelMoment] = (),
+    ) -> None:
+        """Prepare a trial.
+
+        Args:
+            trial: The trial.
+            script: Its levels.
+            pool: Where the levels are.
+            settings: The settings of the normal world.
+            moments: What is true of each level, in the order of the script; nothing of a configured trial.
+        """
         self._trial, self._pool, self.settings = trial, pool, settings
-        self._script = msgspec.structs.replace(script, informed=script.informed or trial.red_light)
+        self._moments = moments
+        self._script = msgspec.structs.replace(script, informed=script.informed or bool(trial.red_light))
         self.truth = Truth()
 
     @property
@@ -202,7 +221,8 @@ class BirdsWorld:
         if index is None:
             return
         name, _, changes = self.harness.level_name.partition("#")
-        level = change_level(self._pool.level(name), changes.split("+") if changes else [])
+        usual = msgspec.structs.replace(self._pool.level(name), laws=Laws(**self.settings.laws))
+        level = change_level(usual, changes.split("+") if changes else [])
         self._loads += 1
         self.in_play = LevelInPlay(
             level,
@@ -251,7 +271,9 @@ class BirdsWorld:
         shows_level = shown in ("level", "belief", "end") and not cut_short_between
         level = self.in_play if shows_level else None
         testing = self.harness.current.testing if level is None else level.set_number > 0
-        novel = level is not None and level.novel
+        moment = None if level is None else self._find_moment(level)
+        novel = level is not None and (level.novel if moment is None else moment.novel)
+        strength, change = (None, "") if moment is None else (moment.strength, moment.change)
         ended, feedback = shown == "end", None
         if level is not None:
             feedback = {"accepted": self.result, "score": level.game.score, "state": level.game.state}
@@ -260,6 +282,8 @@ class BirdsWorld:
             episode_over=ended,
             performance=None if level is None else float(level.game.state == "won"),
             detail=None if level is None else self._detail(level),
+            strength=strength,
+            change=change,
         )
         self._latest = Turn(
             ask=ask,
@@ -269,9 +293,16 @@ class BirdsWorld:
             phase="test" if testing else "training",
             first=first,
             last=(self._ended or "truncated") if ended else None,
-            red_light=novel if self._script.informed else None,
+            red_light=show_light(self._trial.red_light or self._script.informed, novel, strength),
         )
         return self._latest
+
+    def _find_moment(self, level: LevelInPlay) -> LevelMoment | None:
+        """Return what is true of a level whose strength is told; None of others."""
+        training = len(self._script.training.levels)
+        place = level.index + (training if level.set_number else 0)
+        moment = self._moments[place] if place < len(self._moments) else None
+        return None if moment is None or moment.strength is None else moment
 
     def _detail(self, level: LevelInPlay) -> dict[str, Any]:
         """Return what the record keeps of a level."""

@@ -16,8 +16,9 @@ import msgspec
 
 from openfield.capabilities import Curriculum
 from openfield.core import AgentFactory, Reply, Spec, World
+from openfield.course import Blend
 from openfield.domain import Domain
-from openfield.domains.commai.novelty import NOVELTIES
+from openfield.domains.commai.novelty import NOVELTIES, CommaiBlend
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
 from openfield.record import EpisodeEnd
@@ -59,6 +60,8 @@ class CommaiDomain(Domain[CommaiSettings]):
     }
     oracles = ("oracle",)
     letters: Literal[True] = True
+    turnwise = True
+    abrupt_settings = ("reward_sign",)
     exports = {
         "results": "openfield.domains.commai.exports:export_results",
         "tasks": "openfield.domains.commai.exports:export_table",
@@ -136,7 +139,11 @@ class CommaiDomain(Domain[CommaiSettings]):
         changed = self.settings_in(trial, last) if last.novelty else None
         settings = settings if trial.window is None else msgspec.structs.replace(settings, cyclic=True)
         onset = (0, 0) if first.novelty else (first.episodes, first.steps or settings.onset_steps)
-        return CommaiWorld(trial, settings, changed, onset)
+        return CommaiWorld(trial, settings, changed, onset, self.course(trial))
+
+    def blend(self, usual: CommaiSettings, changed: CommaiSettings) -> Blend[CommaiSettings]:
+        """Return the way to other settings: another alphabet, and another task, come by their shares."""
+        return CommaiBlend(usual, changed, self.abrupt_settings)
 
     def curriculum(self, trial: Trial) -> Curriculum:
         """Return the tasks of a trial in order, and how many steps they have."""

@@ -5,20 +5,38 @@ Every novelty is a change of the settings that the world applies between two ins
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 
+from openfield.course import Blend
 from openfield.domains.commai.settings import CommaiSettings
-from openfield.novelty import Novelty
+from openfield.novelty import Novelty, SettingNovelties
 
 
 def _set(**values: Any) -> Callable[[CommaiSettings], CommaiSettings]:
     return lambda settings: msgspec.structs.replace(settings, **values)
 
 
-NOVELTIES = (
+class CommaiBlend(Blend[CommaiSettings]):
+    """The way to other settings, on which another alphabet and another task come by their shares."""
+
+    def __init__(self, usual: CommaiSettings, changed: CommaiSettings, abrupt: Collection[str] = ()) -> None:
+        begins = usual
+        if changed.alphabet != usual.alphabet:
+            begins = msgspec.structs.replace(begins, alphabet=changed.alphabet, alphabet_share=0.0)
+        if changed.intruder != usual.intruder:
+            begins = msgspec.structs.replace(begins, intruder=changed.intruder, intruder_share=0.0)
+        super().__init__(begins, changed, abrupt)
+        self._normal = usual
+
+    def at(self, share: float) -> tuple[CommaiSettings, bool]:
+        """Return the settings at a share of the way, and whether they differ."""
+        return super().at(share) if share else (self._normal, False)
+
+
+_LISTED = (
     Novelty("alphabet", 1, "objects", "letters and digits are others than before", _set(alphabet="shifted"), "easy"),
     Novelty("alphabet", 1, "objects", "letters and digits are bytes never used", _set(alphabet="foreign"), "hard"),
     Novelty("vocabulary", 1, "objects", "the words of questions are rare ones", _set(vocabulary="rare")),
@@ -35,3 +53,5 @@ NOVELTIES = (
     Novelty("new-task", 8, "events", "every second instance wants an echo", _set(intruder="micro4"), "easy"),
     Novelty("new-task", 8, "events", "every second instance is micro14", _set(intruder="micro14"), "hard"),
 )
+NOVELTIES = SettingNovelties.of(_LISTED, CommaiSettings, ("reward_delay",))
+"""Novelties by name; `reward_delay=5` is one too."""

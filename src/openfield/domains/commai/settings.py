@@ -116,6 +116,9 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
     alphabet: Annotated[
         Alphabet, Meta(description="`shifted` replaces letters and digits by others, `foreign` by unused bytes.")
     ] = ""
+    alphabet_share: Annotated[
+        float, Meta(ge=0, le=1, description="Share of letters and digits that another alphabet replaces.")
+    ] = 1.0
     separators: Annotated[bool, Meta(description="Whether other marks replace dot, semicolon and colon.")] = False
     vocabulary: Annotated[
         Literal["common", "rare"], Meta(description="Whether tasks draw common words or only rare ones.")
@@ -127,6 +130,9 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
     reward_sign: Annotated[Literal[-1, 1], Meta(description="-1 turns every reward into its opposite.")] = 1
     reward_delay: Annotated[int, Meta(ge=0, le=1000, description="Steps by which rewards are late.")] = 0
     intruder: Annotated[str, Meta(description="The id of a task that takes every second instance.")] = ""
+    intruder_share: Annotated[
+        float, Meta(ge=0, le=1, description="Share of instances that this task takes, evenly spread.")
+    ] = 0.5
     show_world: Annotated[
         bool, Meta(description="Whether feedback shows the map of the grid world, if the task has one.")
     ] = False

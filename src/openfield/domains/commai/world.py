@@ -5,6 +5,7 @@ A rollout steps it. The learner sees only the byte and the reward. Where instanc
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -12,15 +13,16 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Reply, Truth, Turn
+from openfield.course import Course
 from openfield.domains.commai.curriculum import make_environment, open_scheduler
 from openfield.domains.commai.environment import schedulers
 from openfield.domains.commai.environment.environment import Environment
-from openfield.domains.commai.environment.serializers import make_byte_table, make_serializer
+from openfield.domains.commai.environment.serializers import Scrambler, make_byte_table, make_serializer
 from openfield.domains.commai.environment.task import BYTES, Prices
 from openfield.domains.commai.settings import INSTANCE_BEGINS, CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
-from openfield.trial import Trial
+from openfield.trial import Trial, show_light
 
 SKIP = "SKIP"
 """The action with which a person gives up an instance."""
@@ -35,6 +37,7 @@ class CommaiWorld:
         settings: The settings before the onset.
         changed: The settings from the onset on; None if nothing changes.
         onset: Instances before the change, or if there are any, steps before it.
+        course: What is in force when, where a change has a process or several follow each other.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class CommaiWorld:
         settings: CommaiSettings,
         changed: CommaiSettings | None = None,
         onset: tuple[int, int] = (0, 0),
+        course: Course[CommaiSettings] | None = None,
     ) -> None:
         self.truth = Truth()
         self.over = False
@@ -50,7 +54,8 @@ class CommaiWorld:
         """Which byte stands for which; the others stand for themselves."""
         self._seed, self._red_light = trial.seed, trial.red_light
         self._settings, self._changed, self._onset = settings, changed, onset
-        self._novel = False
+        self._course, self._phases = course, trial.phases
+        self._novel, self._strength, self._change_now = False, None if course is None else 0.0, ""
 
     def reset(self) -> Turn:
         """Start the curriculum and show the teacher's first byte."""
@@ -62,13 +67,21 @@ class CommaiWorld:
         self._penalties = self._instances = 0
         self._counts: dict[str, int] = {}
         self._ended: Truth | None = None
+        self._in_force = settings
+        self._serializers: dict[str, Scrambler | None] = {settings.scramble: self.environment.serializer}
+        self._delay: RewardDelay | None = None
+        self._coming = deque(zip(self._phases, self._list_starts(), strict=True))
         self._stirred = False  # whether the truth changes with this step: an instance ended in it or in the last one
         self._until = self._since = 0  # where `step` stops saying text by itself; `at` of the last call
-        if self._changed is not None and not any(self._onset):
+        if self._course is not None:
+            self._tune(settings)
+            self._follow(self._course)
+        elif self._changed is not None and not any(self._onset):
+            self._novel = True
             self._change(self._changed)
         else:
             self._tune(settings)
-        self.truth = self._calm = Truth(novel=self._novel)
+        self.truth = self._calm = self._describe_now()
         symbol, reward = self._next(None)
         self._since = self.environment.at
         self._overheard = self._price(self.environment.prices)
@@ -150,22 +163,63 @@ class CommaiWorld:
         self._stirred = True
         self._instances += 1
         instances, steps = self._onset
-        due = self._settings.max_steps - self._left >= steps if steps else self._instances >= instances
-        if self._changed is not None and not self._novel and due:
+        due = self._is_due(instances, steps, self._settings.max_steps - self._left)
+        if self._course is not None:
+            self._follow(self._course)
+            self._calm = self._describe_now()
+        elif self._changed is not None and not self._novel and due:
+            self._novel = True
             self._change(self._changed)
             self._calm = Truth(novel=True)
         self._ended = self._truth(detail)
+
+    def _follow(self, course: Course[CommaiSettings]) -> None:
+        """Begin the phases that are due, and put in force what the course says."""
+        steps = self._settings.max_steps - self._left
+        while self._coming and self._is_due(*self._coming[0][1], steps):
+            course.enter(self._coming.popleft()[0], self._instances, steps)
+        moment = course.at(self._instances, steps)
+        self._novel, self._strength, self._change_now = moment.novel, moment.strength, moment.change
+        self._change(moment.settings)
+
+    def _list_starts(self) -> list[tuple[int, int]]:
+        """Return after how many instances, or steps, each phase begins."""
+        lengths = [(phase.episodes, phase.steps) for phase in self._phases[:-1]]
+        if lengths and any(self._onset):
+            lengths[0] = self._onset
+        return list(
+            itertools.accumulate(lengths, lambda one, more: (one[0] + more[0], one[1] + more[1]), initial=(0, 0))
+        )
+
+    def _is_due(self, instances: int, steps: int, taken: int) -> bool:
+        """Return whether a phase begins that comes after some instances or steps."""
+        return taken >= steps if steps else self._instances >= instances
 
     def _change(self, settings: CommaiSettings) -> None:
         """Apply other settings, from the next instance on."""
         environment = self.environment
         environment.settings = settings
-        if settings.scramble != self._settings.scramble:
-            environment.serializer = make_serializer(settings, self._seed)
-        if settings.intruder and not isinstance(environment.scheduler, schedulers.IntrudedScheduler):
-            environment.scheduler = schedulers.IntrudedScheduler(environment.scheduler, make_task(settings.intruder))
-        self._novel = True
+        if settings.scramble != self._in_force.scramble:
+            if settings.scramble not in self._serializers:
+                self._serializers[settings.scramble] = make_serializer(settings, self._seed)
+            environment.serializer = self._serializers[settings.scramble]
+        self._intrude(settings)
+        self._in_force = settings
         self._tune(settings)
+
+    def _intrude(self, settings: CommaiSettings) -> None:
+        """Let another task take its share of the instances, or no more of them."""
+        scheduler = self.environment.scheduler
+        known = scheduler if isinstance(scheduler, schedulers.IntrudedScheduler) else None
+        if known is not None:
+            known.share = settings.intruder_share if settings.intruder else 0.0
+        if settings.intruder and settings.intruder != self._in_force.intruder:
+            intruder = make_task(settings.intruder)
+            if known is not None:
+                known.intruder = intruder
+            else:
+                share = settings.intruder_share
+                self.environment.scheduler = schedulers.IntrudedScheduler(scheduler, intruder, share)
 
     def _tune(self, settings: CommaiSettings) -> None:
         """Make the tables between bytes and characters, and between rewards and turns."""
@@ -174,16 +228,18 @@ class CommaiWorld:
             self.environment.alphabet = table
         self._hears = _hearing(table, settings.bit_mode)
         shown = _showing(table, settings.bit_mode)
-        light = self._novel if self._red_light else None
+        light = show_light(self._red_light, self._novel, self._strength)
         sign = settings.reward_sign
         look = (lambda: self.look("map")) if settings.show_world else None
         self._turns = TurnsByReward(lambda reward: Turns(shown, reward * sign, light, look))
         self._free = self._turns[0]
         self._priced: dict[int, dict[Any, Turns | None]] = {}
-        if settings.reward_delay:
-            self._next = _delayed(self.environment.next, settings.reward_delay)
+        if settings.reward_delay or self._delay is not None:
+            self._delay = self._delay or RewardDelay(self.environment.next)
+            self._delay.steps = settings.reward_delay
+            self._next = self._delay
         out_of_reach = settings.max_reward_per_task >= settings.max_steps  # a step pays one point at most
-        self._leisurely = out_of_reach and not (settings.bit_mode or settings.reward_delay)
+        self._leisurely = out_of_reach and not (settings.bit_mode or self._delay is not None)
 
     def _price(self, prices: Prices) -> dict[Any, Turns | None]:
         """Return the turns shown after an action while the teacher talks; None if the environment must decide."""
@@ -198,7 +254,11 @@ class CommaiWorld:
         """Return the truth of the turn that ends an instance. It already shows the next one's first symbol."""
         marks = detail["marks"]
         performance = marks.count("+") / len(marks) if marks else None
-        return Truth(novel=self._novel, episode_over=True, performance=performance, detail=detail)
+        return msgspec.structs.replace(self._describe_now(), episode_over=True, performance=performance, detail=detail)
+
+    def _describe_now(self) -> Truth:
+        """Return what is true of the change now."""
+        return Truth(novel=self._novel, strength=self._strength, change=self._change_now)
 
     def _describe(self, result: bool | None) -> dict[str, Any]:
         environment = self.environment
@@ -246,7 +306,11 @@ class Turns(dict[str, Turn]):
     """
 
     def __init__(
-        self, shown: Callable[[str], int], reward: float, red_light: bool | None, look: Callable[[], str] | None = None
+        self,
+        shown: Callable[[str], int],
+        reward: float,
+        red_light: bool | float | None,
+        look: Callable[[], str] | None = None,
     ) -> None:
         super().__init__()
         self._shown, self._reward, self._red_light, self._look = shown, reward, red_light, look
@@ -275,16 +339,23 @@ def _showing(table: dict[int, int], bits: bool) -> Callable[[str], int]:
     return int if bits else lambda symbol: codes.get(symbol, ord("?"))
 
 
-def _delayed(exchange: Exchange, steps: int) -> Exchange:
-    """Return the same exchange with rewards that come `steps` later."""
-    waiting = deque([0] * steps)
+class RewardDelay:
+    """The same exchange with rewards that come some steps later. When the delay becomes shorter, several come at once.
 
-    def late(heard: Any) -> tuple[str, int]:
-        symbol, reward = exchange(heard)
-        waiting.append(reward)
-        return symbol, waiting.popleft()
+    Args:
+        exchange: The exchange whose rewards are late.
+    """
 
-    return late
+    def __init__(self, exchange: Exchange) -> None:
+        self.steps = 0
+        self._exchange = exchange
+        self._waiting: deque[int] = deque()
+
+    def __call__(self, heard: Any) -> tuple[str, int]:
+        """Pass on what is said, and return the answer with the rewards that are due."""
+        symbol, reward = self._exchange(heard)
+        self._waiting.append(reward)
+        return symbol, sum(self._waiting.popleft() for _ in range(max(0, len(self._waiting) - self.steps)))
 
 
 def _place(scheduler: schedulers.Scheduler) -> dict[str, int]:

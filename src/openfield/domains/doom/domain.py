@@ -23,7 +23,7 @@ from openfield.errors import InvalidInput
 from openfield.record import observation_key
 from openfield.settings import make_settings, trial_settings
 from openfield.spaces import Box, Choice, Fields, Space
-from openfield.trial import Limits, Phase, RedLight, Trial, derive, draw_set
+from openfield.trial import Limits, Phase, RedLight, Trial, bare_names, derive, draw_set, place_change
 
 if TYPE_CHECKING:
     from openfield.agents.play_page import PlayPage
@@ -56,6 +56,7 @@ class DoomDomain(Domain[Any]):
     }
     metrics = ("performance", "winning", "detection", "adaptation", "programme", "baseline", "characterisation")
     baseline = "reference"
+    abrupt_settings = ("fog", "buckets", "bolt_speed", "closeness", "sentry_after", "respawn")
     extra, modules = "doom", ("vizdoom",)
     demo_agents = ("watchful", "learner")
     scripted_agent = "random"
@@ -102,8 +103,15 @@ class DoomDomain(Domain[Any]):
         tests = []
         for draw in blind.draws:
             phases = compose(chosen, draw.novelty, draw.seed, draw.onset)
+            phases = place_change(phases, draw) if draw.later else phases
             trial = self.test_trial(chosen, draw.seed, phases, red_light, training)
-            tests.append(replace(trial, scenario=blind.scenario, window=blind.window))
+            tests.append(replace(trial, scenario=blind.scenario, window=blind.window, windows=blind.windows))
+        if chosen.share < 1 and any(trial.has_course for trial in tests):
+            raise InvalidInput(
+                f"A share of {chosen.share:g} and '{'+'.join(names)}' both say which episodes are novel: leave out "
+                "'share'. A novelty may come 'with probability 0.5'."
+            )
+        self.check_courses(tests)
         return tests if training is None else [training, *tests]
 
     def training_trial(self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...] = ()) -> Trial | None:
@@ -134,10 +142,14 @@ class DoomDomain(Domain[Any]):
         )
         for phase in {phase.novelty: phase for phase in phases}.values():
             self.check_novelties(settings, phase.novelty)
-            changed = self.settings_in(trial, phase)
-            check_shared(settings, changed)
-            self.task.check_room(changed)
+            self.check_moment(settings, self.settings_in(trial, phase))
         return trial
+
+    def check_moment(self, usual: DoomSettings, settings: DoomSettings) -> None:
+        """Refuse settings that no episode can have, or not all episodes of a trial."""
+        super().check_moment(usual, settings)
+        check_shared(usual, settings)
+        self.task.check_room(settings)
 
     def world(self, trial: Trial) -> World:
         """Make the world of a trial."""
@@ -180,7 +192,7 @@ class DoomDomain(Domain[Any]):
 
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the published words for what these novelties change."""
-        return [hint for name in names for hint in catalogue.classify_novelty(name)]
+        return [hint for name in bare_names(names) for hint in catalogue.classify_novelty(name)]
 
     def options(self, command: str) -> type[CommandOptions] | None:
         """Return the options of `serve`; other commands have none."""

@@ -12,7 +12,8 @@ import msgspec
 
 from openfield.domains.doom.settings import ArenaSettings, DuelSettings
 from openfield.files.data import read_data
-from openfield.novelty import Novelty
+from openfield.novelty import Novelty, SettingNovelties
+from openfield.trial import bare_names
 
 MAX_LEVEL = 10
 """The highest level that a novelty prediction may name."""
@@ -47,13 +48,18 @@ class _Entry(msgspec.Struct):
 
 _CATALOGUE = read_data("openfield.domains.doom", "novelties.toml", dict[str, list[_Entry]])
 _NUMBERED = {entry.name: entry for entry in _CATALOGUE["arena"]}
-DUEL: tuple[Novelty[DuelSettings], ...] = tuple(each for entry in _CATALOGUE["duel"] for each in entry.novelties())
-ARENA: tuple[Novelty[ArenaSettings], ...] = tuple(each for entry in _CATALOGUE["arena"] for each in entry.novelties())
+_DUEL: list[Novelty[DuelSettings]] = [each for entry in _CATALOGUE["duel"] for each in entry.novelties()]
+_ARENA: list[Novelty[ArenaSettings]] = [each for entry in _CATALOGUE["arena"] for each in entry.novelties()]
+PLAYER = ("stride", "lag", "buckets", "fog", "toll", "toll_period")
+ENEMY = ("enemies", "enemy_radius", "enemy_health", "enemy_stride", "enemy_damage")
+DUEL = SettingNovelties.of(_DUEL, DuelSettings, (*PLAYER, *ENEMY, "enemy_pause", "bolt_speed", "bolt_damage"))
+ARENA = SettingNovelties.of(_ARENA, ArenaSettings, (*PLAYER, *ENEMY, "enemy_aim", "wall_harm", "wind", "drain"))
+"""Novelties by name; `enemy_stride=24` is one too."""
 
 
 def hints_of(novelty: tuple[str, ...], level: int) -> list[dict[str, Any]]:
     """Return the hints on these novelties: level -1 reveals nothing, 0 the novelty level, 1 to 3 one more word each."""
-    told = novelty if level >= 0 else ()  # their number would be a hint, too
+    told = bare_names(novelty) if level >= 0 else ()  # their number would be a hint, too
     known = [hint for name in told for hint in classify_novelty(name)] or [{}]
     return [{word: hint.get(word) if word in HINTS[: level + 1] else None for word in HINTS} for hint in known]
 

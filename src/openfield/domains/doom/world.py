@@ -23,7 +23,7 @@ from openfield.domains.doom.maps.scenario import MapLayout, map_name
 from openfield.domains.doom.novelty import MAX_LEVEL, hints_of
 from openfield.domains.doom.trials import TrialScript
 from openfield.errors import AgentProtocol
-from openfield.trial import Phase, Trial, derive
+from openfield.trial import Phase, Trial, derive, show_light
 
 if TYPE_CHECKING:
     from openfield.domains.doom.domain import DoomDomain
@@ -80,7 +80,7 @@ class DoomWorld:
         known = [count for count in ticks if isinstance(count, int)]
         if len(known) < len(ticks) or len(ticks) >= len(self._script):
             return False
-        novel = any(phase.novelty for phase in self._script.phases[: len(ticks)])
+        novel = any(moment.novel for moment in self._script.moments[: len(ticks)])
         self._begin_after = len(ticks) - 1, sum(known), novel
         return True
 
@@ -136,7 +136,8 @@ class DoomWorld:
             self._engine = engines.take_engine(self._maps.wad, self._view)
         phase = script.phases[number]
         self._phase = PHASES[phase.name]
-        self._novel = bool(phase.novelty)
+        self._moment = moment = script.moments[number]
+        self._novel = moment.novel
         self._labelled = self._phase == "training" and not self._novel
         self._onset_passed |= self._novel
         self._light = self._indicator()
@@ -150,9 +151,9 @@ class DoomWorld:
         """Return the first turn of an episode: with the facts that an arena gives only once, and without feedback."""
         observation = self._observe()
         if self._task is ARENA and self._settings.observation == "features":
-            hints = hints_of(phase.novelty, getattr(self._settings, "hint_level", -1))
+            hints = hints_of(phase.novelty if self._novel else (), getattr(self._settings, "hint_level", -1))
             observation.update(features.first_features(layout.walls(), hints))
-        self.truth = Truth(novel=self._novel, performance=self._episode.performance)
+        self.truth = self._true()
         return Turn(
             observation=observation,
             feedback=self._label() if self._labelled else None,
@@ -163,9 +164,8 @@ class DoomWorld:
 
     def _turn(self) -> Turn:
         """Return a turn within an episode. There are many: every line here costs speed."""
-        performance = self._episode.performance
-        self.truth = Truth(novel=self._novel, performance=performance)
-        feedback: dict[str, Any] = {"performance": performance}
+        self.truth = self._true()
+        feedback: dict[str, Any] = {"performance": self._episode.performance}
         if self._labelled:
             feedback.update(self._label())
         return Turn(
@@ -180,7 +180,7 @@ class DoomWorld:
         """Return the last turn of an episode."""
         episode = self._episode
         detail = {"won": episode.won, "ticks": episode.ticks}
-        self.truth = Truth(novel=self._novel, performance=episode.performance, episode_over=True, detail=detail)
+        self.truth = self._true(episode_over=True, detail=detail)
         return Turn(
             ask=Ask.NONE,
             observation=self._observe(),
@@ -189,6 +189,15 @@ class DoomWorld:
             phase=self._phase,
             last=episode.ended,
             red_light=self._light,
+        )
+
+    def _true(self, **more: Any) -> Truth:
+        """Return what is true now."""
+        moment, performance = self._moment, self._episode.performance
+        if moment.strength is None:
+            return Truth(novel=moment.novel, performance=performance, **more)
+        return Truth(
+            novel=moment.novel, performance=performance, strength=moment.strength, change=moment.change, **more
         )
 
     def _observe(self) -> Any:
@@ -213,11 +222,11 @@ class DoomWorld:
         """Return what the reference agent would do now."""
         return {"label": {"action": self._reference.choose(self._episode.state)}}
 
-    def _indicator(self) -> bool | None:
-        """Return the red light: on in novel episodes, or from the onset on if `light_stays`."""
-        if not self.trial.red_light:
-            return None
-        return self._onset_passed if self._script.settings[self._number].light_stays else self._novel
+    def _indicator(self) -> bool | float | None:
+        """Return the red light: on in novel episodes, or from the onset on if `light_stays` and the change does too."""
+        strength = self._script.moments[self._number].strength
+        stays = self._script.settings[self._number].light_stays and strength is None
+        return show_light(self.trial.red_light, self._onset_passed if stays else self._novel, strength)
 
 
 def film_trial(domain: DoomDomain, trial: Trial) -> Film:

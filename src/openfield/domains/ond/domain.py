@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield.core import Agent, Belief, Reply, Spec, Turn
+from openfield.course import Blend
 from openfield.domain import Domain
-from openfield.domains.ond.novelty import NOVELTIES
+from openfield.domains.ond.novelty import NOVELTIES, OndBlend
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
 from openfield.settings import make_settings, trial_settings
@@ -88,7 +89,7 @@ class OndDomain(Domain[OndSettings]):
             self._refuse_directory(chosen)
             made, files = super().trials(count, seed, novelty, red_light, **settings), data_files(chosen)
             found = [msgspec.structs.replace(trial, files=files) for trial in made]
-            for trial in {trial.is_changed: trial for trial in found}.values():
+            for trial in {(trial.is_changed, trial.has_course and trial.id): trial for trial in found}.values():
                 self.world(trial).close()  # whether the data suffice is said before anything is played
             return found
         refuse_blinding(chosen, f"The test {chosen.test}")
@@ -115,6 +116,10 @@ class OndDomain(Domain[OndSettings]):
         from openfield.domains.ond.world import TestWorld
 
         return TestWorld(make_built(self, trial), self.settings_in(trial, Phase("test")), trial.red_light)
+
+    def blend(self, usual: OndSettings, changed: OndSettings) -> Blend[OndSettings]:
+        """Return the way to other settings, on which samples of unknown classes come by their share."""
+        return OndBlend(usual, changed)
 
     def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
         """Return the protocol's rule: for any sample a probability that reaches the threshold of the trial."""

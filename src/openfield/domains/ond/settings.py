@@ -70,6 +70,8 @@ class OndSettings(Settings, frozen=True):
     blur: Annotated[int, Meta(ge=0, le=5, description="Times novel samples are blurred.")] = 0
     contrast: Annotated[float, Meta(gt=0, le=1, description="Contrast of novel samples.")] = 1.0
     background: Annotated[float, Meta(ge=0, le=1, description="Brightness of a slope behind novel samples.")] = 0.0
+    grain: Annotated[float, Meta(ge=0, le=1, description="Standard deviation of noise on novel samples.")] = 0.0
+    brightness: Annotated[float, Meta(ge=-1, le=1, description="How much brighter novel samples are.")] = 0.0
     slant: Annotated[float, Meta(ge=-1, le=1, description="Shear of novel samples, as of an italic font.")] = 0.0
     skew: Annotated[
         float, Meta(ge=0, le=5, description="How unevenly the known classes occur among novel samples.")

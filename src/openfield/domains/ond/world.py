@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
+from openfield.course import Moment
 from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.settings import OndSettings
@@ -29,7 +30,7 @@ from openfield.domains.ond.testset.results import (
     read_table,
 )
 from openfield.errors import AgentProtocol, OpenfieldError
-from openfield.trial import RedLight
+from openfield.trial import RedLight, show_light
 
 ANY_ORDER = "Servers started with --compat take rounds in any order."
 IN_ORDER = ("detection", "classification", "labels")
@@ -251,7 +252,7 @@ class TestWorld:
         return self._turn(seen, first=first)
 
     def _turn(self, seen: Any, feedback: Any = None, first: bool = False) -> Turn:
-        self.truth = Truth(novel=self._is_novel())
+        self.truth = self._true()
         return Turn(observation=seen, feedback=feedback, first=first, red_light=self._light())
 
     def _record_batch(self) -> Turn:
@@ -260,18 +261,31 @@ class TestWorld:
 
     def _end_batch(self) -> Turn:
         performance, detail = describe_round(self.answers, self._number)
-        novel = self._is_novel()
         told = self._told or self.answers.bound is not None
         belief = self.look("beliefs") if told and self.answers.binding else None
-        self.truth = Truth(novel=novel, episode_over=True, performance=performance, detail=detail, belief=belief)
+        self.truth = self._true(episode_over=True, performance=performance, detail=detail, belief=belief)
         return Turn(ask=Ask.NONE, last="terminated", red_light=self._light())
 
+    def _true(self, **more: Any) -> Truth:
+        """Return what is true of this batch."""
+        moment = self._moment
+        strength, change = (None, "") if moment is None else (moment.strength, moment.change)
+        return Truth(novel=self._is_novel(), strength=strength, change=change, **more)
+
+    @property
+    def _moment(self) -> Moment[OndSettings] | None:
+        """What is true of this batch where changes come gradually or several times; None elsewhere."""
+        moments = self._built.moments
+        return moments[self._number] if 0 <= self._number < len(moments) else None
+
     def _is_novel(self) -> bool:
-        """Return whether the onset lies in this batch or before it."""
+        """Return whether the onset lies in this batch or before it; where changes come and go, whether it differs."""
+        if self._moment is not None:
+            return self._moment.novel
         return bool(self.test.novel[: self.test.span(self._number).stop].any())
 
-    def _light(self) -> bool | None:
-        return self._is_novel() if self.red_light else None
+    def _light(self) -> bool | float | None:
+        return show_light(self.red_light, self._is_novel(), None if self._moment is None else self._moment.strength)
 
 
 def _is_remote(action: Any) -> bool:

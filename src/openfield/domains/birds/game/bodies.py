@@ -331,8 +331,10 @@ class BodyBuilder:
     def _fixtures(self, physical: Any, shapes: tuple[Any, ...], group: int, *material: float) -> None:
         """Add one collider, whose pieces share a number that no other collider of the level has."""
         self._colliders += 1
+        density, friction, bounce = material
+        friction *= self._level.laws.friction
         for shape in shapes:
-            self._fixture(physical, shape, group, self._colliders, *material)
+            self._fixture(physical, shape, group, self._colliders, density, friction, bounce)
 
     def _fixture(self, physical: Any, shape: Any, group: int, collider: int, *material: float) -> None:
         density, friction, bounce = material
@@ -362,7 +364,7 @@ class BodySet:
         engine = load_engine()
         self.level = level
         self.profile = load_profile(profile or level.profile)
-        self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
+        self.engine_world: Any = engine.b2World(gravity=(0, -9.81 * level.laws.gravity), doSleep=True)
         self.builder = BodyBuilder(engine, self.engine_world, self.profile, level)
         self.bodies: list[Body] = []
         self.ghosts: list[tuple[Body, int]] = []

@@ -35,7 +35,7 @@ def make_forces(body_set: BodySet) -> list[Force]:
         elif placed.type == "Storm":
             forces.append(_storm)
         elif placed.type == "InverseGravity":
-            body_set.engine_world.gravity = (0, INVERSE_GRAVITY)
+            body_set.engine_world.gravity = (0, INVERSE_GRAVITY * body_set.level.laws.gravity)
     return forces + [Magnet(body) for body in body_set.bodies if body.kind == "magnet"]
 
 

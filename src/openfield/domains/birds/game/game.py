@@ -126,7 +126,7 @@ class Game(BodySet):
         dx, dy = dx * scale, dy * scale
         bird = self.builder.bird(self.queue[0][0], (self.rest[0] - dx, self.rest[1] - dy))
         bird.id, bird.launch = self.queue[0][1], self.steps
-        speed = self.profile.launch_speed
+        speed = self.profile.launch_speed * self.level.laws.launch
         bird.physical.linearVelocity = (speed * dx, speed * dy)
         self.bodies.append(bird)
         self.flying, self._launched, self.slow_ticks = bird, self.steps, 0

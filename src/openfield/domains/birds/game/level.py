@@ -51,6 +51,18 @@ class Camera(msgspec.Struct, frozen=True):
     widest: float = 35.0
 
 
+class Laws(msgspec.Struct, frozen=True):
+    """Laws of nature, as multiples of the usual ones."""
+
+    gravity: float = 1.0
+    friction: float = 1.0
+    launch: float = 1.0
+    """The speed of a bird that leaves the sling."""
+
+
+USUAL_LAWS = Laws()
+
+
 class Level(msgspec.Struct, frozen=True, kw_only=True):
     """A level as its file describes it."""
 
@@ -62,6 +74,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[LevelObject, ...] = ()
     early: EarlyNovelty = NO_NOVELTY
     """What the registry says about levels of its novelty level and type."""
+    laws: Laws = USUAL_LAWS
 
     @property
     def profile(self) -> ProfileName:

@@ -187,18 +187,25 @@ class DependenciesScheduler(Scheduler):
 
 
 class IntrudedScheduler(Scheduler):
-    """Another scheduler's choice, with an intruder it knows nothing of in every second instance."""
+    """Another scheduler's choice, with an intruder it knows nothing of in every second instance, or another share."""
 
-    def __init__(self, scheduler: Scheduler, intruder: Task) -> None:
+    def __init__(self, scheduler: Scheduler, intruder: Task, share: float = 0.5) -> None:
         self.tasks = scheduler.tasks
         self.scheduler = scheduler
-        self._intruder = intruder
+        self.intruder = intruder
+        self.share = share
+        """The share of instances that the intruder takes from now on."""
+        self._due = 1.0 - share  # the first instance is the intruder's
         self._intruding = False
 
     def next_task(self, rng: random.Random) -> Task | None:
-        """Return the intruder and the scheduler's choice in turn."""
-        self._intruding = not self._intruding
-        return self._intruder if self._intruding else self.scheduler.next_task(rng)
+        """Return the intruder whenever its share is due, and else the scheduler's choice."""
+        self._due += self.share
+        self._intruding = self.share > 0 and self._due > 1.0 - 1e-9
+        if not self._intruding:
+            return self.scheduler.next_task(rng)
+        self._due -= 1.0
+        return self.intruder
 
     def record(self, result: int) -> None:
         """Pass on the verdicts of the scheduler's own tasks."""

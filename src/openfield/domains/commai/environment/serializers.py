@@ -145,12 +145,18 @@ def make_byte_table(settings: CommaiSettings) -> dict[int, int]:
     if settings.alphabet == "shifted":
         for letters in (string.ascii_lowercase, string.ascii_uppercase, string.digits):
             half = len(letters) // 2
-            table |= _swap(letters[:half], letters[half:])
+            table |= _swap(*_pick_pairs(letters[:half], letters[half:], settings.alphabet_share))
     elif settings.alphabet == "foreign":
-        table |= _swap(_PLAIN, _FOREIGN)
+        table |= _swap(*_pick_pairs(_PLAIN, _FOREIGN, settings.alphabet_share))
     if settings.separators:
         table |= _swap(".;:", "|~^")
     return table
+
+
+def _pick_pairs(first: str, second: str, share: float) -> tuple[str, str]:
+    """Return a share of the pairs of two texts. A larger share has all pairs of a smaller one."""
+    order = random.Random("alphabet").sample(range(len(first)), len(first))[: round(share * len(first))]
+    return "".join(first[at] for at in order), "".join(second[at] for at in order)
 
 
 def _swap(first: str, second: str) -> dict[int, int]:

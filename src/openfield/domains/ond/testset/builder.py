@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.course import Course, Moment
 from openfield.domain import Domain
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset import data_directory
@@ -105,6 +106,8 @@ class Built(msgspec.Struct, frozen=True):
     labels: NDArray[np.int64]
     classes: tuple[str, ...] = ()
     """What the known classes are called, in the order of columns 1 to K."""
+    moments: tuple[Moment[OndSettings], ...] = ()
+    """What is true of each batch, where changes come gradually or several times."""
 
 
 def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = None) -> Built:
@@ -113,6 +116,8 @@ def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = N
     An unchanged twin has the classes of its trial and samples of its own: by samples that both had, a client that
     keeps them could know the others.
     """
+    course = domain.course(trial)
+    moments = () if course is None else tuple(_list_moments(trial, course))
     test = [phase for phase in trial.phases if phase.name == "test"]
     before = sum(phase.episodes for phase in test if not phase.novelty)
     settings, changed = (
@@ -120,9 +125,20 @@ def build_trial(domain: Domain[OndSettings], trial: Trial, split: int | None = N
         for phase in (Phase("test"), trial.phases[-1])
     )
     calm = before // 2 if trial.window is None else trial.window[0] // 2
+    if moments:
+        settings = changed = msgspec.structs.replace(settings, before=trial.test_length, after=0)
     seed, split = trial.seed, trial.seed if split is None else split
     drawn = derive(seed, "unchanged") if trial.is_unchanged_twin else seed
-    return build_test(settings, changed, drawn, split, calm)
+    return build_test(settings, changed, drawn, split, calm, moments)
+
+
+def _list_moments(trial: Trial, course: Course[OndSettings]) -> Iterator[Moment[OndSettings]]:
+    """Yield what is true of each batch of the test."""
+    played = 0
+    for phase in [phase for phase in trial.phases if phase.name == "test"]:
+        course.enter(phase, played)
+        yield from (course.at(played + number) for number in range(phase.episodes))
+        played += phase.episodes
 
 
 def build_test(
@@ -131,6 +147,7 @@ def build_test(
     seed: int,
     split: int | None = None,
     calm: int | None = None,
+    moments: tuple[Moment[OndSettings], ...] = (),
 ) -> Built:
     """Build a test from the data that the settings name; from the onset on the world is as `changed` says.
 
@@ -140,40 +157,67 @@ def build_test(
         seed: Chooses the samples.
         split: Tests with the same one share their known and unknown classes and the training samples.
         calm: How many batches the metadata call free of novelty; the full number would reveal the onset.
+        moments: What is true of each batch, where changes come gradually or several times.
     """
     split = seed if split is None else split
     samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
-    printed_anew = changed.typeface != settings.typeface and changed.data == "glyphs"
-    other = load_samples(changed, split).images if printed_anew else None
     _, lay_out = find_layout(settings.area)
     drawer = _Drawer(samples, settings, np.random.default_rng(derive(split, "split")))
     training = drawer.draw_known(settings.training)
     rng = drawer.rng = np.random.default_rng(derive(seed, "test"))
     drawer.shuffle()
-    first, count = settings.round_size * settings.before, settings.round_size * settings.after
-    name, ids = _name_test(settings, seed, split, first + count)
-    picked = np.empty(first + count, np.int64)
+    count = settings.round_size * (settings.before + settings.after)
+    stretches = list(_split_batches(settings, changed, moments))
+    first = stretches[0][0].start if stretches else count
+    name, ids = _name_test(settings, seed, split, count)
+    picked, novel = np.empty(count, np.int64), np.zeros(count, bool)
     picked[:first] = drawer.draw_known(first)  # before anything that depends on the novelty: the onset must not show
-    novel = np.zeros(first + count, bool)
-    if changed != settings and count:
-        novel[first:] = _spread(count, settings.share, rng)
-    unknown = novel & changed.new_classes
-    picked[unknown] = drawer.draw_unknown(int(unknown.sum()))
-    picked[novel & ~unknown] = drawer.draw_known(int((novel & ~unknown).sum()), changed.skew)
-    usual = ~novel
-    usual[:first] = False
-    picked[usual] = drawer.draw_known(int(usual.sum()))
+    for span, batch in stretches:
+        flags = np.zeros(span.stop - span.start, bool)
+        if batch != settings:
+            flags = (_scatter if moments else _spread)(len(flags), batch.share, rng)
+        novel[span] = flags
+        picked[span] = _draw(drawer, flags, batch)
     images = _take_images(samples, picked, settings, seed)
-    if novel.any() and images.ndim > 2:
-        images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
+    for span, batch in stretches if images.ndim > 2 else ():
+        at = span.start + np.flatnonzero(novel[span])
+        if len(at):
+            printed_anew = batch.typeface != settings.typeface and batch.data == "glyphs"
+            shown = load_samples(batch, split).images[picked[at]] if printed_anew else images[at]
+            images[at] = change_images(shown, batch, derive(seed, "grain", span.start))
     rows = lay_out(drawer.describe(samples, picked, novel, ids))
     metadata = _metadata(settings) | {"pre_novelty_batches": settings.before // 2 if calm is None else calm}
     test = Test(name, settings.area, rows, metadata, images)
     names = [samples.names[label] if samples.names else str(label) for label in drawer.known.tolist()]
-    shown = (
+    names_shown = (
         () if settings.data in ("digits", "glyphs") else tuple(names)
     )  # a classifier brings its own order of classes
-    return Built(test, _take_images(samples, training, settings, split), drawer.number(training), shown)
+    return Built(test, _take_images(samples, training, settings, split), drawer.number(training), names_shown, moments)
+
+
+def _split_batches(
+    settings: OndSettings, changed: OndSettings, moments: Sequence[Moment[OndSettings]]
+) -> Iterator[tuple[slice, OndSettings]]:
+    """Yield the samples from the first change on, in parts that have the same settings, with these settings."""
+    size = settings.round_size
+    if not moments:
+        if settings.after:
+            yield slice(size * settings.before, size * (settings.before + settings.after)), changed
+        return
+    usual = [not moment.change for moment in moments]
+    for number in range(usual.index(False) if False in usual else len(usual), len(usual)):
+        batch = settings if usual[number] else moments[number].settings
+        yield slice(size * number, size * (number + 1)), batch
+
+
+def _draw(drawer: _Drawer, novel: NDArray[np.bool_], batch: OndSettings) -> NDArray[np.int64]:
+    """Draw samples of which some are novel: of unknown classes, or of known ones that occur unevenly."""
+    picked = np.empty(len(novel), np.int64)
+    unknown = novel & batch.new_classes
+    picked[unknown] = drawer.draw_unknown(int(unknown.sum()))
+    picked[novel & ~unknown] = drawer.draw_known(int((novel & ~unknown).sum()), batch.skew)
+    picked[~novel] = drawer.draw_known(int((~novel).sum()))
+    return picked
 
 
 def _take_images(samples: Samples, picked: NDArray[np.int64], settings: OndSettings, seed: int) -> NDArray[np.float32]:
@@ -325,6 +369,11 @@ def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bo
     flags[0] = True
     flags[1 + rng.permutation(count - 1)[: max(round(share * count) - 1, 0)]] = True
     return flags
+
+
+def _scatter(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Choose which samples of a batch are novel: a share of them, at least one, anywhere."""
+    return rng.permutation(count) < max(round(share * count), 1)
 
 
 def _name_test(settings: OndSettings, seed: int, split: int, count: int) -> tuple[str, list[str]]:

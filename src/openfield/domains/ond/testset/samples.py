@@ -220,16 +220,20 @@ def _print(character: str, typeface: str, variant: int, place: tuple[float, floa
     return np.asarray(image) / 255
 
 
-def change_images(images: NDArray[np.float32], settings: OndSettings) -> NDArray[np.float32]:
+def change_images(images: NDArray[np.float32], settings: OndSettings, seed: int = 0) -> NDArray[np.float32]:
     """Return images changed as the settings say: what attribute and environment novelties do to a sample.
 
-    Colours are changed one by one, whether they come before or after height and width.
+    Colours are changed one by one, whether they come before or after height and width. The seed is that of noise.
     """
     if images.ndim == 3:
-        return _change_grey(images, settings)
-    axis = 1 if images.shape[1] in COLOURS and images.shape[3] not in COLOURS else 3
-    planes = [_change_grey(plane, settings) for plane in np.moveaxis(images, axis, 0)]
-    return np.stack(planes, axis=axis)
+        changed = _change_grey(images, settings)
+    else:
+        axis = 1 if images.shape[1] in COLOURS and images.shape[3] not in COLOURS else 3
+        changed = np.stack([_change_grey(plane, settings) for plane in np.moveaxis(images, axis, 0)], axis=axis)
+    if settings.grain or settings.brightness:
+        noise = np.random.default_rng(seed).normal(0, settings.grain, changed.shape)
+        changed = np.clip(changed + settings.brightness + noise, 0, 1).astype(np.float32)
+    return changed
 
 
 def _change_grey(images: Images, settings: OndSettings) -> Images:
