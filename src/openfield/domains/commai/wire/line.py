@@ -60,6 +60,8 @@ class Handshake(NamedTuple):
     """The first message, which should be a hello."""
     problem: str = ""
     """Why the peer cannot be understood."""
+    gone: bool = False
+    """Whether libzmq has disconnected it, so that the next peer may be connected already."""
 
 
 class Line:
@@ -139,14 +141,16 @@ class Line:
 
         Answers to a past conversation, sent after reconnecting, are let pass.
         """
-        while self._socket.poll(0):
+        problem, is_earlier = self._find_problem()
+        while not is_earlier and self._socket.poll(0):
             message = self.receive()
             if message is not None and not _is_symbol(message):
                 return Handshake(self, message)
-        problem = self._find_problem()
-        if not problem and self.greeting and time.monotonic() - self._since > STRANGER_SECONDS:
-            problem = f"the peer does not speak ZeroMQ; {WANTED}" if _is_unreadable(self._peer) else ""
-        return Handshake(self, [], problem) if problem else None
+        if problem:
+            return Handshake(self, [], problem, gone=True)
+        if self.greeting and time.monotonic() - self._since > STRANGER_SECONDS and _is_unreadable(self._peer):
+            return Handshake(self, [], f"the peer does not speak ZeroMQ; {WANTED}")
+        return None
 
     def close(self) -> None:
         """Send the rest, and close the connection and the port. A conversation in another thread ends before."""
@@ -174,9 +178,13 @@ class Line:
         self._find_problem()
         return self._lost and not self._socket.poll(0, self._zmq.POLLOUT)
 
-    def _find_problem(self) -> str:
-        """Read the events of the monitor, and return why a peer cannot be understood."""
-        zmq, problem = self._zmq, ""
+    def _find_problem(self) -> tuple[str, bool]:
+        """Read the events of the monitor.
+
+        Returns:
+            Why a peer cannot be understood, and whether another one has come since.
+        """
+        zmq, problem, is_earlier = self._zmq, "", False
         while self._monitor.poll(0):
             event, value = self._next_event()
             if event in (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH):
@@ -187,8 +195,9 @@ class Line:
                 self._lost = True
             self.greeting = event == zmq.EVENT_ACCEPTED
             if self.greeting:
+                is_earlier = problem != ""
                 self._peer, self._since = value, time.monotonic()
-        return problem
+        return problem, is_earlier
 
     def _next_event(self) -> tuple[int, int]:
         first = self._monitor.recv_multipart()[0]

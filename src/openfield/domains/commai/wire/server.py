@@ -135,7 +135,7 @@ class PairWire:
             while (handshake := await loop.run_in_executor(self._threads, listener.wait_for_handshake)) is not None:
                 if handshake.problem and self._public:
                     LOG.warning("%s", f"A program was disconnected: {handshake.problem}.")
-                    listener.drop(handshake.line)
+                    listener.drop(handshake.line, left=handshake.gone)
                     continue
                 full = len(playing) >= self._at_once
                 if playing and (full or listener.has_hung_up(handshake.line)):  # it may be the one that comes again
