@@ -52,7 +52,7 @@ def test_a_list_of_trials_is_read_in_every_encoding(tmp_path, pool, encoding):
 def test_a_measurement_without_a_step_is_refused(tmp_path, pool):
     path = tmp_path / "config.xml"
     path.write_text(CONFIG.replace('step="2" ', ""))
-    with pytest.raises(InvalidInput, match="<novelty_detection_measurement>: 'step' is missing"):
+    with pytest.raises(InvalidInput, match="<novelty_detection_measurement>: 'step' is missing. Allowed: a whole number"):
         read_config(path, pool)
 
 
@@ -66,7 +66,9 @@ def test_entities_are_refused(tmp_path, pool):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("<evaluation><trials>", "not well-formed"),
+        ("<evaluation><trials>", "is cut off; copy it again"),
+        ("<evaluation><trials", "is cut off; copy it again"),
+        ("<evaluation></trials>", "not well-formed: mismatched tag .line 1"),
         ("<config/>", "expected <evaluation>"),
         ("<evaluation><trials/></evaluation>", "no <trial>"),
         ("<evaluation><trials><trial/></trials></evaluation>", "at least one"),

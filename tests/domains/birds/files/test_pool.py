@@ -120,15 +120,24 @@ def test_a_level_says_whether_it_is_novel(name, novel):
         ("BirdRed", "BirdRead", "BirdRed"),
         ('"RectFat"', '"RectFatt"', "RectFat"),
         ('"ice"', '"icee"', "ice"),
+        ('"Fan"', '"Faan"', "Fan"),
     ],
 )
 def test_a_misspelt_object_of_a_level_is_refused_with_the_one_that_was_meant(tmp_path, pool, old, new, meant):
-    name = pool.names(0, "010105")[0]
+    name = pool.names(2, "010205")[0] if meant == "Fan" else pool.names(0, "010105")[0]
     path = tmp_path / name
     path.parent.mkdir(parents=True)
     path.write_bytes(pool.content(name).replace(old.encode(), new.encode()))
     with pytest.raises(InvalidInput, match=f"Level {name}: Unknown .* Did you mean '{meant}'"):
         LevelPool(tmp_path).level(name)
+
+
+def test_a_novelty_of_another_release_is_no_error(tmp_path, pool):
+    name = pool.names(2, "010205")[0]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(pool.content(name).replace(b'"Fan"', b'"Butterfly"'))
+    assert any(placed.type == "Butterfly" for placed in LevelPool(tmp_path).level(name).objects)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
+from openfield.domains.birds.game.bodies import INTANGIBLE
 from openfield.domains.birds.game.early_novelties import NO_NOVELTY, REGISTRY_NAME, find_registry, registry_key
 from openfield.domains.birds.game.level import Level, parse_level
 from openfield.domains.birds.game.physics import MATERIALS, load_profile
@@ -21,6 +23,8 @@ from openfield.errors import InvalidInput, UnknownName
 FOLDER = "Levels"
 NAMED = ("Block", "Pig")
 """Elements whose types are checked; those of novelties differ from release to release."""
+MISSPELT = 0.8
+"""Likeness from which the name of a novelty is taken for a misspelt one, not for one of another release."""
 PHYQ_SCENARIOS = {
     **{"1_1": "single force", "1_2": "multiple forces"},
     **{"2_1": "rolling", "2_2": "falling", "2_3": "sliding", "2_4": "bouncing"},
@@ -92,11 +96,18 @@ class LevelPool:
 
 
 def _check_names(level: Level) -> None:
-    """Refuse birds, pigs, blocks and materials with unknown names.
+    """Refuse birds, pigs, blocks and materials with unknown names, and novelties whose names seem misspelt.
 
-    The names of novel objects begin with "novel": they get a warning when the level is built, and a stand-in.
+    Names of novelties differ from release to release, and those of novel objects begin with "novel": what is unknown
+    gets a warning when the level is built, and a stand-in.
     """
     known, objects = _known_names(), level.objects
+    for placed in objects:
+        unknown = placed.kind == "Novelty" and placed.type not in (*known["novelty"], *level.early.objects)
+        if unknown and get_close_matches(placed.type, known["novelty"], n=1, cutoff=MISSPELT):
+            raise InvalidInput(
+                f"Level {level.name}: {UnknownName('novelty', placed.type, known['novelty'], label='Known')}"
+            )
     found = [("bird", bird) for bird in level.birds]
     found += [("pig" if placed.kind == "Pig" else "block", placed.type) for placed in objects if placed.kind in NAMED]
     found += [("material", placed.material) for placed in objects if placed.kind == "Block" and placed.material]
@@ -111,7 +122,8 @@ def _known_names() -> dict[str, tuple[str, ...]]:
     profile = load_profile("sailon")
     blocks = (*profile.blocks, *(f"Pink{name}" for name in profile.blocks))
     pigs = (*PINK_PIGS, *PINK_PIGS.values())
-    return {"bird": tuple(profile.birds), "pig": pigs, "block": blocks, "material": MATERIALS}
+    novelties = (*blocks, "Fan", "Magnet", *INTANGIBLE)
+    return {"bird": tuple(profile.birds), "pig": pigs, "block": blocks, "material": MATERIALS, "novelty": novelties}
 
 
 def _endings(folder: Path, prefix: str) -> list[str]:

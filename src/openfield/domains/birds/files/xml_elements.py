@@ -54,12 +54,22 @@ def read_root(path: Path, name: str) -> XmlElement:
     except DefusedXmlException:
         raise InvalidInput(f"{path}: document types and entities are not allowed.") from None
     except (ParseError, ValueError) as error:
-        raise InvalidInput(f"{path} is not well-formed: {error}.") from None
+        raise InvalidInput(_say_malformed(path, str(error))) from None
     if element.tag != name:
         raise InvalidInput(f"{path} has <{element.tag}> at its top; expected <{name}>.")
     root = XmlElement(element, path)
     root.check_names(load_names()[name])
     return root
+
+
+def _say_malformed(path: Path, said: str) -> str:
+    """Return what is wrong with a file that is no XML, and where."""
+    reason, _, place = said.partition(":")
+    cut = reason in ("no element found", "unclosed token")
+    place = place.strip()
+    return (
+        f"{path} {'is cut off; copy it again' if cut else f'is not well-formed: {reason}'} ({place or 'in its text'})."
+    )
 
 
 @contextmanager
@@ -116,26 +126,28 @@ class XmlElement:
         """Return whether the element has an attribute."""
         return self._element.get(name) is not None
 
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return an attribute; without a default it is required."""
+    def text(self, name: str, default: str | None = None, allowed: str = "a text") -> str:
+        """Return an attribute; without a default it is required, and an error says what is allowed."""
         value = self._element.get(name, default)
         if value is None:
-            raise InvalidInput(f"{self.place}: '{name}' is missing.")
+            raise self.error(name, None, allowed)
         return str(value).strip()
 
     def whole(self, name: str, default: int | None = None, most: int = MAX_NUMBER) -> int:
         """Return a whole number from an attribute."""
-        text = self.text(name, None if default is None else str(default))
+        allowed = f"a whole number up to {most:,}"
+        text = self.text(name, None if default is None else str(default), allowed)
         if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > most:
-            raise self.error(name, text, f"a whole number up to {most:,}")
+            raise self.error(name, text, allowed)
         return int(float(text))
 
     def choice(self, name: str, allowed: tuple[str, ...], default: str | None = None) -> str:
         """Return an attribute that has one of some values, in any case."""
-        text = self.text(name, default)
+        *quoted, last = (f'"{value}"' for value in allowed)
+        said = f"{', '.join(quoted)} or {last}"
+        text = self.text(name, default, said)
         if text.lower() not in allowed:
-            *quoted, last = (f'"{value}"' for value in allowed)
-            raise self.error(name, text, f"{', '.join(quoted)} or {last}")
+            raise self.error(name, text, said)
         return text.lower()
 
     def truth(self, name: str, default: str | None = None) -> bool:
