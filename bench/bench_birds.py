@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import math
+import os
 import random
 import statistics
 import sys
@@ -20,7 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import msgspec
+import numpy as np
 
 from openfield.core import Spec
 from openfield.domains.birds import DOMAIN, BirdsClient
@@ -41,6 +44,8 @@ from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from openfield.trial import Trial
 
 SESSIONS = 16
+GYM_NAME = "openfield.gym:openfield/Birds-v0"
+VECTOR_ENVS, VECTOR_ROUNDS, VECTOR_SHOTS = 8, 4, 100
 
 
 def main() -> None:
@@ -53,6 +58,7 @@ def main() -> None:
     tower = Game(build_tower())
     show("a tower of 33 blocks forced awake, simulated against real time", speed_awake(tower), 15, "higher")
     measure_views(tower)
+    measure_vector()
     measure_wire()
 
 
@@ -140,6 +146,54 @@ def per_call(work: Callable[[], Any], calls: int = 50) -> float:
     for _ in range(calls):
         work()
     return (time.process_time() - start) / calls
+
+
+def measure_vector() -> None:
+    """Eight environments in processes against one: each kind shoots, and the clock and the processors are read."""
+    options: dict[str, Any] = {
+        "trial": DOMAIN.trials(1, novelty="none", before=40, after=0, observe="thumbnail", unchanged=0)[0]
+    }
+    one = gymnasium.make(GYM_NAME, **options)
+    many = gymnasium.make_vec(GYM_NAME, VECTOR_ENVS, **options)
+    for envs in (one, many):
+        envs.action_space.seed(1)
+        envs.reset(seed=1)
+    seconds, busy = [0.0, 0.0], [0.0, 0.0]
+    ended = np.zeros(VECTOR_ENVS, dtype=bool)
+    for _ in range(VECTOR_ROUNDS):  # in turns, so that both meet the same machine
+        clock, used = time.perf_counter(), processor_time(many)
+        at_once = 0
+        while at_once < VECTOR_SHOTS:
+            at_once += int((~ended).sum())
+            _, _, terminated, truncated, _ = many.step(many.action_space.sample())
+            ended = terminated | truncated
+        seconds[1] += (time.perf_counter() - clock) / at_once
+        busy[1] += (processor_time(many) - used) / at_once
+        clock, used = time.perf_counter(), time.process_time()
+        for _ in range(VECTOR_SHOTS):
+            _, _, over, cut, _ = one.step(one.action_space.sample())
+            if over or cut:
+                one.reset()
+        seconds[0] += (time.perf_counter() - clock) / VECTOR_SHOTS
+        busy[0] += (time.process_time() - used) / VECTOR_SHOTS
+    one.close()
+    many.close()
+    show(
+        "shots a second of eight environments at once against one (two idle cores)",
+        seconds[0] / seconds[1],
+        1,
+        "higher",
+    )
+    show("processor time of a shot in eight environments against one", busy[1] / busy[0], 1.4, "lower")
+
+
+def processor_time(envs: Any) -> float:
+    """Seconds of processor time that this process and those of some environments have used."""
+    used = time.process_time()
+    for process in envs.processes:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        used += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used
 
 
 def measure_wire() -> None:
