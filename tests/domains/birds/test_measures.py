@@ -194,7 +194,7 @@ def test_a_single_configured_trial_has_its_pass_rates_by_set_in_measures_and_in_
         ("test set 1", "2.0", "2.0", sum(passed[2:4]) / 2),
         ("test set 2", "1.0", "1.0", passed[4]),
     ]
-    assert run_command(["report", str(run), "-o", str(tmp_path / "page.html")]) == 0
+    assert run_command(["report", str(run), "--numbers", "all", "-o", str(tmp_path / "page.html")]) == 0
     said = capsys.readouterr().out
     for title, value in (
         ("Levels played", "4.00"),

@@ -41,7 +41,7 @@ TASK = (
 class BirdsDomain(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 6
+    name, version = "birds", 7
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES

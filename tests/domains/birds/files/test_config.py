@@ -52,7 +52,7 @@ def test_a_list_of_trials_is_read_in_every_encoding(tmp_path, pool, encoding):
 def test_a_measurement_without_a_step_is_refused(tmp_path, pool):
     path = tmp_path / "config.xml"
     path.write_text(CONFIG.replace('step="2" ', ""))
-    with pytest.raises(InvalidInput, match="<novelty_detection_measurement>: 'step' is missing. Allowed: a whole number"):
+    with pytest.raises(InvalidInput, match=r"_measurement>: 'step' is missing\. Allowed: a whole number"):
         read_config(path, pool)
 
 

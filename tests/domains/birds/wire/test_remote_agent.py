@@ -8,7 +8,6 @@ import pytest
 import openfield as of
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.wire import remote_agent as remote
-from openfield.report.analysis import HEADLINE
 from support.birds.configurations import CONFIG
 from support.birds.serving import NORMAL, free_port, write_short
 
@@ -37,7 +36,6 @@ def test_a_lost_level_with_points_is_lost_in_our_rows_and_the_published_score_st
         assert group.estimates[period].mean == group.estimates[f"won_{period}"].mean == pytest.approx(won)
         points = mean(episode.detail["score"] for episode in episodes)
         assert group.estimates[f"score_{period}"].mean == pytest.approx(points)
-    assert "won_after" in HEADLINE
 
 
 def test_agents_go_from_level_to_level_where_they_may_choose_although_attempts_have_no_limit(tmp_path):

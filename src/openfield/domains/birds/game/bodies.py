@@ -241,7 +241,7 @@ class BodyBuilder:
             name = "wood"
         material = profile.materials[name]
         physical = self._dynamic(placed, profile.block_gravity, profile.block_angular_drag)
-        physical.linearDamping = profile.block_linear_drag
+        physical.linearDamping = material.drag
         outline = form.outline or box(*form.size) if form.size else form.outline
         density, surface = material.density, (material.friction, material.bounce)
         if form.radius:

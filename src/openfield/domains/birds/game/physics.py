@@ -23,6 +23,8 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     friction: float
     bounce: float
+    drag: float
+    """Linear: the share of its speed that a block loses in a second."""
     mass: float
     life: float
     density: float
@@ -98,7 +100,6 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     launch_speed: float
     """World units a second of a bird that was pulled as far as the sling allows."""
     block_gravity: float
-    block_linear_drag: float
     block_angular_drag: float
     bird_angular_drag: float
     pig_angular_drag: float
@@ -135,7 +136,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mixed_bounce: bool
     """True if a bird bounces off a body that moves with the mean of both bounces; else with the greater one."""
     landing_grip: bool
-    """True if friction at the landing of a bird slows it down without turning it."""
+    """True if friction slows down a bird that lands, without turning it."""
     pig_safe_speed: float
     """World units a second. A slower contact does not hurt a pig, except that with a rolling ball."""
     bird_outline: float
