@@ -63,7 +63,7 @@ def read_root(path: Path, name: str) -> XmlElement:
 
 
 def _say_malformed(path: Path, said: str) -> str:
-    """Return what is wrong with a file that is no XML, and where."""
+    """Return what is wrong with a malformed file, and where."""
     reason, _, place = said.partition(":")
     cut = reason in ("no element found", "unclosed token")
     place = place.strip()

@@ -17,7 +17,7 @@ MIN_POINTS = 10
 PLATFORM_MASS = 1.0
 """The mass with which platforms hit; the engine gives bodies that never move none."""
 FLOOR = math.cos(math.radians(45))
-"""Least height of the normal, of length 1, of a surface that birds land on: walls and roofs are none."""
+"""Least height of the normal, of length 1, of a surface that birds land on: not walls and roofs."""
 Vector = tuple[float, float]
 Touching = dict[tuple[int, int], int]
 """How many pieces of two colliders touch each other, by the numbers of the colliders."""
