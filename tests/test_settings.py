@@ -91,7 +91,7 @@ def test_an_unknown_key_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName) as told:
         make_settings(Garden, {"siez": 3})
     assert str(told.value).startswith(
-        "Unknown setting 'siez'. Did you mean 'size'? Known: ask, budget, fenced, min_strength, name,"
+        "Unknown setting 'siez'. Did you mean 'size'? Known: ask, budget, fenced, max_delay, min_strength,"
     )
 
 

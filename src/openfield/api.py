@@ -40,6 +40,7 @@ class RunKeywords(TypedDict, total=False):
     record: RecordKind | None
     share: str | None
     budget: str | None
+    ask_above: int
     run_token_limit: int | None
     progress: bool | None
 

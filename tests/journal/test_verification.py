@@ -150,7 +150,7 @@ def test_every_forged_value_is_found(finished: Path, forged: Path, table: str, c
     ("column", "value", "words"),
     [
         ("belief", msgspec.msgpack.encode(of.Belief(0.987)), r"belief is recorded as Belief\(novel=0\.987"),
-        ("novel", 0, "novel is recorded as False; its turns say True"),
+        ("novel", 1, "novel is recorded as True; its turns say False"),
         ("phase", "training", "phase is recorded as training; its turns say test"),
         ("ended", "truncated", "ended is recorded as truncated; its turns say terminated"),
         ("detail", msgspec.msgpack.encode({"score": 1}), r"detail is recorded as \{'score': 1\}; its turns say None"),

@@ -288,7 +288,10 @@ def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, i
         ({"concurrency": True}, "'concurrency' must be a whole number or nothing, not true or false."),
         ({"workers": 1.5}, "'workers' must be a whole number, not a number."),
         ({"tags": "word"}, "'tags' must be a list, not text."),
-        ({"worker": 2}, "Unknown option 'worker'. Did you mean 'workers'? Known: budget, concurrency, executor, keep,"),
+        (
+            {"worker": 2},
+            "Unknown option 'worker'. Did you mean 'workers'? Known: ask_above, budget, concurrency, executor, keep,",
+        ),
     ],
 )
 def test_options_of_the_wrong_kind_are_refused_before_anything_is_written(

@@ -105,7 +105,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
     "Experiment files": [
         ("run nowhere.toml", "nowhere.toml cannot be read: No such file or directory."),
         ("run domain.toml", "domain.toml: missing required field `domain`."),
-        ("run key.toml", "Unknown key 'trails'. Did you mean 'trials'? Keys of an experiment: agents, budget,"),
+        ("run key.toml", "Unknown key 'trails'. Did you mean 'trials'? Keys of an experiment: agents, ask_above,"),
         ("run zero.toml", "'trials' must be a whole number, 1 or more."),
         ("run type.toml", "'trials' must be a whole number, not text."),
         ("run agents.toml", "'agents[0]' must be text, not a whole number."),
@@ -127,6 +127,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("show nowhere.sqlite", "There is no run file nowhere.sqlite."),
         ("report .", ". is a folder. Name run files, such as *.sqlite."),
         ("report notes.txt", "notes.txt is not a run of openfield."),
+        ("figure nowhere.sqlite -o x.pdf", "There is no run file nowhere.sqlite"),
         ("publish nowhere", "There is no run file or folder nowhere."),
         ("publish notes.txt", "There is no run file to publish."),
         ("verify other.sqlite", "other.sqlite is an SQLite file, but not a run of openfield."),
