@@ -98,6 +98,7 @@ NEEDS = {
     "view": "view",
     "show runs/drawn.sqlite --cell {cell} --film film.webp": "view",
     "export runs/maze.sqlite -f parquet": "data",
+    "figure runs/maze.sqlite -o curves.pdf": "figures",
     "objectives frames episode.npz -o frames.pkl": "data",
     "objectives convert table.pkl copy.pkl": "data",
     "objectives study atari_study.toml": "gym",
@@ -198,7 +199,7 @@ def test_the_demo_plays_in_a_base_install(base: Path, tmp_path: Path) -> None:
     assert (tmp_path / "runs/demo.html").exists()
     assert f"openfield-{__version__}-py3-none-any.whl[birds]'" in done.stdout
     advised = re.findall(r"^  \S*openfield (\w+) .*   ", done.stdout, re.MULTILINE)
-    assert advised == ["show", "list", "run"], "what a base install has"
+    assert advised == ["run", "demo"], "what a base install has"
     assert done.stdout.endswith("play commai\n"), "the first domain that is installed"
 
 

@@ -144,9 +144,11 @@ def _say_next(run: Path, domain: str, missing: dict[str, str], again: str) -> No
     name = name_program("openfield")
     if not has_view():
         missing["view"] = "view"
-    view = {f"{name} view {quote(str(run))}": "in the browser, turn by turn"}
+    view = {
+        f"{name} play {quote(domain)}": "play it yourself",
+        f"{name} view {quote(str(run))}": "in the browser, turn by turn",
+    }
     commands = {
-        f"{name} play {quote(domain)}": "can you notice it? two minutes",
         **({} if "view" in missing else view),
         f"{name} run {quote(domain)} --agent random": "your own: --agent my.py:Agent",
         **({f"{name} {again}": "all numbers"} if again else {}),
