@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.metrics.sequences import (
+from openfield.metrics.confidence_sequences import (
     MIN_ASYMPTOTIC,
     Blocks,
     asymptotic_width,

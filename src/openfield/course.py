@@ -11,9 +11,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from openfield.change_process import SHARES, ChangeProcess, Range, split_process
 from openfield.errors import InvalidInput
 from openfield.novelty import HIERARCHY, Novelty
-from openfield.process import SHARES, Process, Range, split_process
 from openfield.settings import Settings
 from openfield.trial import Phase, Trial, derive
 
@@ -280,13 +280,13 @@ def check_process(novelty: Novelty[Any], blend: Blend[Any]) -> None:
         _refuse_unbounded(f"{name} {process}", process)
 
 
-def _refuse_unbounded(text: str, process: Process) -> None:
+def _refuse_unbounded(text: str, process: ChangeProcess) -> None:
     """Refuse a value without bounds whose times cannot be gone through."""
     if process.is_valued and process.shape != "walk" and len(dict(process.numbers).keys() & {"low", "high"}) < 2:
         raise InvalidInput(f"'{text}' needs low and high: how long it will last is known only when it is played.")
 
 
-def sample_shares(process: Process | None, range_: Range) -> list[float]:
+def sample_shares(process: ChangeProcess | None, range_: Range) -> list[float]:
     """Return how far a change may go whose times cannot be gone through, as no one knows how many there will be."""
     if process is None or not process.is_graded:
         return [1.0]

@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from openfield.change_process import NORMAL, split_stages, write_stages
 from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, Turn, World, says_novel
 from openfield.course import Blend, Course, check_process
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
-from openfield.process import NORMAL, split_stages, write_stages
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import Settings, make_settings, trial_settings
 from openfield.trial import Limits, Phase, RedLight, Trial, derive, draw_set, measure_test, place_change, stages_of

@@ -12,8 +12,8 @@ from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import msgspec
 
+from openfield.change_process import ChangeProcess, split_process
 from openfield.errors import InvalidInput, UnknownName
-from openfield.process import Process, split_process
 from openfield.settings import make_settings
 
 S = TypeVar("S")
@@ -46,7 +46,7 @@ class Novelty(Generic[S]):
     change: Callable[[S], S]
     difficulty: str = ""
     """`easy`, `medium` or `hard` where the domain distinguishes them."""
-    process: Process | None = None
+    process: ChangeProcess | None = None
     """How the change comes; None if it is there at once, and stays."""
 
     def __post_init__(self) -> None:

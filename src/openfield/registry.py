@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.trial import Trial
 
-PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.process:process_agent", "openfield.agents.legacy"
+PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.program:process_agent", "openfield.agents.legacy"
 __all__ = ["find_agent", "find_domain"]
 
 FIND_CONTROL = "openfield.agents.controls:find_control"

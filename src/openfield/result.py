@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from openfield.metrics.metric import Metric, Pooled
     from openfield.metrics.stats import Intervals
     from openfield.metrics.summary import Summary
-    from openfield.report.export.figure import PaperFigure
+    from openfield.report.export.paper_figure import PaperFigure
     from openfield.report.export.rows import RowKind
     from openfield.report.figures.paper import FigureKind
     from openfield.report.film import DomainFilm
@@ -143,7 +143,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the tables that a notebook shows."""
-        from openfield.report.export.paper import draw_tables
+        from openfield.report.export.paper_table import draw_tables
         from openfield.report.render import render
 
         tables = draw_tables(self._usual, self.domains, "html")
@@ -355,7 +355,7 @@ class Result:
             options: Those of `summary`; `agents`, `novelties` and `domains` for some of them only; and `across`, which
                 shows numbers in `domains` or in `novelties`.
         """
-        from openfield.report.export.figure import PaperFigure
+        from openfield.report.export.paper_figure import PaperFigure
         from openfield.report.figures.paper import FigureSource, trace_figure
 
         known = [*FigureChoice.__annotations__]

@@ -21,9 +21,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from openfield.change_process import NORMAL, THEN, split_process, split_stages
 from openfield.core import PhaseName
 from openfield.errors import InvalidInput
-from openfield.process import NORMAL, THEN, split_process, split_stages
 from openfield.settings import Settings
 
 FIXING = frozenset({"before", "after", "onset_instances", "onset_steps"})

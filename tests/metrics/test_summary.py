@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from openfield.errors import InvalidInput
 from openfield.journal.reader import OUR_FAILURES, CellRecord
 from openfield.metrics import BUILT_IN, Metric, Number, Summary, summarise
-from openfield.metrics.sequences import bet_against, follow_mean
+from openfield.metrics.confidence_sequences import bet_against, follow_mean
 from openfield.metrics.significance import correct_by_holm, permute_labels
 from openfield.metrics.stats import (
     Estimate,

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from openfield.agents.process import split_command
+from openfield.agents.program import split_command
 from openfield.cell import Cell
 from openfield.clock import monotonic, monotonic_ns
 from openfield.domain import Domain, spec_of

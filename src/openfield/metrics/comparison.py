@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from openfield.metrics.confidence_sequences import NO_SEQUENCE, bet_against, follow_mean
 from openfield.metrics.scenario import Key, Scenario
-from openfield.metrics.sequences import NO_SEQUENCE, bet_against, follow_mean
 from openfield.metrics.significance import correct_by_holm, flip_signs, permute_labels
 from openfield.metrics.stats import (
     MIN_TRIALS,

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.journal.reader import CellRecord, StatedBeliefs
+from openfield.metrics.confidence_sequences import NO_SEQUENCE, Blocks, bet_on_share, follow_share
 from openfield.metrics.failures import counts_steps
 from openfield.metrics.scenario import unit_of
-from openfield.metrics.sequences import NO_SEQUENCE, Blocks, bet_on_share, follow_share
 from openfield.metrics.significance import arrange, share_as_extreme
 from openfield.metrics.stats import FEW, MIN_TRIALS, Estimate, score_limits
 from openfield.trial import Trial

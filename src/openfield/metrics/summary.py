@@ -16,6 +16,7 @@ import msgspec
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.comparison import AgentScores, Comparison, compare_agents
+from openfield.metrics.confidence_sequences import NO_SEQUENCE, RATIOS, follow_mean
 from openfield.metrics.failures import Policy, apply_policy, has_failed
 from openfield.metrics.metric import Metric, Number, Pooled
 from openfield.metrics.performance import (
@@ -39,7 +40,6 @@ from openfield.metrics.scenario import (
     take_first,
     unit_of,
 )
-from openfield.metrics.sequences import NO_SEQUENCE, RATIOS, follow_mean
 from openfield.metrics.significance import correct_by_holm
 from openfield.metrics.stats import (
     Estimate,

@@ -2,7 +2,8 @@
 
 Start with `page.py`, which writes the report page; `terminal.py` prints the same numbers. `analysis.py` and `figures/`
 return what pages show as data, `drawing.py` turns it into SVG, and `render.py` with `templates/` into HTML. The viewer
-renders the same templates. `words.py` has the sentences that pages and the terminal share.
+renders the same templates. Pages and the terminal share the words of `words.py`, the sentences of `findings.py` and the
+table of all agents in `matrix.py`. `export/` writes data, tables and figures, `film.py` films.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,10 @@
 """Run a plan: cells are started, played and resumed, here or in worker processes.
 
-Start with `plan`, which pairs agents with trials, then `run`, then `scheduler`, which starts cells on one of the
-`executors`.
-`player` plays one cell; `deadline` and `processes` end agents that do not answer. `experiment` reads experiment files,
-and `campaign` plans them; `cluster` and `ray` play on several machines, and `isolation` closes agents off.
+Start with `experiment`, which says what is wanted, and `plan`, which pairs agents with trials; `campaign` joins the
+plans of several domains. `run` plays a plan: its `scheduler` starts cells on one of the `executors` or on `threads`,
+and `player` plays one cell, with a `deadline` for agents that do not answer. `ray` plays on a cluster, `shares` and
+`slurm` divide a run among machines, `cluster` says which of these it is, and `isolation` closes agents off. `sealing`
+hides the seed of trials, `duration` forecasts a run, and `importing` records results from elsewhere.
 """
 
 from typing import TYPE_CHECKING

@@ -2,7 +2,7 @@
 
 The agent speaks first (`hello`), gets the task (`welcome`), then answers every `turn` that asks for something with a
 `reply`, until `bye`.
-Everything up to `JsonLinesWire` is bytes in, values out; the wire and `agents/process.py` do the talking.
+Everything up to `JsonLinesWire` is bytes in, values out; the wire and `agents/program.py` do the talking.
 """
 
 from __future__ import annotations

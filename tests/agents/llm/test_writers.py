@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import openfield as of
-from openfield.agents.llm.estimate import _answer as answer_at_random
+from openfield.agents.llm.call_estimate import _answer as answer_at_random
 from openfield.agents.llm.language_model import LanguageModel
 from openfield.agents.llm.model_endpoint import ModelAnswer, ModelQuestion
 from openfield.capabilities import WritesTurns

@@ -11,7 +11,7 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.metrics.ood.benchmark import MEASURES
-from openfield.report.export.paper import escape_latex
+from openfield.report.export.paper_table import escape_latex
 
 
 @pytest.fixture

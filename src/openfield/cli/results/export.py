@@ -65,7 +65,7 @@ def export(
     from openfield.domain import Domain
     from openfield.errors import InvalidInput, UnknownName
     from openfield.registry import load
-    from openfield.report.export.paper import FORMS, write_tables
+    from openfield.report.export.paper_table import FORMS, write_tables
     from openfield.report.export.rows import FORMATS, write_episodes, write_estimates, write_numbers
     from openfield.result import Result
 

@@ -47,7 +47,7 @@ def figure(
         openfield figure runs/birds.sqlite --kind intervals -o fig.pdf
     """
     from openfield.console import escape_controls
-    from openfield.report.export.figure import check_format
+    from openfield.report.export.paper_figure import check_format
     from openfield.result import Result
 
     target = output or runs[0].with_name(f"{runs[0].stem}-{kind}.pdf")

@@ -89,11 +89,11 @@ def confirm_calls(plan: Plan, path: Path) -> None:
 
 def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
     """Print what would be played, about what it takes, and the fingerprint that the run file will have for its plan."""
-    from openfield.agents.llm.estimate import CALL_SECONDS, estimate_plan
+    from openfield.agents.llm.call_estimate import CALL_SECONDS, estimate_plan
     from openfield.journal.fingerprint import fingerprint_plan, write_trial
     from openfield.journal.reader import Run
     from openfield.report.render import format_seconds
-    from openfield.runner.estimate import count_lanes, estimate_seconds
+    from openfield.runner.duration import count_lanes, estimate_seconds
 
     planned = {cell.id: (cell.agent, write_trial(cell.trial), cell.repeat) for cell in plan.cells}
     known = {}

@@ -61,7 +61,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     shown_detail = ("novel",)  # the agent may see ids, but not which of them are novel
     scripted_agent = "naive"
     gym_settings = {"observe": "features"}
-    gym_vector = "openfield.gym.processes:ProcessVectorEnv"
+    gym_vector = "openfield.gym.process_vector_env:ProcessVectorEnv"
     limits = Limits(reply_seconds=600.0)
     commands = {
         "generate": "openfield.domains.birds.commands.generate:generate",

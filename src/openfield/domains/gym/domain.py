@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from openfield.capabilities import Film
+from openfield.change_process import split_process
 from openfield.core import Spec, World
 from openfield.course import Blend
 from openfield.domain import Domain
-from openfield.domains.gym.drift import GymBlend, check_turnwise
+from openfield.domains.gym.blend import GymBlend, check_turnwise
 from openfield.domains.gym.environment import PICTURES, Env, MakeEnv, ReturnMeter, make_env, one_line, wrap_env
 from openfield.domains.gym.generic import RULES, Fit
 from openfield.domains.gym.makers import find_maker
@@ -34,7 +35,6 @@ from openfield.domains.gym.suites.suite import Suite, find_entry, list_suite_nov
 from openfield.domains.gym.world import GymWorld
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
 from openfield.novelty import Novelty, apply_novelties, find_novelty
-from openfield.process import split_process
 from openfield.registry import absolute, list_trial_code, use_domain
 from openfield.settings import make_settings
 from openfield.spaces import Discrete, Fields, Space

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from openfield.core import Ending
 from openfield.domains.gym.adapter import GymSpace, reader_of, to_env_action, to_plain
-from openfield.domains.gym.drift import follow_attributes
+from openfield.domains.gym.blend import follow_attributes
 from openfield.domains.gym.environment import PICTURES, Env, find_meter, render_picture
 from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.domains.gym.transforms import (

@@ -15,11 +15,11 @@ import msgspec
 
 from openfield.capabilities import Curriculum
 from openfield.journal.reader import CellRecord
+from openfield.metrics.confidence_sequences import RATIOS, follow_mean
 from openfield.metrics.curricula.gradual import retention
 from openfield.metrics.curricula.instances import first_instances, steps_to_solve
 from openfield.metrics.performance import assume_curriculum, find_curriculum
 from openfield.metrics.scenario import CurriculumResults, Key, TaskResults, are_of_control, describe_versions
-from openfield.metrics.sequences import RATIOS, follow_mean
 from openfield.metrics.stats import (
     FROM_ZERO,
     Estimate,

@@ -1,5 +1,6 @@
 """The measures: numbers computed from one table, from two tables, or from many agents.
 
-`entropy`, `information` and `empowerment` are the objectives of one table: start there. `similarity` and
-`rarefaction` compare two tables. `correlations` relates objectives, reward and human similarity over agents.
+Start with `entropy`, which has empowerment too, and `information`: the objectives of one table. `permutations` shuffles
+actions to find how much of an empowerment is bias, and `excess` says what is left. `similarity` and `rarefaction`
+compare two tables. `correlations` relates objectives, reward and human similarity over agents.
 """

@@ -1,5 +1,5 @@
 """Write results for other programs and for papers.
 
-Start with `rows` (episodes, cells and estimates as CSV, JSON lines or Parquet); `frames` makes the same rows tables of
-pandas or polars; `paper` writes tables in Markdown, LaTeX and HTML, `score_table` those of detectors.
+Start with `rows`, which writes episodes, cells and estimates as CSV, JSON lines or Parquet. `paper_table` writes tables
+in Markdown, LaTeX and HTML, also those that `score_table` makes of detectors; `paper_figure` draws figures.
 """

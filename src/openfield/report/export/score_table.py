@@ -11,7 +11,7 @@ from openfield.metrics.ood.benchmark import AVERAGES, LOWER_IS_BETTER, MEASURES,
 from openfield.metrics.ood.catalogue import DETECTORS
 from openfield.metrics.ood.resampling import DetectorComparison
 from openfield.metrics.stats import format_p
-from openfield.report.export.paper import escape_latex, write_latex, write_markdown
+from openfield.report.export.paper_table import escape_latex, write_latex, write_markdown
 
 Cells = list[list[str]]
 CONVENTIONS = (

@@ -1,8 +1,8 @@
 """What figures show, as data: curves over episodes, samples, tasks of a curriculum, objectives at each stage.
 
 Start with `curves.py`; `paper.py` gathers the figures of a paper. Nothing here is HTML: `report/drawing.py` turns these
-values into the marks of pages, `report/export/figure.py` into those of a paper, templates into tables. Addresses are
-those of the viewer; a page that stands alone has none, and its figures lead nowhere.
+values into the marks of pages, `report/export/paper_figure.py` into those of a paper, templates into tables. Addresses
+are those of the viewer; a page that stands alone has none, and its figures lead nowhere.
 """
 
 from __future__ import annotations

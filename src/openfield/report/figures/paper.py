@@ -1,6 +1,6 @@
 """The figures of a paper as data: curves around the onset, beliefs, numbers with intervals, profiles, learning.
 
-Cells and their numbers -> panels, which `report/export/figure.py` draws and writes as a table.
+Cells and their numbers -> panels, which `report/export/paper_figure.py` draws and writes as a table.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.errors import InvalidInput, UnknownName, shorten
 
-__all__ = ["NORMAL", "SHAPES", "THEN", "Process", "split_process", "split_stages", "write_stages"]
+__all__ = ["NORMAL", "SHAPES", "THEN", "ChangeProcess", "split_process", "split_stages", "write_stages"]
 
 Unit = Literal["episodes", "turns"]
 NORMAL = "none"
@@ -79,8 +79,8 @@ class ProcessShape(NamedTuple):
     """Whether it gives the value of one number, in the unit of the setting."""
 
 
-class Process(msgspec.Struct, frozen=True):
-    """How a change comes. `Process.read("over 20")` makes one, `str` writes it in the same words."""
+class ChangeProcess(msgspec.Struct, frozen=True):
+    """How a change comes. `ChangeProcess.read("over 20")` makes one, `str` writes it in the same words."""
 
     shape: str
     """One of `SHAPES`."""
@@ -90,7 +90,7 @@ class Process(msgspec.Struct, frozen=True):
     """What time counts."""
 
     @staticmethod
-    def read(text: str) -> Process:
+    def read(text: str) -> ChangeProcess:
         """Return the process that a text such as `over 20` or `as sine(period=30)` stands for.
 
         Raises:
@@ -296,7 +296,7 @@ _LONGEST = 400
 """Characters of a process: room for forty points."""
 
 
-def split_process(text: str) -> tuple[str, Process | None]:
+def split_process(text: str) -> tuple[str, ChangeProcess | None]:
     """Return the novelty and the process in a text such as `gravity=19.6 over 20`; None if it has no process.
 
     Raises:
@@ -305,7 +305,7 @@ def split_process(text: str) -> tuple[str, Process | None]:
     found = _BEGINS.search(text)
     if found is None:
         return text, None
-    return text[: found.start()].rstrip(), Process.read(text[found.end() :])
+    return text[: found.start()].rstrip(), ChangeProcess.read(text[found.end() :])
 
 
 def split_stages(novelty: str) -> tuple[str, ...]:
@@ -318,7 +318,7 @@ def write_stages(stages: tuple[tuple[str, ...], ...]) -> str:
     return THEN.join("+".join(stage) or NORMAL for stage in stages)
 
 
-def _read(text: str) -> Process:
+def _read(text: str) -> ChangeProcess:
     found = _WORDS.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         raise InvalidInput(f"{shorten(text)} is no process. Write {_EXAMPLES} {', '.join(list(SHAPES)[4:])}.")
@@ -341,7 +341,7 @@ def _read(text: str) -> Process:
     return _make(shape, numbers, "turns" if "turn" in (unit or "") else "episodes", text)
 
 
-def _read_shape(shape: str, inside: str, unit: Unit, text: str) -> Process:
+def _read_shape(shape: str, inside: str, unit: Unit, text: str) -> ChangeProcess:
     if shape not in list(SHAPES)[4:]:
         raise UnknownName("process", shape, list(SHAPES)[4:], label="Known")
     parts = [part.strip() for part in inside.split(",") if part.strip()]
@@ -357,7 +357,7 @@ def _read_shape(shape: str, inside: str, unit: Unit, text: str) -> Process:
     return _make(shape, numbers, unit, text) if shape != "points" else _make_points(numbers, unit, text)
 
 
-def _make(shape: str, given: Mapping[str, str], unit: Unit, text: str) -> Process:
+def _make(shape: str, given: Mapping[str, str], unit: Unit, text: str) -> ChangeProcess:
     known = SHAPES[shape].parameters
     for name in given:
         if name not in known:
@@ -371,7 +371,7 @@ def _make(shape: str, given: Mapping[str, str], unit: Unit, text: str) -> Proces
         elif not parameter.optional:
             raise InvalidInput(f"'{text}': {name} is missing. {shape}: {SHAPES[shape].note}.")
     _check_together(shape, dict(numbers), text)
-    return Process(shape, tuple(numbers), unit)
+    return ChangeProcess(shape, tuple(numbers), unit)
 
 
 def _check_together(shape: str, numbers: Numbers, text: str) -> None:
@@ -386,7 +386,7 @@ def _check_together(shape: str, numbers: Numbers, text: str) -> None:
         raise InvalidInput(f"'{text}': low must be below high.")
 
 
-def _make_points(given: Mapping[str, str], unit: Unit, text: str) -> Process:
+def _make_points(given: Mapping[str, str], unit: Unit, text: str) -> ChangeProcess:
     points = [(float(time), float(strength)) for time, strength in given.items()]
     times = [time for time, _ in points]
     if not points or times != sorted(set(times)) or times[0] < 0:
@@ -395,10 +395,10 @@ def _make_points(given: Mapping[str, str], unit: Unit, text: str) -> Process:
         raise InvalidInput(f"'{text}': a strength is a number from 0 to 1.")
     if not any(strength for _, strength in points):
         raise InvalidInput(f"'{text}': all its strengths are 0, so that nothing would change.")
-    return Process("points", tuple((_plain(time), strength) for time, strength in points), unit)
+    return ChangeProcess("points", tuple((_plain(time), strength) for time, strength in points), unit)
 
 
-def _write(process: Process) -> str:
+def _write(process: ChangeProcess) -> str:
     numbers = {name: _plain(value) for name, value in process.numbers}
     turns = " turns" if process.unit == "turns" else ""
     match process.shape:

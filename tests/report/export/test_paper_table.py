@@ -13,7 +13,7 @@ from openfield.errors import UnknownName
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
 from openfield.metrics.summary import Summary
-from openfield.report.export.paper import escape_markdown, list_tables, write_tables
+from openfield.report.export.paper_table import escape_markdown, list_tables, write_tables
 from support.records import make_cell, make_run, make_trial
 
 AGENTS = ["a_b|c", "100%&{x}", "plain"]

@@ -21,7 +21,7 @@ from openfield.errors import AgentFault
 from openfield.parameters import list_language_models
 from openfield.registry import find_agent
 from openfield.rollout import Rollout
-from openfield.runner.estimate import measure_part
+from openfield.runner.duration import measure_part
 from openfield.runner.plan import Plan
 from openfield.trial import Trial
 

@@ -8,8 +8,8 @@ import pytest
 
 import openfield as of
 from conftest import ROOT
-from openfield.agents import process
-from openfield.agents.process import process_agent
+from openfield.agents import program as program_module
+from openfield.agents.program import process_agent
 from openfield.core import Ask, Spec, Turn
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, AgentTimeout, Cancelled, InvalidInput
 from openfield.journal.reader import Run
@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 @pytest.fixture(autouse=True)
 def _short_farewell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "FAREWELL_SECONDS", 0.3)
+    monkeypatch.setattr(program_module, "FAREWELL_SECONDS", 0.3)
 
 
 @pytest.fixture

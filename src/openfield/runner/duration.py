@@ -1,6 +1,6 @@
 """Estimate how long a plan takes, before it is played: some turns of each domain are played with random actions.
 
-Language models have an estimate of their own, which counts calls and tokens: `agents.llm.estimate`.
+Language models have an estimate of their own, which counts calls and tokens: `agents.llm.call_estimate`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 from openfield.errors import InvalidInput, MissingExtra
 from openfield.metrics import BUILT_IN, summarise
-from openfield.report.export.figure import COLUMNS, PaperFigure, parse_width
+from openfield.report.export.paper_figure import COLUMNS, PaperFigure, parse_width
 from openfield.report.figures.paper import KINDS, FigureKind, FigureSource, list_rows, trace_figure
 from support.records import make_run
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openfield.change_process import SHAPES, ChangeProcess, Range, split_process, split_stages
 from openfield.errors import OpenfieldError
-from openfield.process import SHAPES, Process, Range, split_process, split_stages
 
 PROCESSES = (
     "over 20",
@@ -36,18 +36,18 @@ PROCESSES = (
     "as ornstein_uhlenbeck(theta=0.2, sigma=0.5, low=-3, high=1e25)",
 )
 GRAVITY = Range(9.8, 19.6)
-processes = st.sampled_from([Process.read(text) for text in PROCESSES])
+processes = st.sampled_from([ChangeProcess.read(text) for text in PROCESSES])
 seeds = st.integers(0, 2**63 - 1)
 
 
 @pytest.mark.parametrize("text", PROCESSES)
 def test_a_process_is_written_in_the_words_in_which_it_is_read(text: str) -> None:
-    assert str(Process.read(text)) == text
-    assert split_process(f"gravity=19.6  {text}") == ("gravity=19.6", Process.read(text))
+    assert str(ChangeProcess.read(text)) == text
+    assert split_process(f"gravity=19.6  {text}") == ("gravity=19.6", ChangeProcess.read(text))
 
 
 def test_every_shape_is_among_these() -> None:
-    assert {Process.read(text).shape for text in PROCESSES} == set(SHAPES)
+    assert {ChangeProcess.read(text).shape for text in PROCESSES} == set(SHAPES)
 
 
 @given(
@@ -60,22 +60,24 @@ def test_every_shape_is_among_these() -> None:
     )
 )
 def test_any_numbers_come_back(text: str) -> None:
-    process = Process.read(text)
-    assert Process.read(str(process)) == process
+    process = ChangeProcess.read(text)
+    assert ChangeProcess.read(str(process)) == process
     assert "+" not in str(process), "it joins novelties"
 
 
 @given(processes, seeds, st.integers(0, 200))
-def test_a_strength_depends_on_seed_and_time_alone_and_is_from_0_to_1(process: Process, seed: int, time: int) -> None:
+def test_a_strength_depends_on_seed_and_time_alone_and_is_from_0_to_1(
+    process: ChangeProcess, seed: int, time: int
+) -> None:
     strength = process.strength(seed, time, GRAVITY)
     assert 0.0 <= strength <= 1.0
     [process.strength(seed + 1, later, GRAVITY) for later in (time + 3, 0)]
     assert process.strength(seed, time, GRAVITY) == strength
-    assert Process.read(str(process)).strength(seed, time, GRAVITY) == strength
+    assert ChangeProcess.read(str(process)).strength(seed, time, GRAVITY) == strength
 
 
 @given(processes, seeds)
-def test_the_world_differs_from_the_onset_on(process: Process, seed: int) -> None:
+def test_the_world_differs_from_the_onset_on(process: ChangeProcess, seed: int) -> None:
     assert process.strength(seed, 0, GRAVITY) > 0
 
 
@@ -94,22 +96,22 @@ def test_the_world_differs_from_the_onset_on(process: Process, seed: int) -> Non
     ],
 )
 def test_shapes(text: str, strengths: list[float]) -> None:
-    assert [Process.read(text).strength(1, time) for time in range(6)] == strengths
+    assert [ChangeProcess.read(text).strength(1, time) for time in range(6)] == strengths
 
 
 def test_smooth_shapes_reach_what_they_promise() -> None:
-    sigmoid = [Process.read("as sigmoid(width=8)").strength(1, time) for time in range(20)]
+    sigmoid = [ChangeProcess.read("as sigmoid(width=8)").strength(1, time) for time in range(20)]
     assert sigmoid[3] == 0.5
     assert sigmoid[7] == 0.99
     assert sorted(sigmoid) == sigmoid
-    exponential = [Process.read("as exponential(rate=0.5)").strength(1, time) for time in range(20)]
+    exponential = [ChangeProcess.read("as exponential(rate=0.5)").strength(1, time) for time in range(20)]
     left = [1 - strength for strength in exponential]
     assert left[4] / left[3] == pytest.approx(2.718281828**-0.5)
 
 
 @given(seeds)
 def test_a_walk_stays_within_its_bounds_and_begins_near_the_normal_value(seed: int) -> None:
-    walk = Process.read("as walk(sigma=1.5, low=5, high=20)")
+    walk = ChangeProcess.read("as walk(sigma=1.5, low=5, high=20)")
     values = [9.8 + walk.share(seed, time, GRAVITY) * 9.8 for time in range(300)]
     assert all(5 - 1e-9 <= value <= 20 + 1e-9 for value in values)
     assert len(set(values)) == 300
@@ -117,7 +119,7 @@ def test_a_walk_stays_within_its_bounds_and_begins_near_the_normal_value(seed: i
 
 
 def test_a_walk_takes_steps_of_its_size() -> None:
-    walk = Process.read("as walk(sigma=0.1, low=-1000, high=1000)")
+    walk = ChangeProcess.read("as walk(sigma=0.1, low=-1000, high=1000)")
     values = [walk.share(3, time, Range(0.0, 1.0)) for time in range(4000)]
     steps = [after - before for before, after in itertools.pairwise(values)]
     assert sum(steps) / len(steps) == pytest.approx(0, abs=0.01)
@@ -125,19 +127,19 @@ def test_a_walk_takes_steps_of_its_size() -> None:
 
 
 def test_a_value_that_reverts_comes_to_the_full_one() -> None:
-    process = Process.read("as ornstein_uhlenbeck(theta=0.2, sigma=0)")
+    process = ChangeProcess.read("as ornstein_uhlenbeck(theta=0.2, sigma=0)")
     assert [process.share(1, time) for time in range(3)] == pytest.approx([0.2, 0.36, 0.488])
-    noisy = Process.read("as ornstein_uhlenbeck(theta=0.2, sigma=0.5)")
+    noisy = ChangeProcess.read("as ornstein_uhlenbeck(theta=0.2, sigma=0.5)")
     assert sum(noisy.share(1, time, GRAVITY) for time in range(500)) / 500 == pytest.approx(1, abs=0.1)
 
 
 def test_bursts_last_and_come_by_chance() -> None:
-    process = Process.read("as bursts(probability=0.05, length=4)")
+    process = ChangeProcess.read("as bursts(probability=0.05, length=4)")
     course = "".join(str(int(process.strength(5, time))) for time in range(2000))
     assert course.startswith("1111")
     assert min(map(len, course.split("0")[:-1]), key=lambda size: size or 99) >= 4
     assert 0.1 < course.count("1") / 2000 < 0.3
-    chance = Process.read("with probability 0.3")
+    chance = ChangeProcess.read("with probability 0.3")
     assert sum(chance.strength(5, time) for time in range(2000)) / 2000 == pytest.approx(0.3, abs=0.04)
 
 
@@ -169,7 +171,7 @@ def test_bursts_last_and_come_by_chance() -> None:
 )
 def test_what_is_wrong_with_a_process_is_said_in_one_line(text: str, message: str) -> None:
     with pytest.raises(OpenfieldError, match=message) as caught:
-        Process.read(text)
+        ChangeProcess.read(text)
     assert "\n" not in str(caught.value)
 
 

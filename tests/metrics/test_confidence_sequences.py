@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.metrics.sequences import (
+from openfield.metrics.confidence_sequences import (
     MIN_ASYMPTOTIC,
     Blocks,
     asymptotic_width,
