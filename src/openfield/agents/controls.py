@@ -434,10 +434,13 @@ def _list_telling(observation: Any) -> Iterator[str]:
 class Buyer(Control):
     """States a belief of `p`, which may unlock feedback, buys all it can, and then believes that feedback.
 
-    Being shown the truth is not a detection. Where a domain sells feedback, it must do no better than chance.
+    It lowers its belief in each episode, as long as it is told that nothing has changed. Being shown the truth is not a
+    detection. Where a domain sells feedback, it must do no better than chance.
     """
 
     usual, bounds = 0.6, (0.0, 1.0)
+    waning: ClassVar[float] = 0.98
+    """What is left of its belief an episode later."""
 
     def __init__(self, domain: Domain[Any], spec: Spec, seed: int, number: float | None = None) -> None:
         super().__init__(domain, spec, seed, number)
@@ -463,7 +466,7 @@ class Buyer(Control):
         """Return the belief that feedback supports; before it is bought, one that may unlock it."""
         if self.told is not None:
             return SURE
-        return CALM if self._bought else Belief(self.number)
+        return CALM if self._bought else Belief(self.number * self.waning**self.now)
 
 
 class Scout(Buyer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ import openfield as of
 from openfield.cli import run_command
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
+from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores, read_action
 from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.builder import write_tests, write_trials
 from openfield.domains.ond.testset.data_directory import DataDirectory
+from openfield.domains.ond.testset.results import ResultTable
 from openfield.domains.ond.testset.samples import Samples, draw_glyphs, load_digits, make_samples, read_folder
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.journal.replay import resume_rollout
 from openfield.journal.verification import EpisodeCollector
+from openfield.metrics.concordance import estimate_concordance
 from openfield.metrics.detection import measure_detection
 from openfield.metrics.programme import make_facts, measure_programme
 from openfield.rollout import Rollout
@@ -394,6 +398,48 @@ def test_who_detects_before_it_buys_keeps_its_detection() -> None:
         counted.append(w.truth.belief.highest if w.truth.belief else stated)
         turn = w.step(Reply()) if number < 4 else turn
     assert counted == [0.1, 0.1, 0.1, 0.9, 0.9]
+
+
+class Heedless:
+    """Never looks at an image: buys labels in every batch, and states beliefs that depend on the batch alone."""
+
+    def __init__(self, beliefs: Callable[[int], float]) -> None:
+        self.beliefs, self.number = beliefs, -1
+
+    def __call__(self, turn: of.Turn) -> Reply:
+        """Answer a batch, buy its labels, go on."""
+        seen = turn.observation or {}
+        if "ids" in seen:
+            self.number += 1
+            return Reply(Scores([[0.5] * 7] * len(seen["ids"])), Belief(self.beliefs(self.number)))
+        if not seen.get("answered"):
+            return Reply()
+        return Reply(Buy("classification") if turn.feedback is None else NextBatch())
+
+
+@pytest.mark.parametrize(
+    "novelty", ["classes", "classes for 2", "classes every 4 for 2", "blur then none then classes"]
+)
+@pytest.mark.parametrize("beliefs", [lambda n: 0.9 - 0.05 * n, lambda n: 0.1 + 0.05 * n, lambda n: 0.9 * (n >= 4)])
+def test_what_counts_of_a_belief_tells_nothing_by_itself(novelty: str, beliefs: Any, tmp_path: Path) -> None:
+    """That a belief counts from the moment on at which feedback told the change must not tell where that was."""
+    trials = DOMAIN.trials(10, 3, novelty, training=0, round_size=6, before=4, after=6, budget=6)
+    played = of.run({"heedless": lambda spec, seed: Heedless(beliefs)}, trials, tmp_path / "run.sqlite", workers=0)
+    found = estimate_concordance(played.cells)
+    assert found is not None
+    assert found.mean <= 0.5
+
+
+def test_a_belief_is_held_after_a_restart() -> None:
+    w = world()
+    w.reset()
+    w.step(Reply())
+    w.step(Reply(Scores(perfect(w.test, w.test.span(0))), Belief(0.7)))
+    w.step(Reply(Buy("classification")))
+    later = AgentAnswers(w.test, binding=True)
+    later.take_over(read_action(msgspec.to_builtins(w.answers.carry())))
+    later.post(1, {"detection": ResultTable(np.arange(10, 20), np.full((10, 1), 0.2))})
+    assert later.p_world[10:20].tolist() == [0.7] * 10
 
 
 @pytest.mark.parametrize("alarm", [3, 12, 15, 16, 25, 40])

@@ -85,6 +85,8 @@ class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
     """Type of results -> locked answers."""
     bound: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     """The belief that counts, because feedback had revealed the change."""
+    floor: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    """The least belief that counts, because feedback had revealed that nothing had changed."""
 
 
 class Complete(msgspec.Struct, frozen=True, tag="complete", tag_field="do"):

@@ -62,7 +62,9 @@ class TestWorld:
     def reset(self) -> Turn:
         """Show the training samples and the metadata of the test."""
         settings, strict = self._settings, self._settings.level == "strict"
-        self.answers = AgentAnswers(self.test, settings.threshold, bool(self.red_light), settings.cap, strict)
+        self.answers = AgentAnswers(
+            self.test, settings.threshold, bool(self.red_light), settings.cap, strict, bool(self._built.moments)
+        )
         self._number, self._answered, self._closing, self._told = -1, False, False, False
         self._shown = -1  # the last round that a client was shown
         metadata = self.test.shown(bool(self.red_light))
@@ -261,8 +263,8 @@ class TestWorld:
 
     def _end_batch(self) -> Turn:
         performance, detail = describe_round(self.answers, self._number)
-        told = self._told or self.answers.bound is not None
-        belief = self.look("beliefs") if told and self.answers.binding else None
+        held = self.answers.binding and (self._told or self.answers.is_held)
+        belief = self.look("beliefs") if held else None
         self.truth = self._true(episode_over=True, performance=performance, detail=detail, belief=belief)
         return Turn(ask=Ask.NONE, last="terminated", red_light=self._light())
 

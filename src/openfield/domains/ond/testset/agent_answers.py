@@ -33,7 +33,13 @@ class AgentAnswers:
     """All answers to one test in one attempt."""
 
     def __init__(
-        self, test: Test, threshold: float = 0.5, red_light: bool = False, cap: int = -1, binding: bool = False
+        self,
+        test: Test,
+        threshold: float = 0.5,
+        red_light: bool = False,
+        cap: int = -1,
+        binding: bool = False,
+        returning: bool = False,
     ) -> None:
         """Begin without answers.
 
@@ -43,11 +49,14 @@ class AgentAnswers:
             red_light: Whether the agent is told when the world has changed.
             cap: Another budget than the test's own; -1: no budget.
             binding: Whether beliefs no longer count once feedback has revealed the change.
+            returning: Whether the world may be normal again after a change, in trials of this kind.
         """
         count = len(test.ids)
-        self.binding = binding and not red_light
+        self.binding, self._returning = binding and not red_light, returning
         self.bound: float | None = None
         """The belief that counts from now on: feedback on a changed world was given after it."""
+        self.floor: float | None = None
+        """The least that counts from now on: feedback on a world that had not changed was given after it."""
         self.test, self.threshold, self.red_light, self.cap = test, threshold, red_light, cap
         self.p_world, self.p_second = np.full(count, np.nan), np.full(count, np.nan)
         self.ranks = np.full(count, UNSAID, np.int64)
@@ -144,24 +153,41 @@ class AgentAnswers:
         return self.rounds.get("detection") == current and current in (*named, self.rounds.get("characterization"))
 
     def bind(self) -> None:
-        """Note that feedback was given: if the world has changed by now, the belief so far counts from now on."""
+        """Note that feedback was given: it must not make beliefs better.
+
+        If the world has changed by now, the belief so far counts from now on. If it has not, later beliefs are not
+        lower: an agent that never looks could lower its belief as long as it is told that nothing has changed. Where
+        the world may be normal again, the belief so far counts in either case, as feedback tells when to expect what.
+        """
         self.informed.add(self.last_round)
         said = np.flatnonzero(~np.isnan(self.p_world))
-        if self.binding and self.bound is None and len(said) and self.test.novel[: said[-1] + 1].any():
-            span = self.test.span(int(said[-1]) // (self.test.round_size or len(self.test.ids)))
-            self.bound = float(np.nanmax(self.p_world[span.start : span.stop]))
+        if not self.binding or self.bound is not None or not len(said):
+            return
+        span = self.test.span(int(said[-1]) // (self.test.round_size or len(self.test.ids)))
+        belief = float(np.nanmax(self.p_world[span.start : span.stop]))
+        if self._returning or self.test.novel[: said[-1] + 1].any():
+            self.bound = belief
+        else:
+            self.floor = belief
+
+    @property
+    def is_held(self) -> bool:
+        """Whether beliefs are held to what was stated before feedback was given."""
+        return self.bound is not None or self.floor is not None
 
     def carry(self) -> Carry:
         """Return what the next attempt takes over. Beliefs are bound to those of the first attempt."""
         if self.binding:
             self.locked.lock(self, "detection", np.flatnonzero(~np.isnan(self.p_world)).tolist())
         signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
-        return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry(), self.bound)
+        return Carry(
+            dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry(), self.bound, self.floor
+        )
 
     def take_over(self, carry: Carry) -> None:
         """Take over the legacy of an earlier attempt."""
         self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
-        self.bound = carry.bound
+        self.bound, self.floor = carry.bound, carry.floor
         if len(carry.told) == len(self.told):
             self.told = np.array(["01".find(sign) for sign in carry.told], np.int8)
         self.locked.take_over(carry.answers, len(self.told))
@@ -199,7 +225,8 @@ class AgentAnswers:
     def _keep_numbers(self, kind: str, at: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
         self.columns[kind] = numbers.shape[1]
         if kind == "detection":
-            self.p_world[at] = numbers[:, 0] if self.bound is None else self.bound
+            stated = np.maximum(numbers[:, 0], self.floor or 0.0)
+            self.p_world[at] = stated if self.bound is None else self.bound
             self.p_second[at] = numbers[:, 1] if numbers.shape[1] > 1 else np.nan
             lit = self.red_light and self.test.index.get(self.test.red_light) in at
             self.declared = self.declared or lit or bool((numbers[:, 0] > self.threshold).any())
