@@ -65,9 +65,9 @@ def measure(server: Server) -> str:
     report("post detection of 100 rows", server.cost(posts), 0.9, "lower", "CPU ms")
     for count in (10, 3_000) if QUICK else (10, 10_000):
         for _ in range(server.opened, count):
-            server.open(["small"])
+            server.play_round()
         opens = [partial(server.open, ["small"])] * 300
-        report(f"new session beside {count:,}", server.cost(opens), 1.2, "lower", "CPU ms")
+        report(f"new session beside {count:,} that were played", server.cost(opens), 1.2, "lower", "CPU ms")
     wide_posts(server, session)
     evaluations(server, session)
     report("64 sessions over 8 connections", asyncio.run(mixed(server)), 1_400, "higher", "requests/s")
@@ -221,6 +221,12 @@ class Server:
         body = json.dumps({"configuration": asked}).encode()
         return str(json.loads(self.ask("POST", "/session", body, "application/json"))["session_id"])
 
+    def play_round(self) -> None:
+        """Opens a session, posts a round, and ends the session."""
+        session = self.open(["small"])
+        self.post(session, "small", 0, {"detection": detection("small", 0)})
+        self.ask("DELETE", f"/session?session_id={session}")
+
     def _cpu(self) -> float:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -270,6 +276,7 @@ def write_test(root: Path, name: str, count: int) -> None:
 
 def start(root: Path) -> tuple[subprocess.Popen[str], int]:
     words = ["serve", "ond", "--port", "0", "--data", str(root / "data"), "-o", str(root / "run.sqlite")]
+    words += ["--compat"]  # the rules of the original's server: rounds in any order, scores beside open sessions
     command = [sys.executable, "-c", "from openfield.cli import main; main()", *words]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     found = re.search(r":(\d+),", server.stdout.readline() if server.stdout else "")

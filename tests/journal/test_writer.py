@@ -651,3 +651,36 @@ def test_every_complaint_of_sqlite_is_an_error_of_ours(path: Path) -> None:
         with pytest.raises(OpenfieldError) as told, database.explaining(path):
             raise sqlite3.DatabaseError(text)
         assert type(told.value) is kind
+
+
+def count_operations(record: Journal, cells: list[Cell]) -> int:
+    """Return how many tens of operations of SQLite it takes to enter cells."""
+    counted = [0]
+
+    def count() -> int:
+        counted[0] += 1
+        return 0
+
+    record._ask(lambda db: db.set_progress_handler(count, 10)).result()
+    record.enter(cells, {"ada": None}, {})
+    record._ask(lambda db: db.set_progress_handler(None, 0)).result()
+    return counted[0]
+
+
+def test_cells_are_entered_as_quickly_beside_many_that_were_played(path: Path) -> None:
+    """A server opens sessions for as long as it runs."""
+    trials = tiny_trials(3)
+
+    def play(record: Journal, repeats: range) -> None:
+        cells = [Cell("ada", trials[0], repeat) for repeat in repeats]
+        record.enter(cells, {"ada": None}, {})
+        for cell in cells:
+            record.begin(cell.id)
+
+    costs = []
+    with Journal(path) as record:
+        for number, repeats in enumerate((range(200), range(200, 1000))):
+            play(record, repeats)
+            enter(record)  # reads the new attempts, each of them once
+            costs.append(count_operations(record, [Cell("ada", trials[1], number)]))
+    assert costs[1] < 2 * costs[0]

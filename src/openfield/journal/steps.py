@@ -169,6 +169,17 @@ class EntryWriter:
         self._leases = leases
         self._chains: dict[Place, bytes] = {}  # the chain value of the last chunk of attempts that are under way
         self._version = 0  # changes when another connection writes
+        self._played: set[str] = set()
+        self._read = 0  # the attempts whose agents are in that set already
+
+    def find_played(self, db: sqlite3.Connection) -> set[str]:
+        """Return the agents that have begun to play. Each attempt is read once: a server enters cells for years."""
+        (last,) = db.execute("SELECT max(rowid) FROM attempts").fetchone()
+        if last is not None and last > self._read:
+            later = "SELECT DISTINCT agent FROM attempts JOIN cells ON cell = id WHERE attempts.rowid > ?"
+            self._played.update(agent for (agent,) in db.execute(later, (self._read,)))
+            self._read = last
+        return self._played
 
     def look(self, db: sqlite3.Connection) -> None:
         """Forget the known state of the file if another journal has written meanwhile.
@@ -179,6 +190,8 @@ class EntryWriter:
         if version != self._version:
             self._version = version
             self._chains.clear()
+            self._played.clear()
+            self._read = 0
             self._leases.forget_checks()
 
     def write(self, db: sqlite3.Connection, entries: tuple[Entry, ...]) -> None:

@@ -12,7 +12,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -171,7 +171,7 @@ class Journal:
     ) -> Receipt[None]:
         """Enter the plan, as `enter` does, and return a receipt that is settled when it is on disk."""
         rows, texts = list(cells), list(sources)
-        return self._ask(lambda db: _enter(db, rows, agents, facts, texts))
+        return self._ask(lambda db: _enter(db, rows, agents, facts, texts, self._entries.find_played(db)))
 
     @property
     def keeps_arrays(self) -> bool:
@@ -422,15 +422,15 @@ def _enter(
     agents: Mapping[str, str | None],
     facts: Mapping[str, str],
     sources: list[SourceText],
+    played: Container[str],
 ) -> None:
     trials = {cell.trial.id: cell.trial for cell in cells}
     texts = ((key, write_trial(trial)) for key, trial in trials.items())
     db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", texts)
     insert = "INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)"
     rows = ((cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells)
-    playing = {agent for (agent,) in db.execute("SELECT DISTINCT agent FROM cells JOIN attempts ON cell = id")}
     if new := [row for row in rows if db.execute(insert, row).rowcount]:
-        later = [row[0] for row in new if row[1] in playing]
+        later = [row[0] for row in new if row[1] in played]
         for start, entered in ((PLAN_FACT, [row[0] for row in new]), (LATER_FACT, later)):
             if entered:
                 db.execute("INSERT INTO facts VALUES (?, ?)", (f"{start}{entered[0]}", " ".join(entered)))

@@ -76,8 +76,18 @@ class SessionDispatcher(RecordingDispatcher):
         """How often a wire gave results of a trial, by its name for the trial and the receiver; the wire fills it."""
         self._load()
 
-    async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:
-        """Enter a session, and return when it is safely on disk."""
+    async def open(
+        self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any], caution: str = ""
+    ) -> Session:
+        """Enter a session, and return when it is safely on disk.
+
+        Args:
+            name: The id of the session.
+            agent: Who plays.
+            trials: What is played, by the session's own names.
+            facts: What is known of the session.
+            caution: A sentence that reports of the run print, because it bears on what the numbers mean.
+        """
         check_agent_name(agent)
         repeat = self._repeats[agent]
         self._repeats[agent] += 1
@@ -87,10 +97,11 @@ class SessionDispatcher(RecordingDispatcher):
         new = {trial.id: trial for trial in trials.values() if trial.id not in self._trials}
         self._trials.update(new)
         cells = [Cell(agent, trial, repeat) for trial in trials.values()]
-        facts = facts_of(cells) if new else {}  # said once of each trial
-        await self._journal.submit(
-            cells, {agent: None}, {**facts, f"session {name}": msgspec.json.encode(group).decode()}
-        )
+        said = facts_of(cells) if new else {}  # said once of each trial
+        said[f"session {name}"] = msgspec.json.encode(group).decode()
+        if caution:
+            said[f"caution {name} opened"] = caution
+        await self._journal.submit(cells, {agent: None}, said)
         return group
 
     async def note(self, group: Session, key: str, value: Any) -> None:

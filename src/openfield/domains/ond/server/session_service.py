@@ -139,10 +139,9 @@ class SessionService:
         name = detector
         if self._team is not None:  # two teams may call their detectors the same
             name, facts = f"{self._team}/{detector}"[:MAX_NAME], facts | {"team": self._team, "detector": detector}
-        session = await self.dispatcher.open(session_id, name, trials, {"created": self._clock(), **facts})
-        if compat:
-            told = f"{name} played a session by the original's rules: rounds in any order, and scores at once."
-            await self.dispatcher.caution(session, "compat", told)
+        by_rules = f"{name} played a session by the original's rules: rounds in any order, and scores at once."
+        said = {"created": self._clock(), **facts}
+        await self.dispatcher.open(session_id, name, trials, said, by_rules if compat else "")
         return session_id
 
     async def _make_trial(self, test: str, facts: Mapping[str, Any]) -> Trial:
