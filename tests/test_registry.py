@@ -155,7 +155,7 @@ def test_a_plugin_cannot_take_a_name_of_ours(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.warns(
         PluginWarning, match="taken by openfield.agents.random:RandomAgent; support.players:RandomAgent is not"
     ):
-        assert registry.installed_agents() == ["random"]
+        assert list(registry.installed_agents()) == ["random"]
 
 
 def test_metrics_are_the_built_in_ones_and_those_of_plugins(plugins: Any) -> None:

@@ -84,11 +84,17 @@ class UnknownName(OpenfieldError):
         super().__init__(f"Unknown {kind} '{name}'.{hint} {label}: {listed or 'none'}.")
 
 
-def find_near(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like another, or the shortest that it begins; None if none is near."""
+def find_near(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """Return the known name that is most like another, or the shortest that it begins; None if none is near.
+
+    Args:
+        name: The name.
+        known: All known ones.
+        likeness: How alike they must be, from 0 to 1.
+    """
     names = list(known)
     begun = sorted((each for each in names if name and each.startswith(name)), key=len)
-    return next(iter(difflib.get_close_matches(name, names, n=1) + begun), None)
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=likeness) + begun), None)
 
 
 class InvalidInput(OpenfieldError):

@@ -25,6 +25,7 @@ from openfield.capabilities import AdaptsAgents, Family
 from openfield.core import AgentFactory, ChecksSpec
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
+from openfield.files.near import suggest_file
 from openfield.lazy import import_extra
 from openfield.parameters import CONTROL, LLM, MODELS, AgentText, is_control, make_agent_text, read_agent
 
@@ -217,15 +218,31 @@ def find_missing_extra(domain: Domain[Any]) -> str:
     return domain.extra if any(importlib.util.find_spec(name) is None for name in domain.modules) else ""
 
 
-def installed_agents() -> list[str]:
-    """Return the names of agents for any domain. One that cannot be loaded is a warning."""
+def installed_agents() -> dict[str, Any]:
+    """Return the agents for any domain by name, as they are written. One that cannot be loaded is a warning."""
     points = find_entry_points("openfield.agents")
 
-    def find(name: str) -> str:
-        _as_factory(load(points[name].value), {})
-        return name
+    def find(name: str) -> tuple[str, Any]:
+        found = load(points[name].value)
+        _as_factory(found, {})
+        return name, found
 
-    return sorted(load_all(points, find, "agent"))
+    return dict(sorted(load_all(points, find, "agent")))
+
+
+def describe_agent(source: Any) -> str:
+    """Return what an agent does, from the first paragraph of its docstring; empty without one.
+
+    Args:
+        source: The class or function, or where it is. One whose optional part is missing says which that is.
+    """
+    try:
+        found = load(source) if isinstance(source, str) else source
+    except OpenfieldError as error:
+        return str(error)
+    text = " ".join((inspect.getdoc(_strip_partial(found)[0]) or "").partition("\n\n")[0].split())
+    made = text.removeprefix("Make ")
+    return made[:1].upper() + made[1:]
 
 
 def load(source: str, importer: Domain[Any] | None = None) -> Any:
@@ -395,8 +412,20 @@ def _import(place: str, source: str, importer: Domain[Any] | None = None) -> Mod
     except MissingExtra:  # it says itself what to install
         raise
     except (Exception, SystemExit) as error:
-        reason = traceback.format_exception_only(error)[-1].strip()
-        raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
+        raise InvalidInput(f"'{source}' cannot be imported: {_explain_import(place, error)}") from error
+
+
+def _explain_import(place: str, error: BaseException) -> str:
+    """Return why a module cannot be imported, with the line that is wrong, or the file that was probably meant."""
+    reason = traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, SyntaxError):
+        line = " ".join((error.text or "").split())
+        shown = f": {line}" if line else ""
+        return f"{reason} ({Path(error.filename or place).name}, line {error.lineno}{shown})"
+    if isinstance(error, FileNotFoundError) and place.endswith(".py") and not Path(place).exists():
+        return f"no such file: {place}.{suggest_file(Path(place))}"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(Path(place).resolve())]
+    return f"{reason} (line {own[-1].lineno})" if own else reason
 
 
 def add_working_folder() -> None:

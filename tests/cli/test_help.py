@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from typing import Any
 
 import pytest
 from cyclopts import App
@@ -11,7 +12,7 @@ from cyclopts import App
 from openfield.capabilities import HasOptions
 from openfield.options import COMMANDS as EXTENDED
 from openfield.registry import installed_domains
-from support.places import load_generator
+from support.places import MAZE, load_generator
 
 HELP = load_generator("help")
 ROWS, COLUMNS = 30, 80
@@ -59,3 +60,10 @@ def test_the_pages_have_every_command_and_show_what_is_printed() -> None:
     assert set(shown) >= {" ".join(words) for words, _ in COMMANDS}
     for name, page in pages.items():
         assert page == HELP.render_help(page), f"docs/{name} is old; write it anew: make docs"
+
+
+def test_help_is_also_a_word(openfield: Any) -> None:
+    assert openfield("help").out == openfield("--help").out
+    assert openfield("help", "run").out == openfield("run", "--help").out
+    assert openfield("help", "run", MAZE).out == openfield("run", MAZE, "--help").out
+    assert "Unknown command 'rnu'. Did you mean 'run'?" in openfield("help", "rnu").err

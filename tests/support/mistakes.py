@@ -128,6 +128,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("report .", ". is a folder. Name run files, such as *.sqlite."),
         ("report notes.txt", "notes.txt is not a run of openfield."),
         ("figure nowhere.sqlite -o x.pdf", "There is no run file nowhere.sqlite"),
+        ("compare nowhere.sqlite compass", "Compare either two agents or two run files"),
         ("publish nowhere", "There is no run file or folder nowhere."),
         ("publish notes.txt", "There is no run file to publish."),
         ("verify other.sqlite", "other.sqlite is an SQLite file, but not a run of openfield."),

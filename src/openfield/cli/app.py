@@ -34,6 +34,7 @@ GROUPS = {
         "watch": "Follow a run from another terminal.",
         "show": "Look into a run, turn by turn.",
         "report": "Print the numbers of runs and write the report page.",
+        "compare": "Compare two agents, or the agents of two run files.",
         "figure": "Draw a figure for a paper: PDF, SVG or PNG.",
         "objectives": "Measure what agents did, without asking for their reward.",
         "score": "Compare detectors of unknown samples, on arrays or score files.",

@@ -45,6 +45,8 @@ def run_command(words: list[str]) -> int:
 
 
 def _run_command(words: list[str]) -> int:
+    if words[:1] == ["help"]:  # `openfield help COMMAND` is how git and cargo are asked
+        words = [*words[1:], "--help"]
     plain = ["--help" if word == HELP_ALL else word for word in words] or ["--help"]
     try:
         app = make_app(plain, help_all=HELP_ALL in words)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from openfield.errors import MORE_MEMORY, InvalidInput
 from openfield.files.large import check_size
+from openfield.files.near import suggest_file
 from openfield.lazy import import_extra
 
 ZIP_HEAD = 30
@@ -44,7 +45,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     except MemoryError:
         raise InvalidInput(f"{path}: not enough memory to read it. {MORE_MEMORY}") from None
     except UNREADABLE as error:
-        raise InvalidInput(f"{path} cannot be read as arrays: {describe_damage(error)}.") from None
+        near = suggest_file(path) if isinstance(error, FileNotFoundError) else ""
+        raise InvalidInput(f"{path} cannot be read as arrays: {describe_damage(error)}.{near}") from None
 
 
 def open_arrays(path: Path) -> dict[str, NDArray[Any]]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from openfield.errors import InvalidInput
+from openfield.files.near import suggest_file
 
 MAX_BYTES = 1 << 20
 """Bytes of a TOML or JSON file of users; the time to read TOML grows faster than its size."""
@@ -63,7 +64,8 @@ def read_bounded(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+        near = suggest_file(path) if isinstance(error, FileNotFoundError) else ""
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.{near}") from None
     if len(content) > max_bytes:
         raise InvalidInput(f"{path} has more than {max_bytes >> 20} MB; it is not read.")
     return content

@@ -24,6 +24,7 @@ import msgspec
 
 from openfield import __version__
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBusy
+from openfield.files.near import suggest_run
 from openfield.journal.recorder import inflate
 
 T = TypeVar("T")
@@ -266,7 +267,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         if path.is_dir():
             raise JournalError(f"{path} is a folder. Name run files, such as {path / '*.sqlite'}.")
         if not path.is_file():
-            raise JournalError(f"There is no run file {path}.")
+            raise JournalError(f"There is no run file {path}.{suggest_run(path)}")
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}.") from None
     with explaining(path):

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from openfield.errors import InvalidInput, JournalError, NotARun
+from openfield.files.near import suggest_run
 from openfield.journal.reader import Run
 from openfield.parameters import is_control
 from openfield.provenance.provenance import read_provenance
@@ -110,7 +111,7 @@ def find_run_files(places: Iterable[str | Path]) -> Iterator[Path]:
         elif place.is_file():
             yield place
         else:
-            raise InvalidInput(f"There is no run file or folder {place}.")
+            raise InvalidInput(f"There is no run file or folder {place}.{suggest_run(place)}")
 
 
 def drop_aliases(paths: Iterable[Path]) -> list[Path]:

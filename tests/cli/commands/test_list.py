@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from openfield.registry import installed_domains
+from openfield.registry import describe_agent, installed_domains
 from support.places import MAZE
 
 
@@ -59,3 +59,22 @@ def test_in_a_pipe_a_row_is_a_line(openfield: Any, monkeypatch: pytest.MonkeyPat
         "of",
         "20",
     ]
+
+
+def test_agents_of_a_domain_come_first_each_with_its_meaning(narrow: Any) -> None:
+    rows = json.loads(narrow("list", "agents", "birds", "--json").out)
+    assert [row["agent"] for row in rows[:3]] == ["random", "naive", "planner"]
+    assert {row["domain"] for row in rows[:3]} == {"birds"}
+    assert rows[2]["meaning"] == "Simulates shots in a copy of the level and takes the best one."
+    assert all(row["meaning"] for row in rows)
+    lines = narrow("list", "agents", "birds").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].startswith("random ")
+
+
+@pytest.mark.parametrize("domain", installed_domains(), ids=lambda domain: domain.name)
+def test_every_agent_says_what_it_does(domain: Any) -> None:
+    for source in domain.agents.values():
+        meaning = describe_agent(source)
+        assert meaning.endswith("."), source
+        assert len(meaning) < 120, source

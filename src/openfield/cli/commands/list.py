@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from openfield.console import print_json, print_rows
@@ -48,7 +49,7 @@ def _rows(what: Things, name: str | None) -> Rows:
 
     from openfield.errors import InvalidInput
     from openfield.metrics.catalogue import installed_metrics
-    from openfield.registry import CONTROLS, find_domain, installed_agents, installed_domains
+    from openfield.registry import find_domain, installed_domains
     from openfield.settings import setting_rows
 
     if what == "metrics":
@@ -68,12 +69,24 @@ def _rows(what: Things, name: str | None) -> Rows:
             (each.name, each.title, len(each.novelties), ", ".join(each.agents), _say_missing(each)) for each in domains
         ]
     if what == "agents":
-        anywhere = [(name, "any that names its actions") for name in installed_agents()]
-        anywhere += [(name, "any: a control, which must fail") for name in CONTROLS]
-        return ("agent", "domain"), [*anywhere, *((name, each.name) for each in domains for name in each.agents)]
+        return ("agent", "domain", "meaning"), list(_list_agents(domains))
     return ("domain", "novelty", "level", "kind", "meaning"), [
         (domain.name, each.id, each.level, each.kind, each.note) for domain in domains for each in domain.novelties
     ]
+
+
+def _list_agents(domains: Iterable[Domain[Any]]) -> Iterator[tuple[object, ...]]:
+    """Yield agents with what each does: those of domains first, then those for any domain, and controls last."""
+    from openfield.agents.controls import KINDS
+    from openfield.registry import CONTROLS, describe_agent, installed_agents
+
+    for domain in domains:
+        for name, source in domain.agents.items():
+            yield name, domain.name, describe_agent(source)
+    for name, factory in installed_agents().items():
+        yield name, "any", describe_agent(factory)
+    for name in CONTROLS:
+        yield name, "control", f"Must fail. {describe_agent(KINDS[name])}"
 
 
 def _say_missing(domain: Domain[Any]) -> str:

@@ -65,10 +65,11 @@ def view(
 def _check_places(places: Iterable[Path]) -> None:
     """Check that places are run files or folders. A folder may be empty: runs are shown as they begin."""
     from openfield.errors import InvalidInput
+    from openfield.files.near import suggest_run
     from openfield.report.run_list import summarise_run
 
     for place in places:
         if not place.exists():
-            raise InvalidInput(f"There is no run file or folder {place}. Make a run: openfield demo")
+            raise InvalidInput(f"There is no run file or folder {place}.{suggest_run(place)}")
         if not place.is_dir() and summarise_run(place) is None:
             raise InvalidInput(f"{place} is not a run of openfield. Name run files, or folders of them.")

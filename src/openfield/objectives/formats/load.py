@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from openfield.errors import InvalidInput
+from openfield.files.near import suggest_file
 from openfield.objectives.formats.parquet import book_path, read_parquet
 from openfield.objectives.pickle.reader import read_pickled_table
 from openfield.objectives.tables.rows import Codes, Rows
@@ -52,7 +53,8 @@ def _first_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(4)
     except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror or error}.") from None
+        near = suggest_file(path) if isinstance(error, FileNotFoundError) else ""
+        raise InvalidInput(f"{path}: {error.strerror or error}.{near}") from None
 
 
 def _what_else(start: bytes, path: Path) -> str:
