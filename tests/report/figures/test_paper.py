@@ -13,6 +13,7 @@ from openfield.metrics.selection import select_groups
 from openfield.metrics.stats import bound_mean, estimate_mean
 from openfield.report.figures import IntervalPlot, Plot
 from openfield.report.figures.paper import Figure, FigureSource, list_rows, trace_figure
+from openfield.trial import Phase
 from support.records import make_cell, make_run, make_trial
 
 
@@ -47,6 +48,17 @@ def test_curves_are_means_over_trials_with_intervals() -> None:
     assert bob.spreads == [(None, None, 1)] * 3
     assert (figure.across, figure.values) == ("episodes from the onset", "performance")
     assert "around the onset (dashed line): mean of 1 to 5 trials, with conservative 95 % intervals" in figure.caption
+
+
+def test_tests_that_count_steps_are_drawn_over_steps() -> None:
+    phases = (Phase("test", steps=60), Phase("test", steps=60, novelty=("swap",)))
+    trials = [make_trial(seed, phases=phases) for seed in range(5)]
+    cells = [make_cell([], [0.9], [0.5], agent="ada", trial=trial, id=trial.id) for trial in trials]
+    figure = draw("curves", cells)
+    assert figure.across == "steps from the onset"
+    assert "episode" not in figure.caption
+    both = draw("curves", [*cells, *play("ada", AFTERS, novelty=("slip:hard",))])
+    assert both.across == "episodes or steps from the onset"
 
 
 def test_the_usual_intervals_are_used_where_they_are_asked_for() -> None:

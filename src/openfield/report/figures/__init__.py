@@ -49,6 +49,8 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True):
     """What the lines are, where the title does not say it."""
     onset: float | None = None
     """Where the world changes."""
+    unit: str = "episode"
+    """What is counted from there on: `episode`, or `step` where the test counts steps."""
     thresholds: list[float] = []
     address: str = ""
     """Its source."""

@@ -97,8 +97,13 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
         onset=changed,
         early=len(played) - len(chosen) - unchanged,
         unchanged=unchanged,
-        unit="step" if counts_steps(chosen[0].trial) else "episode",
+        unit=name_unit(chosen),
     )
+
+
+def name_unit(cells: Sequence[CellRecord]) -> str:
+    """Return what is counted from the onset in the curves of cells: an episode or a step."""
+    return "step" if counts_steps(cells[0].trial) else "episode"
 
 
 def pick_drawn(cells: Iterable[CellRecord]) -> tuple[list[CellRecord], bool]:

@@ -22,7 +22,7 @@ from openfield.metrics.summary import AgentResults, Summary, score_agent
 from openfield.parameters import shorten_agents
 from openfield.report.figures import IntervalPlot, Mark, Place, Plot, PlotLine, Spread
 from openfield.report.figures.curriculum import collect_answers, list_blocks
-from openfield.report.figures.curves import limit_range, pick_drawn, trace_all
+from openfield.report.figures.curves import limit_range, name_unit, pick_drawn, trace_all
 from openfield.report.matrix import Across, Matrix, make_matrix, name_scenarios
 from openfield.report.words import Domains, group_scenarios
 
@@ -35,8 +35,8 @@ BLOCKS = 20
 """Points of a learning curve."""
 SURE = "with {intervals} 95 % intervals"
 CAPTIONS: dict[FigureKind, str] = {
-    "curves": "Performance{onset}: mean of {trials}, {sure} for each episode alone.",
-    "belief": "Belief that the world has changed{onset}: mean of {trials}, {sure} for each episode alone.",
+    "curves": "Performance{onset}: mean of {trials}, {sure} for each {point} alone.",
+    "belief": "Belief that the world has changed{onset}: mean of {trials}, {sure} for each {point} alone.",
     "intervals": "{titles}: {trials}, {sure}.",
     "profile": "Share of {trials} with at least the performance across, {sure} for each value alone.",
     "learning": "Share of right answers to each task of a curriculum: mean of {trials}, {sure} for each point alone. "
@@ -149,7 +149,7 @@ def list_rows(
 
 
 def _trace_curves(source: FigureSource, what: Literal["performance", "belief"]) -> Iterator[Plot]:
-    """Yield a panel for each scenario: a quantity of each agent, episode by episode."""
+    """Yield a panel for each scenario: a quantity of each agent, by episode or step."""
     members = source.members
     for scenario, title in source.name_scenarios().items():
         drawn = {agent: pick_drawn(cells) for (own, agent), cells in members.items() if own == scenario}
@@ -171,7 +171,8 @@ def _trace_curves(source: FigureSource, what: Literal["performance", "belief"]) 
             onset = any(changed for _, changed in drawn.values())
             first, last = limit_range([int(at) for line in lines for at, _ in line.points], onset)
             shown = [_cut(line, first) for line in lines]
-            yield Plot(title=title, lines=shown, first=first, last=last, onset=0 if onset else None, values=what)
+            place, unit = 0 if onset else None, name_unit(joined)
+            yield Plot(title=title, lines=shown, first=first, last=last, onset=place, unit=unit, values=what)
 
 
 def _trace_profiles(source: FigureSource) -> Iterator[Plot]:
@@ -278,7 +279,8 @@ def _list_agents(panel: Plot) -> list[str]:
 
 def _name_axes(kind: FigureKind, panels: Sequence[Plot | IntervalPlot]) -> tuple[str, str]:
     if kind in ("curves", "belief"):
-        across = "episodes from the onset" if _has_onset(panels) else "episodes of the test"
+        units = " or ".join(f"{unit}s" for unit in _list_units(panels))
+        across = f"{units} {'from the onset' if _has_onset(panels) else 'of the test'}"
     else:
         across = {"profile": "performance", "learning": "questions"}.get(kind, "")
     return across, next((panel.values for panel in panels if isinstance(panel, Plot)), "")
@@ -294,8 +296,14 @@ def _write_caption(kind: FigureKind, panels: Sequence[Plot | IntervalPlot], inte
     low, high = min(counts), max(counts)
     trials = say_count(low, "trial") if low == high else f"{low} to {high} trials"
     titles = ", ".join(panel.title for panel in panels)
-    onset = " around the onset (dashed line)" if _has_onset(panels) else ", episode by episode"
-    return CAPTIONS[kind].format(trials=trials, titles=titles, onset=onset, sure=SURE.format(intervals=intervals))
+    point = "episode" if _list_units(panels) == ["episode"] else "point"
+    onset = " around the onset (dashed line)" if _has_onset(panels) else f", {point} by {point}"
+    sure = SURE.format(intervals=intervals)
+    return CAPTIONS[kind].format(trials=trials, titles=titles, onset=onset, point=point, sure=sure)
+
+
+def _list_units(panels: Sequence[Plot | IntervalPlot]) -> list[str]:
+    return sorted({panel.unit for panel in panels if isinstance(panel, Plot)})
 
 
 def _has_onset(panels: Sequence[Plot | IntervalPlot]) -> bool:
