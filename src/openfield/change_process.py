@@ -292,7 +292,7 @@ _EXAMPLES = (
     "over 20, over 20 in steps of 5, over 500 turns, every 10, every 10 for 3, for 10, with probability 0.3, or as "
     "NAME(...) with one of"
 )
-_LONGEST = 400
+MAX_LENGTH = 400
 """Characters of a process: room for forty points."""
 
 
@@ -319,7 +319,7 @@ def write_stages(stages: tuple[tuple[str, ...], ...]) -> str:
 
 
 def _read(text: str) -> ChangeProcess:
-    found = _WORDS.fullmatch(text) if len(text) <= _LONGEST else None
+    found = _WORDS.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if found is None:
         raise InvalidInput(f"{shorten(text)} is no process. Write {_EXAMPLES} {', '.join(list(SHAPES)[4:])}.")
     given = found.groupdict()

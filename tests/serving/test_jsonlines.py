@@ -31,7 +31,7 @@ from openfield.serving.jsonlines import (
     turn_line,
     welcome,
 )
-from openfield.serving.listen import MemoryBudget, Talks
+from openfield.serving.listen import ConnectionTasks, MemoryBudget
 from openfield.serving.remote import RemoteRollout
 from openfield.spaces import Discrete
 from support.connections import break_off, count_live
@@ -187,7 +187,7 @@ def test_who_hangs_up_before_the_answer_is_no_failure(refused: bool) -> None:
             await JsonLinesWire()._talk(Giving(None if refused else remote), lines)  # type: ignore[arg-type]
             over.set()
 
-        connection = LineConnection(Talks(), answer)
+        connection = LineConnection(ConnectionTasks(), answer)
         connection.connection_made(Gone())
         connection.data_received(b'{"type": "hello"}\n')
         await asyncio.wait_for(over.wait(), 60)
@@ -232,7 +232,7 @@ def connect(memory: MemoryBudget | None = None) -> tuple[LineConnection, Line]:
 
     async def silence(_: LineConnection) -> None: ...
 
-    made, line = LineConnection(Talks(), silence, memory), Line()
+    made, line = LineConnection(ConnectionTasks(), silence, memory), Line()
     made.connection_made(line)
     return made, line
 

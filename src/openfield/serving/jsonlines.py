@@ -20,7 +20,7 @@ from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
 from openfield.journal.receipt import Receipt, find_loop_queue
 from openfield.record import SMALL_ARRAY
-from openfield.serving.listen import BACKLOG, FORGET_SECONDS, MemoryBudget, Talks
+from openfield.serving.listen import BACKLOG, FORGET_SECONDS, ConnectionTasks, MemoryBudget
 
 if TYPE_CHECKING:
     from openfield.serving.remote import RemoteRollout
@@ -158,10 +158,10 @@ class JsonLinesWire:
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serve until cancelled. Then every conversation ends at once."""
-        talks, talk, memory = Talks(), partial(self._talk, dispatcher), MemoryBudget(MAX_LINES)
+        tasks, talk, memory = ConnectionTasks(), partial(self._talk, dispatcher), MemoryBudget(MAX_LINES)
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: LineConnection(talks, talk, memory), host, port, backlog=BACKLOG)
-        async with talks.until_closed(server) as opened:
+        server = await loop.create_server(lambda: LineConnection(tasks, talk, memory), host, port, backlog=BACKLOG)
+        async with tasks.until_closed(server) as opened:
             ready(opened)
             await asyncio.Event().wait()
 
@@ -311,9 +311,12 @@ class LineConnection(asyncio.Protocol):
     """
 
     def __init__(
-        self, talks: Talks, talk: Callable[[LineConnection], Awaitable[None]], memory: MemoryBudget | None = None
+        self,
+        tasks: ConnectionTasks,
+        talk: Callable[[LineConnection], Awaitable[None]],
+        memory: MemoryBudget | None = None,
     ) -> None:
-        self._talks, self._talk, self._memory = talks, talk, memory or MemoryBudget(MAX_LINES)
+        self._tasks, self._talk, self._memory = tasks, talk, memory or MemoryBudget(MAX_LINES)
         self._loop, self._data = asyncio.get_running_loop(), bytearray()
         self._end = -1  # where the first line break is, or -1
         self._over: Exception | None = None  # why nothing more will come
@@ -411,7 +414,7 @@ class LineConnection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Start the conversation."""
         self._transport: asyncio.Transport = transport
-        self._talks.begin(self._talk(self), transport)
+        self._tasks.begin(self._talk(self), transport)
 
     def data_received(self, data: bytes) -> None:
         """Take what has arrived, and stop reading where enough is waiting."""

@@ -86,7 +86,7 @@ class MemoryBudget:
         self._left += size
 
 
-class Talks:
+class ConnectionTasks:
     """The conversations of a server, each a task of its own.
 
     The tasks are our own: those that Python starts for a server print long complaints when they are cancelled.
@@ -119,12 +119,12 @@ class Talks:
 @asynccontextmanager
 async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIterator[int]:
     """Serve every connection as a task of its own, and yield the port. In the end all tasks are cancelled."""
-    talks = Talks()
+    tasks = ConnectionTasks()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talks.begin(talk(reader, writer), writer.transport)
+        tasks.begin(talk(reader, writer), writer.transport)
 
-    async with talks.until_closed(await asyncio.start_server(begin, host, port, **options)) as opened:
+    async with tasks.until_closed(await asyncio.start_server(begin, host, port, **options)) as opened:
         yield opened
 
 

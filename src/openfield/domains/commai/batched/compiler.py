@@ -214,8 +214,8 @@ class _Compiler:
                 **self._describe_keys(keys),
                 **self._describe_answers(answers),
                 at.NOISE_CHANCE: 0 if noise is None else math.ceil(noise.chance * at.CERTAIN),
-                at.NOISE_LEAST: lengths[0],
-                at.NOISE_MOST: lengths[1],
+                at.MIN_NOISE: lengths[0],
+                at.MAX_NOISE: lengths[1],
             }
         )
 
@@ -225,7 +225,7 @@ class _Compiler:
             return {at.KEYS: at.SAMPLED, at.KEY_POOL: pool, at.KEY_POOL_SIZE: size}
         if isinstance(keys, Numbers):
             kind = at.DISTINCT_NUMBERS if keys.distinct else at.NUMBERS
-            return {at.KEYS: kind, at.KEY_LEAST: keys.lengths[0], at.KEY_MOST: keys.lengths[1]}
+            return {at.KEYS: kind, at.MIN_KEY: keys.lengths[0], at.MAX_KEY: keys.lengths[1]}
         return {at.KEYS: at.LISTED}
 
     def _describe_answers(self, answers: Anew | FixedTexts | Relation) -> dict[int, int]:
@@ -234,7 +234,7 @@ class _Compiler:
             return {at.ANSWERS: at.SAMPLED, at.ANSWER_POOL: pool, at.ANSWER_POOL_SIZE: size}
         if isinstance(answers, Anew):
             least, most = answers.lengths
-            return {at.ANSWERS: at.NUMBERS, at.ANSWER_LEAST: least, at.ANSWER_MOST: most}
+            return {at.ANSWERS: at.NUMBERS, at.MIN_ANSWER: least, at.MAX_ANSWER: most}
         drawn = {Relation.ONE: at.ONE_KEY, Relation.OTHERS: at.OTHER_ORDER}
         return {at.ANSWERS: at.LISTED if isinstance(answers, FixedTexts) else drawn.get(answers, at.LISTED)}
 

@@ -296,7 +296,7 @@ def _draw_mapping(memory: Any, env: int, source: int) -> None:
         _draw_texts(memory, env, memory[source + at.ANSWER_POOL], memory[source + at.ANSWER_POOL_SIZE], count, behind)
     elif answers == at.NUMBERS:
         for k in range(count):
-            _draw_number(memory, env, memory[source + at.ANSWER_LEAST], memory[source + at.ANSWER_MOST], behind + k)
+            _draw_number(memory, env, memory[source + at.MIN_ANSWER], memory[source + at.MAX_ANSWER], behind + k)
     elif answers == at.ONE_KEY:
         memory[slots + behind] = memory[slots + int(_draw(memory, env) * count)]
         memory[digits + behind] = 0
@@ -316,13 +316,13 @@ def _draw_mapping(memory: Any, env: int, source: int) -> None:
 @compile_part
 def _draw_keys(memory: Any, env: int, source: int) -> int:
     """Draw numbers into the first slots, each once, and return how many there are."""
-    slots, digits, least = memory[env + at.SLOTS], memory[env + at.DIGITS], memory[source + at.KEY_LEAST]
+    slots, digits, least = memory[env + at.SLOTS], memory[env + at.DIGITS], memory[source + at.MIN_KEY]
     distinct = memory[source + at.KEYS] == at.DISTINCT_NUMBERS
     wanted = memory[source + at.KEY_COUNT]
     wanted = min(wanted, _raise_ten(least)) if distinct else wanted
     count = tried = 0
     while (count if distinct else tried) < wanted:
-        _draw_number(memory, env, least, memory[source + at.KEY_MOST], count)
+        _draw_number(memory, env, least, memory[source + at.MAX_KEY], count)
         tried += 1
         old = False
         for k in range(count):
@@ -357,7 +357,7 @@ def _ask(memory: Any, texts: Any, env: int, place: int) -> int:
         chance = memory[source + at.NOISE_CHANCE]
         if chance >= at.CERTAIN or (chance and _draw_bits(memory, env) < chance):
             count = memory[source + at.KEY_COUNT]
-            _draw_number(memory, env, memory[source + at.NOISE_LEAST], memory[source + at.NOISE_MOST], 2 * count)
+            _draw_number(memory, env, memory[source + at.MIN_NOISE], memory[source + at.MAX_NOISE], 2 * count)
             drawn += count * at.ROUND_SIZE
     memory[env + at.ROUND] = drawn
     start = memory[env + at.EXPECTED]

@@ -73,7 +73,7 @@ class SinglePort:
     """A port for one learner at a time. libzmq turns others away while one is connected, as in the original."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._zmq, self._bell = load_zmq(), Bell()
+        self._zmq, self._waker = load_zmq(), Waker()
         self._listener = listen(host, port)
         self.port: int = self._listener.getsockname()[1]
         self._stopping = threading.Event()
@@ -110,16 +110,16 @@ class SinglePort:
         if self._stopping.is_set():
             return
         self._stopping.set()
-        self._bell.ring()
+        self._waker.wake()
         with self._using:
             self._listener.close()
             self._line.close()
-            self._bell.close()
+            self._waker.close()
 
     def _wait(self) -> Handshake | None:
         poller = self._zmq.Poller()
         self._line.register(poller)
-        self._bell.register(poller)
+        self._waker.register(poller)
         poller.poll(lines.POLL_SECONDS * 1_000 if self._line.greeting else None)
         return self._line.begin()
 
@@ -133,7 +133,7 @@ class SharedPort:
 
     def __init__(self, host: str, port: int) -> None:
         self._zmq = load_zmq()
-        self._bell, self._wake = Bell(), Bell()
+        self._waker, self._ending = Waker(), Waker()
         self._listener = listen(host, port)
         self.port: int = self._listener.getsockname()[1]
         self._stopping = threading.Event()
@@ -144,7 +144,7 @@ class SharedPort:
         self._epoll = select.epoll()
         self._handlers: dict[int, Callable[[int, int], None]] = {}
         self._watch(self._listener.fileno(), lambda *_: self._admit())
-        self._watch(self._wake.fileno(), lambda *_: self._end())
+        self._watch(self._ending.fileno(), lambda *_: self._end())
         self._carries = True
         self._channels: dict[Line, _Channel] = {}
         self._carrier = threading.Thread(target=self._carry, name="learners", daemon=True)
@@ -157,9 +157,9 @@ class SharedPort:
                 poller, waiting = self._zmq.Poller(), list(self._waiting)
                 for line in waiting:
                     line.register(poller)
-                self._bell.register(poller)
+                self._waker.register(poller)
                 poller.poll()
-                self._bell.hush()
+                self._waker.clear()
                 for line in waiting:
                     if (handshake := line.begin()) is not None:
                         self._waiting.remove(line)
@@ -185,17 +185,17 @@ class SharedPort:
         if self._stopping.is_set():
             return
         self._stopping.set()
-        self._bell.ring()
+        self._waker.wake()
         with self._using:
             for line in [*self._waiting, *self._playing]:
                 line.close()
-            self._wake.ring()
+            self._ending.wake()
             self._carrier.join()
             for peer in (*self._silent.values(), self._listener):
                 peer.close()
             for channel in self._channels.values():
                 channel.close()
-            for each in (self._epoll, self._bell, self._wake):
+            for each in (self._epoll, self._waker, self._ending):
                 each.close()
 
     def _carry(self) -> None:
@@ -259,7 +259,7 @@ class SharedPort:
         present = [each for each in list(self._waiting) if not each.hung_up]
         if len(present) > MAX_PEERS:
             self._part(present[0])
-        self._bell.ring()
+        self._waker.wake()
 
     def _open_line(self) -> tuple[Line, socket.socket]:
         """Open a socket for a peer, and connect to it."""
@@ -281,7 +281,7 @@ class SharedPort:
             for each in (channel.peer, channel.inner):
                 self._forget(each.fileno())
             channel.close()
-        self._bell.ring()
+        self._waker.wake()
 
 
 class _Channel:
@@ -329,7 +329,7 @@ class _Channel:
                 self._epoll.modify(number, reads | (select.EPOLLOUT if number in self._unsent else 0))
 
 
-class Bell:
+class Waker:
     """Wakes a thread that waits for sockets."""
 
     def __init__(self) -> None:
@@ -340,16 +340,16 @@ class Bell:
         return self._number
 
     def register(self, poller: Any) -> None:
-        """Let a poller of libzmq wait for the bell."""
+        """Let a poller of libzmq wait for it."""
         poller.register(self._number, load_zmq().POLLIN)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the thread."""
         with suppress(OSError):
             os.eventfd_write(self._number, 1)
 
-    def hush(self) -> None:
-        """Wait for the next ring."""
+    def clear(self) -> None:
+        """Wait for the next `wake`."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._number)
 
