@@ -20,13 +20,16 @@ from openfield.domains.commai import DOMAIN
 from openfield.domains.commai.options import CommaiServeOptions
 from openfield.domains.commai.wire import line, ports
 from openfield.domains.commai.wire import server as wire
+from openfield.domains.commai.wire.line import Handshake
 from openfield.domains.commai.wire.ports import SharedPort, SinglePort
 from openfield.domains.commai.wire.server import Codec, PairWire, hello_token, is_hello
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
+from openfield.rollout import Rollout
 from openfield.runner.experiment import limit
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
+from openfield.serving.remote import RemoteRollout
 from openfield.serving.wire import Serving
 from support.commai.zmtp import GREETING, SIGNATURE, RawPeer, connect, frame, old_frame, ready
 from support.places import SUPPORT
@@ -497,6 +500,34 @@ def play_out(learner):
     while learner.step():
         pass
     return learner.steps
+
+
+class LeavingLine:
+    """A line whose learner repeats each symbol, and leaves at a turn."""
+
+    closing = False
+
+    def __init__(self, leaves_at):
+        self.using, self.shown, self._leaves_at = threading.Lock(), [], leaves_at
+
+    def send(self, reward, symbol):
+        if len(self.shown) == self._leaves_at:
+            raise EOFError
+        self.shown.append(symbol)
+
+    def receive(self):
+        return [self.shown[-1]]
+
+
+@pytest.mark.parametrize(("leaves_at", "is_over"), [(40, True), (39, False)])
+def test_who_leaves_without_reading_the_last_turn_has_finished_the_trial(leaves_at, is_over):
+    trial = of.trials("commai", 1, tasks="micro4", max_steps=40, unchanged=0)[0]
+    remote = RemoteRollout(Rollout(DOMAIN.world(trial)), BYTES, 1)
+    assert wire.converse(Handshake(LeavingLine(leaves_at), [b"hello"]), remote)
+    assert remote.rollout.over == is_over
+    if not is_over:
+        assert not wire.converse(Handshake(again := LeavingLine(99), [b"hello"]), remote)
+        assert len(again.shown) == 2, "the turn it has not read, and the last one"
 
 
 def test_a_learner_that_has_trials_left_gets_them_though_another_has_none(tmp_path):

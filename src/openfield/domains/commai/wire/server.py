@@ -234,13 +234,12 @@ class _Conversation:
         if heard is None:
             self.show(self.remote.rollout.turn)
             return
-        turn, _ = self.remote.take(heard, durable=False)
-        self.show(turn)
-        if turn.ask is Ask.NONE:  # the last turn is shown, and no answer is awaited
-            self.remote.take(Reply(), durable=False)
+        self.show(self.remote.take(heard, durable=False)[0])
 
     def show(self, turn: Turn) -> None:
-        """Show a turn, and begin to wait for its answer."""
+        """Show a turn, and begin to wait for its answer. The last one awaits none, also if the learner has left."""
+        if turn.ask is Ask.NONE:
+            self.remote.take(Reply(), durable=False)
         key = turn.observation, turn.reward
         frames = self._known.get(key)
         if frames is None:
