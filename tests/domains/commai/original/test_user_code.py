@@ -456,6 +456,22 @@ def test_a_learner_outside_the_working_folder_finds_the_original(tmp_path, monke
     assert find_agent("prompters_of_a_user:Prompter", DOMAIN) is not None
 
 
+def test_a_checkout_on_the_path_has_learners_and_tasks_below_the_old_packages(tmp_path, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    for package, module, code in (
+        ("learners", "of_a_checkout", "from learners.base import BaseLearner\nclass Mine(BaseLearner): pass"),
+        ("tasks/micro", "nano", "from core.task import Task\nclass Task0(Task): pass"),
+        ("core", "task", "raise RuntimeError('ours is used')"),
+    ):
+        (there / package).mkdir(parents=True)
+        (there / package / f"{module}.py").write_text(code)
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", [str(there), *sys.path])
+    assert load_learner("learners.of_a_checkout.Mine").next("a") == "a"
+    assert user_folder().import_module("tasks.micro.nano").Task0.__name__ == "Task0"
+
+
 def test_task_files_of_a_checkout_load_though_they_are_not_shipped(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ImportError, match="known, but not shipped"):

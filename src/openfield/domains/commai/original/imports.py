@@ -81,7 +81,7 @@ class UserFolder:
     """The modules of a user in one folder, which can import those of the original.
 
     Args:
-        folder: Where modules below the old packages are looked for that are not ours.
+        folder: Where modules below the old packages are looked for first that are not ours; then where Python looks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -162,7 +162,7 @@ class UserFolder:
 
     def _load(self, name: str) -> ModuleType:
         """Load a module below an old package from a folder of the user."""
-        places = [root.joinpath(*name.split(".")) for root in self.roots]
+        places = [root.joinpath(*name.split(".")) for root in (*self.roots, *_list_search_folders())]
         files = (path for place in places for path in (place.with_suffix(".py"), place / "__init__.py"))
         found = next((path for path in files if path.is_file()), None)
         if found is None:
@@ -238,6 +238,14 @@ class _UserFinder:
 def is_in_installation(origin: Path) -> bool:
     """Return whether a file belongs to an installed package, or to Python."""
     return "site-packages" in origin.parts or origin.is_relative_to(STANDARD_LIBRARY)
+
+
+def _list_search_folders() -> Iterator[Path]:
+    """Yield the folders where Python looks for modules, without those of installed packages."""
+    for name in sys.path:
+        folder = Path(name)
+        if folder.is_dir() and not is_in_installation(folder.resolve()):
+            yield folder
 
 
 _FINDER: Any = _UserFinder()
