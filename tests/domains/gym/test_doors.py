@@ -29,6 +29,15 @@ class Batch(gymnasium.Env[Any, Any]):
         return np.zeros((1, 4), np.float32), {}
 
 
+class SeedlessBatch(Batch):
+    """The same, with the signature of EnvPool's and observations in parts."""
+
+    observation_space = gymnasium.spaces.Dict({"seen": Batch.observation_space})
+
+    def reset(self, env_id: Any = None) -> Any:  # type: ignore[override]
+        return {"seen": super().reset()[0]}, {}
+
+
 class ForeignArray:
     """An array that is not NumPy's, as JAX has them."""
 
@@ -65,9 +74,10 @@ def make_named(env_name: str, modifs: Any = (), **arguments: Any) -> Any:
     return gymnasium.make(env_name, **arguments)
 
 
-def test_a_batch_of_environments_is_refused_in_a_line() -> None:
+@pytest.mark.parametrize("kind", [Batch, SeedlessBatch])
+def test_a_batch_of_environments_is_refused_in_a_line(kind: Any) -> None:
     with pytest.raises(InvalidInput, match=r"makes a batch of environments: .*\(1, 4\).*\(4,\)"):
-        of.from_gymnasium(Batch)
+        of.from_gymnasium(kind)
 
 
 def test_arrays_of_other_packages_are_converted(tmp_path: Path) -> None:

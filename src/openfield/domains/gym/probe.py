@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -58,8 +59,10 @@ def probe_env(env: Env, attributes: Sequence[str], text: str) -> Probe:
     try:
         seen = env.reset(seed=0)[0]
     except Exception as error:
+        with suppress(TypeError, ValueError):  # EnvPool's take no seed
+            _refuse_batch(env.observation_space, env.reset()[0], text)
         raise InvalidInput(f"{text} cannot start an episode: {one_line(describe_error(error))}") from error
-    _refuse_batch(env, seen, text)
+    _refuse_batch(env.observation_space, seen, text)
     for change, value in zip(attributes, before, strict=True):
         if _freeze(read_attribute(env, change, text)) != value:
             raise InvalidInput(f"'{change}' has no effect: {text} sets it anew when an episode starts.")
@@ -77,17 +80,20 @@ def probe_env(env: Env, attributes: Sequence[str], text: str) -> Probe:
     )
 
 
-def _refuse_batch(env: Env, seen: Any, text: str) -> None:
+def _refuse_batch(space: GymSpace, seen: Any, text: str) -> None:
     """Refuse what steps several environments at once, as EnvPool makes them: a trial has one.
 
     Raises:
-        InvalidInput: Its observations have one axis more than their space.
+        InvalidInput: Its observations, or parts of them, have one axis more than their space.
     """
-    shape, space = np.shape(seen), env.observation_space.shape
-    if isinstance(env.observation_space, gymnasium.spaces.Box) and shape[1:] == space and shape != space:
+    if isinstance(space, gymnasium.spaces.Dict) and isinstance(seen, Mapping):
+        for name, part in space.items():
+            _refuse_batch(part, seen.get(name), text)
+    elif isinstance(space, gymnasium.spaces.Box) and np.shape(seen)[1:] == space.shape != np.shape(seen):
         raise InvalidInput(
-            f"{text} makes a batch of environments: it shows arrays of shape {shape}, and its space has {space}. Give "
-            "a function that makes one, or that wraps it and takes the first axis off what it returns."
+            f"{text} makes a batch of environments: it shows arrays of shape {np.shape(seen)}, and its space has "
+            f"{space.shape}. Give a function that makes one, or that wraps it and takes the first axis off what it "
+            "returns."
         )
 
 
