@@ -639,16 +639,24 @@ class Chat:
         return of.Reply(0, of.Belief(0.5)) if turn.ask is of.Ask.BELIEF else of.Reply(0)
 
     def ask(self):
-        import openai
 """
 
 
 @pytest.mark.parametrize("remembers", [False, True])
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("import openai", "imports openai"),
+        ("urllib.request.urlopen(f'{self.url}/v1/chat/completions')", "asks a model"),
+    ],
+)
 def test_a_chat_agent_that_cannot_remember_is_told_once_what_resuming_costs(
-    path: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder, remembers: bool
+    path: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder, line: str, asks: str, remembers: bool
 ) -> None:
     file = tmp_path / "chat.py"
-    file.write_text(CHAT + ("    def remember(self, turn, reply):\n        pass\n" if remembers else ""))
+    file.write_text(
+        f"{CHAT}        {line}\n" + ("    def remember(self, turn, reply):\n        pass\n" if remembers else "")
+    )
     for count in (3, 4):
         of.run({"ada": f"{file}:Chat"}, tiny_trials(count), path, concurrency=2)
     told = [str(warning.message) for warning in recwarn]
@@ -656,7 +664,7 @@ def test_a_chat_agent_that_cannot_remember_is_told_once_what_resuming_costs(
         assert told == []
         return
     (once,) = told
-    assert once.startswith("ada imports openai and has no remember(). If the run is stopped, ")
+    assert once.startswith(f"ada {asks} and has no remember(). If the run is stopped, ")
     assert "up to 2 of 3, are made and paid for again" in once
     lines = once.splitlines()
     assert len(lines) == 4

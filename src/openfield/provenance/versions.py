@@ -80,7 +80,14 @@ class Code:
 
     def names(self, *words: str) -> bool:
         """Return whether a function, an attribute or a text in these files is one of the words."""
-        return any(not _list_words(path).isdisjoint(words) for path in self.files.values() if path.suffix == ".py")
+        return not self._words().isdisjoint(words)
+
+    def quotes(self, *parts: str) -> bool:
+        """Return whether a text in these files has one of the parts."""
+        return any(isinstance(word, str) and part in word for word in self._words() for part in parts)
+
+    def _words(self) -> set[object]:
+        return set[object]().union(*(_list_words(path) for path in self.files.values() if path.suffix == ".py"))
 
     def add_file(self, path: Path, root: Path | None = None) -> None:
         """Add a file. A Python file comes with all files that it imports and that are below its folder, or `root`."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 CHAT_CLIENTS = frozenset({"anthropic", "cohere", "groq", "langchain", "litellm", "mistralai", "ollama", "openai"})
 """Packages that ask language models: their answers cost money, and are other ones the next time."""
+CHAT_PATHS = ("/chat/completions", "/v1/messages", "/v1/responses", "/api/chat", "/api/generate")
+"""Ends of the addresses that others ask, with a client of HTTP."""
 REMEMBER = """To keep what was answered, give it:
     def remember(self, turn, reply):
         \"\"\"Take note of a turn that was answered before.\"\"\"
@@ -98,11 +100,12 @@ def _say_calls_paid_twice(plan: Plan, players: Players) -> None:
     at_once = players.cells if isinstance(players, SideBySide) else players if isinstance(players, int) else None
     for (_, agent), code in plan.codes.items():
         clients = sorted(code.imports & CHAT_CLIENTS)
-        if not clients or code.names("remember", "remembers", "stateless"):
+        asks = f"imports {', '.join(clients)}" if clients else "asks a model" if code.quotes(*CHAT_PATHS) else ""
+        if not asks or code.names("remember", "remembers", "stateless"):
             continue
         cells = sum(cell.agent == agent for cell in plan.cells)
         most = "" if at_once is None else f", up to {min(max(at_once, 1), cells)} of {cells},"
-        text = f"{agent} imports {', '.join(clients)} and has no remember(). If the run is stopped, the calls of the"
+        text = f"{agent} {asks} and has no remember(). If the run is stopped, the calls of the"
         told = f"{text} trials under way{most} are made and paid for again when it is resumed. {REMEMBER}"
         warnings.warn(told, RunWarning, stacklevel=3)
 

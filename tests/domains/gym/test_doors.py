@@ -21,7 +21,7 @@ SHORT: dict[str, Any] = {"before": 1, "after": 1, "max_steps": 5, "unchanged": 0
 class Batch(gymnasium.Env[Any, Any]):
     """Steps environments in a batch, with a spec of its own, as EnvPool does."""
 
-    observation_space = gymnasium.spaces.Box(-1, 1, (4,))
+    observation_space: Any = gymnasium.spaces.Box(-1, 1, (4,))
     action_space = gymnasium.spaces.Discrete(2)
     spec: Any = object()
 
@@ -32,7 +32,7 @@ class Batch(gymnasium.Env[Any, Any]):
 class SeedlessBatch(Batch):
     """The same, with the signature of EnvPool's and observations in parts."""
 
-    observation_space = gymnasium.spaces.Dict({"seen": Batch.observation_space})
+    observation_space: Any = gymnasium.spaces.Dict({"seen": Batch.observation_space})
 
     def reset(self, env_id: Any = None) -> Any:  # type: ignore[override]
         return {"seen": super().reset()[0]}, {}
