@@ -153,7 +153,7 @@ def test_words_of_the_original_command_lines_are_still_understood() -> None:
 
 
 def test_keywords_of_python_are_the_options_of_a_run_with_their_types() -> None:
-    keywords = get_type_hints(api.ResumeKeywords)
+    keywords = get_type_hints(api.ResumeKeywords) | get_type_hints(api.RunKeywords)
     options = get_type_hints(api.CallOptions)
     assert {name: options[name] for name in keywords} == keywords
     named = {*inspect.signature(api.run).parameters, *inspect.signature(api.resume).parameters}

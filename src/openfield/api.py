@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -15,6 +15,7 @@ from typing import Any, TypedDict, Unpack
 from openfield.console import is_interactive
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
+from openfield.interim import make_look
 from openfield.options import RecordKind, fill
 from openfield.record import Entry
 from openfield.registry import find_domain, use_domain
@@ -24,10 +25,12 @@ from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.run import read_plan, run_plan, with_options
 from openfield.runner.scheduler import Watch
+from openfield.runner.stopping.batches import in_batches
+from openfield.runner.stopping.rule import BATCH, StoppingOptions
 from openfield.trial import Trial
 
 
-class RunKeywords(TypedDict, total=False):
+class PlayKeywords(TypedDict, total=False):
     """The options of `RunOptions` as keywords, so that type checkers know them, and `progress`."""
 
     executor: str
@@ -45,7 +48,15 @@ class RunKeywords(TypedDict, total=False):
     progress: bool | None
 
 
-class ResumeKeywords(RunKeywords, total=False):
+class RunKeywords(PlayKeywords, total=False):
+    """Those of `run`: also when it stops by itself, see `StoppingOptions`."""
+
+    until: str
+    negligible: float
+    race: bool
+
+
+class ResumeKeywords(PlayKeywords, total=False):
     """Those of `resume`."""
 
     trust: bool
@@ -81,11 +92,16 @@ def run(
         retry: Play cells again that an agent failed.
         watch: Called with every entry of the record.
         options: Further ones, such as `concurrency`, `executor` and `keep`, see `RunOptions`, and `progress`, which
-            shows progress bars or does not; by default a person at a terminal or in a notebook sees them.
+            shows progress bars or does not; by default a person at a terminal or in a notebook sees them. `until`,
+            `negligible` and `race` let the run stop by itself: it plays batches of five of the trials that change, with
+            their share of unchanged ones, and at most all trials.
     """
     refuse_unguarded()
     chosen = _fill_options(workers=workers, repeats=repeats, retry=retry, **options)
-    return _play(with_options(make_plan(agents, trials, chosen.repeats), chosen), Path(journal), watch, chosen.progress)
+    planned = _deal(trials, chosen)
+    plan = make_plan(agents, planned, chosen.repeats)
+    rule = chosen.make_rule(dict.fromkeys(plan.domains, BATCH), len(planned))
+    return _play(with_options(replace(plan, stopping=rule), chosen), Path(journal), watch, chosen.progress)
 
 
 def resume(
@@ -106,11 +122,13 @@ def resume(
             `trust`, which runs code that the file names even if you did not sign it.
     """
     chosen = _fill_options(workers=workers, retry=retry, **options)
+    if chosen.stops or chosen.negligible:
+        raise InvalidInput("A run goes on with the rule it was begun with: leave out until, negligible and race.")
     return _play(read_plan(journal, chosen, trust=chosen.trust), Path(journal), watch, chosen.progress)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallOptions(RunOptions):
+class CallOptions(RunOptions, StoppingOptions):
     """What `run` and `resume` take: the options of a run, and how this call of Python goes about it."""
 
     repeats: int = 1
@@ -119,6 +137,17 @@ class CallOptions(RunOptions):
     """Run code that a run file names even if you did not sign it; only for `resume`."""
     progress: bool | None = None
     """Show a progress bar for each agent; by default on a terminal and in a notebook."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        RunOptions.__post_init__(self)
+        StoppingOptions.__post_init__(self)
+
+
+def _deal(trials: Trial | Iterable[Trial], options: CallOptions) -> list[Trial]:
+    """Return the trials, in batches if the run stops by itself."""
+    planned = [trials] if isinstance(trials, Trial) else list(trials)
+    return in_batches(planned, BATCH) if options.stops else planned
 
 
 def _fill_options(**values: Any) -> CallOptions:
@@ -135,8 +164,9 @@ def _as_plain(value: Any) -> Any:
 
 def _play(plan: Plan, journal: Path, watch: Watch | None, progress: bool | None) -> Result:
     """Play what is left of a plan, behind progress bars if a person is there to see them, and return the result."""
+    look = make_look(plan, journal)
     with _watching(plan, journal, watch, progress) as tell:
-        run_plan(plan, journal, watch=tell)
+        run_plan(plan, journal, watch=tell, look=look)
     return Result([journal])
 
 

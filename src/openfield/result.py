@@ -391,7 +391,7 @@ class Result:
     @property
     def is_over(self) -> bool:
         """Whether all cells have ended, so that the root seed of a sealed run may be shown."""
-        return all(cell.outcome is not None for cell in self.cells)
+        return all(cell.outcome is not None or cell.dropped for cell in self.cells)
 
     def _metrics(
         self, wanted: Sequence[str] | None, cells: Sequence[CellRecord], numbers: Sequence[str] = ()

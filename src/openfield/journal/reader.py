@@ -6,6 +6,7 @@ Stands between journal and metrics: metrics, reports and exports read these and 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal import schema
 from openfield.journal.fingerprint import TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
-from openfield.journal.schema import BEGUN_FACT, LATER_FACT, PLAN_FACT, SourceText
+from openfield.journal.schema import BEGUN_FACT, DROPPED_FACT, LATER_FACT, PLAN_FACT, RULE_FACT, SourceText
 from openfield.journal.steps import Place, RunFile, attempt_of
 from openfield.journal.verification import (
     Attempt,
@@ -122,6 +123,10 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Given in a `Result` where the test counts steps."""
     later: str = ""
     """Which cells it was entered with, if its agent had begun to play before; else empty."""
+    stops: bool = False
+    """Whether its run stops by itself, so that the number of trials was not fixed beforehand."""
+    dropped: bool = False
+    """Whether it is not played, because the run stopped by itself."""
 
     @property
     def is_scored(self) -> bool:
@@ -161,7 +166,7 @@ class AgentProgress(NamedTuple):
     """How far an agent is."""
 
     planned: int
-    """Its cells."""
+    """Its cells, without those that are not played because the run stopped by itself."""
     played: int
     """Those that are over."""
     failed: int
@@ -187,7 +192,8 @@ class Run(RunFile):
     def facts(self) -> dict[str, str]:
         """The facts of the run as a whole, without the lists of its cells."""
         rows = self._rows("SELECT key, value FROM facts ORDER BY rowid", tuple[str, str])
-        return {key: value for key, value in rows if key != BEGUN_FACT and not key.startswith((PLAN_FACT, LATER_FACT))}
+        lists = (PLAN_FACT, LATER_FACT, DROPPED_FACT)
+        return {key: value for key, value in rows if key != BEGUN_FACT and not key.startswith(lists)}
 
     @property
     def agents(self) -> dict[str, str | None]:
@@ -233,7 +239,7 @@ class Run(RunFile):
         trials = dict(self._keyed_trials(only))
         controls = {name for name, source in self.agents.items() if is_control(source)}
         episodes = self._episodes(only) if with_episodes else {}
-        later = self._later_cells()
+        later, dropped, stops = self._listed_cells(LATER_FACT), self.dropped_cells(), RULE_FACT in self.facts
         query = schema.LATEST_ATTEMPTS.format(only=_only("cells.id", only))
         with self.snapshot():
             tails = self.tails(only)
@@ -253,15 +259,21 @@ class Run(RunFile):
                 episodes=tuple(episodes.get((cell, attempt), ())),
                 control=agent in controls,
                 later=later.get(cell, ""),
+                stops=stops,
+                dropped=cell in dropped and outcome is None,
             )
             for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds, player in rows
         ]
 
-    def _later_cells(self) -> dict[str, str]:
-        """Return which cells were entered when their agents had begun to play, with the first of each such list."""
+    def dropped_cells(self) -> set[str]:
+        """Return the planned cells that are not played, because the run stopped by itself."""
+        return set(self._listed_cells(DROPPED_FACT))
+
+    def _listed_cells(self, start: str) -> dict[str, str]:
+        """Return the cells that facts of a kind list, each with the rest of the key of its list."""
         query = "SELECT key, value FROM facts WHERE substr(key, 1, ?) = ?"
-        rows = self._rows(query, tuple[str, str], (len(LATER_FACT), LATER_FACT))
-        return {cell: key.removeprefix(LATER_FACT) for key, text in rows for cell in text.split()}
+        rows = self._rows(query, tuple[str, str], (len(start), start))
+        return {cell: key.removeprefix(start) for key, text in rows for cell in text.split()}
 
     def cell_ids(self) -> Iterator[str]:
         """Yield the ids of all cells. Nothing else is read."""
@@ -297,6 +309,11 @@ class Run(RunFile):
         """Return how far every agent is, in the order in which they were entered."""
         outcomes = ("cancelled", "superseded", "cancelled")
         rows = self._rows(schema.PROGRESS, tuple[str, int, int, int, int, int, float | None], outcomes)
+        if dropped := self.dropped_cells():
+            agents = self._rows("SELECT id, agent FROM cells", tuple[str, str], (), 4096)
+            begun = self.statuses().keys()
+            less = Counter(agent for cell, agent in agents if cell in dropped and cell not in begun)
+            return {agent: AgentProgress(planned - less[agent], *rest) for agent, planned, *rest in rows}
         return {agent: AgentProgress(*counts) for agent, *counts in rows}
 
     def count_episodes(self) -> dict[tuple[str, int], int]:

@@ -82,6 +82,10 @@ They say nothing that the other tables do not, so that rows deleted from those a
 """
 LATER_FACT = "later "
 """How the keys of facts begin that list the cells of agents which had begun to play before these were entered."""
+DROPPED_FACT = "dropped "
+"""How the keys of facts begin that list the planned cells which are not played, because the run stopped by itself."""
+RULE_FACT = "stopping rule"
+"""The fact of a run file that says by which rule the run stops. It is written before the first trial."""
 COUNT_BEGUN = """
     INSERT INTO facts VALUES (?, '1') ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1
 """

@@ -214,7 +214,7 @@ def take_samples(cells: Sequence[CellRecord], intervals: Intervals) -> dict[Key,
     for key, own in group_cells(cells).items():
         counted = take_first(own, missing, places)
         planned = sorted(own, key=lambda cell: places[cell.id])
-        waits = len(counted) < len(planned) or is_extended(planned)
+        waits = len(counted) < len(planned) or is_extended(planned) or any(cell.stops for cell in planned)
         samples[key] = Sample(planned, counted, "anytime" if waits else intervals)
     return samples
 
@@ -430,6 +430,8 @@ def remark_open(sample: Sample) -> str:
     """Return which trials count as long as some are missing, or why intervals are anytime ones where none is."""
     planned, counted = (len(set(map(unit_of, cells))) for cells in (sample.planned, sample.counted))
     units = "people" if any(cell.person for cell in sample.planned) else "trials"
+    if any(cell.stops for cell in sample.planned):
+        return f"the run stops by itself: anytime intervals over {counted} {units}, of {planned} at most"
     if sample.is_open:
         return f"anytime intervals over the first {counted} of {planned} {units}"
     return f"anytime intervals: {units} were added after some had been played" if is_extended(sample.planned) else ""
@@ -481,8 +483,11 @@ def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
 
 
 def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
-    """Count cells by outcome, `done` and `truncated` first; cells in progress are `unfinished`."""
-    counts = Counter(cell.outcome or "unfinished" for cell in cells)
+    """Count cells by outcome, `done` and `truncated` first; cells in progress are `unfinished`.
+
+    Those that are not played because the run stopped by itself are left out.
+    """
+    counts = Counter(cell.outcome or "unfinished" for cell in cells if not cell.dropped)
     order = sorted(counts, key=lambda outcome: (outcome != "done", outcome != "truncated", outcome))
     return {outcome: counts[outcome] for outcome in order}
 

@@ -202,7 +202,7 @@ def analyse(
         homes: Where the agents played.
         cautions: Cautions for readers of the numbers.
     """
-    trials = [_score(cell, homes) for cell in cells]
+    trials = [_score(cell, homes) for cell in cells if not cell.dropped]
     return Analysis(
         scenarios=list(_analyse_scenarios(summary, group_cells(cells), domains, homes)),
         outcomes={agent: count_outcomes(c for c in cells if c.agent == agent) for agent in _list_agents(cells)},

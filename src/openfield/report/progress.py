@@ -105,6 +105,7 @@ class _Tally:
 
     def __init__(self, plan: Plan, run: Path) -> None:
         self.cells = cells = {cell.id: cell for cell in plan.cells}
+        self.stops = plan.stopping is not None
         self.episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
         self.done: dict[str, int] = dict.fromkeys(cells, 0)
         self.forecast = Forecast(run, len(cells))
@@ -157,9 +158,8 @@ class _Bars:
             done[cell.agent] += tally.done[cell.id]
         names = shorten_agents(totals)
         for agent, total in totals.items():
-            self._bars[agent] = progress.add_task(
-                names[agent], total=total, completed=done[agent], unit=tally.unit, note=""
-            )
+            unit = f"{tally.unit} at most" if tally.stops else tally.unit
+            self._bars[agent] = progress.add_task(names[agent], total=total, completed=done[agent], unit=unit, note="")
 
     def __call__(self, entry: Entry) -> None:
         cell = self._tally.cells.get(entry.cell)
@@ -198,7 +198,8 @@ class _Lines:
             self._tenths, self._said = tenths, now
             done = sum(self._tally.done.values())
             part = f"{done / self._total:.0%}".replace("%", " %")
-            line = f"openfield: {part}, {done:,} of {self._total:,} {self._tally.unit}, {now - self._begun:,.0f} s"
+            most = f"{'at most ' if self._tally.stops else ''}{self._total:,} {self._tally.unit}"
+            line = f"openfield: {part}, {done:,} of {most}, {now - self._begun:,.0f} s"
             Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _count_tenths(self) -> int:

@@ -70,4 +70,5 @@ def _plan_part(part: Part, run: Path) -> Plan:
         agents = IsolatedAgents(agents, isolation)
     trials, facts = experiment.make_trials(part.domain, run)
     made = make_plan(agents, trials, experiment.repeats, part.domain)
-    return replace(made, facts=facts, resources=experiment.needs)
+    rule = experiment.make_rule({part.domain.name: experiment.batch}, experiment.max_trials)
+    return replace(made, facts=facts, resources=experiment.needs, stopping=rule)

@@ -36,6 +36,7 @@ from openfield.options import (
 )
 from openfield.parameters import AgentText, make_agent_text, read_agent
 from openfield.runner.cluster import PROCESSES, Players, choose_workers, parse_resources
+from openfield.runner.stopping.rule import MAX_TRIALS, StoppingOptions
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -214,7 +215,7 @@ class RunOptions(Options):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Experiment(RunOptions, TrialOptions):
+class Experiment(RunOptions, TrialOptions, StoppingOptions):
     """The description of a run: experiment files, `openfield run` and `of.run` all fill it.
 
     A field is a key of an experiment file and an option of `openfield run`; its docstring is the help text.
@@ -234,6 +235,8 @@ class Experiment(RunOptions, TrialOptions):
     """Play nine agents beside yours that must fail."""
     output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None
     """The run file [runs/DOMAIN.sqlite]."""
+    max_trials: Annotated[Whole, Positive, Parameter(group=MORE)] = MAX_TRIALS
+    """With --until or --race: trials per novelty that change, at most [100]; --trials of them make a batch."""
     repeats: Annotated[Whole, Positive, Parameter(group=MORE)] = 1
     """How often each agent plays each trial [1]."""
     isolate: Annotated[bool | dict[str, Any], Parameter(parse=False)] = False
@@ -241,6 +244,11 @@ class Experiment(RunOptions, TrialOptions):
     limits: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     people: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     """What people are shown and asked when they play: for `openfield play`."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing, wherever they come from."""
+        RunOptions.__post_init__(self)
+        StoppingOptions.__post_init__(self)
 
     def change(self, *changes: Mapping[str, Any]) -> Experiment:
         """Return the experiment with other values; settings and limits are joined, key by key."""
@@ -296,6 +304,11 @@ class Experiment(RunOptions, TrialOptions):
         tables = {name: one for name, one in found if isinstance(one, AgentTable) and one.resources}
         return {each: one.resources for name, one in tables.items() for each in one.read(name)}
 
+    @property
+    def batch(self) -> int:
+        """How many trials of a batch change, in a run that stops by itself."""
+        return min(self.trials, self.max_trials)
+
     def find_path(self, name: str) -> Path:
         """Return the run file: the one that is named, or one of this name."""
         return Path(f"runs/{name}.sqlite" if self.output is None else self.output)
@@ -318,20 +331,37 @@ class Experiment(RunOptions, TrialOptions):
         self.check_source()
         if self.trials_of is not None:
             found = read_run_trials(Path(self.trials_of), domain.name, self.trust)
-            return limit(found, self.limits), {"trials of": self.trials_of}
+            return limit(self._deal(found, self.batch), self.limits), {"trials of": self.trials_of}
         secret = None if self.secret is None else Path(self.secret)
         seed, facts = seal(run, secret) if self.sealed or secret else (self.seed, {})
         check_extra(domain)
         settings = make_settings(domain.settings, self.settings)  # refuses other options of `Domain.trials`
-        if "trials" in self.given and (why := domain.lists_trials(settings)):
-            raise InvalidInput(why)
+        if (why := domain.lists_trials(settings)) and ("trials" in self.given or self.stops):
+            raise InvalidInput(f"--until and --race add trials: {why}" if self.stops else why)
         count = self.trials if "trials" in self.given else usual
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
-            made += domain.trials(count, seed, novelty, self.red_light, **self.settings)
+            made += self._make_set(domain, count, seed, novelty)
         if not endless:
             domain.check_end(settings, seed)
         return limit(made, self.limits), facts
+
+    def _make_set(self, domain: Domain[Any], count: int, seed: int, novelty: str | None) -> list[Trial]:
+        """Return the trials of a novelty: a number of them, or as many batches of it as may be played."""
+        if not self.stops:
+            return domain.trials(count, seed, novelty, self.red_light, **self.settings)
+        most, settings = self.max_trials, dict(self.settings)
+        if re.fullmatch(r"\d{1,9}", twins := str(settings.get("unchanged", ""))):  # that many in every batch
+            settings["unchanged"] = min(most, math.ceil(int(twins) * most / count))
+        return self._deal(domain.trials(most, seed, novelty, self.red_light, **settings), min(count, most))
+
+    def _deal(self, trials: list[Trial], size: int) -> list[Trial]:
+        """Return trials in batches, if the run stops by itself."""
+        if not self.stops:
+            return trials
+        from openfield.runner.stopping.batches import in_batches
+
+        return in_batches(trials, size)
 
     def check_source(self) -> None:
         """Refuse options that contradict each other about where trials come from."""
@@ -342,7 +372,11 @@ class Experiment(RunOptions, TrialOptions):
             for name in ("novelty", "settings", "sealed", "secret", "redlight", "redlight_strength")
             if getattr(self, name)
         ]
-        drawn += [name for name in ("trials", "seed") if name in self.given]
+        drawn += [name for name in ("trials", "seed", "max_trials") if name in self.given]
+        if "max_trials" in self.given and not self.stops:
+            raise InvalidInput(
+                "--max-trials bounds a run that stops by itself: add --until or --race, or use --trials."
+            )
         if self.trials_of is not None and drawn:
             raise InvalidInput(f"--trials-of plays the trials of a run as they are: leave out {', '.join(drawn)}.")
 

@@ -35,6 +35,7 @@ from openfield.registry import (
     name_control,
 )
 from openfield.runner.experiment import RunOptions
+from openfield.runner.stopping.rule import StoppingRule, join_rules
 from openfield.trial import Trial
 
 MAX_NAME = 200
@@ -64,6 +65,8 @@ class Plan:
     """What the user says about the command, and the experiment file."""
     resources: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What agents need of a machine of a cluster, by name: `num_cpus` (1), `num_gpus` (0) and others."""
+    stopping: StoppingRule | None = None
+    """When the run stops by itself; None plays all cells."""
 
     @cached_property
     def texts(self) -> dict[str, AgentText | None]:
@@ -151,6 +154,7 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
             domains={name: domain for plan in plans for name, domain in plan.domains.items()},
             facts={key: text for plan in plans for key, text in plan.facts.items()},
             resources={name: needs for plan in plans for name, needs in plan.resources.items()},
+            stopping=join_rules([plan.stopping for plan in plans]),
         )
         if others
         else first

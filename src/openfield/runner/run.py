@@ -14,6 +14,7 @@ import msgspec
 from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.isolation import Isolation, make_isolation
 from openfield.journal.reader import CellRecord, Run
+from openfield.journal.schema import RULE_FACT
 from openfield.journal.writer import Journal
 from openfield.options import fill, given
 from openfield.parameters import read_agent
@@ -26,6 +27,8 @@ from openfield.runner.experiment import RunOptions
 from openfield.runner.plan import Plan, check_plan
 from openfield.runner.scheduler import CellScheduler, RunWarning, Watch, is_left, is_outdated
 from openfield.runner.shares import parse_share, share_plan
+from openfield.runner.stopping.batches import Look
+from openfield.runner.stopping.rule import check_rule, read_rule
 
 if TYPE_CHECKING:
     from openfield.runner.ray.connection import RayConnection
@@ -53,6 +56,8 @@ def with_options(plan: Plan, options: RunOptions, experiment: Path | None = None
     """
     remarks = Remarks(options.note, options.tags, experiment)
     if options.share is not None:
+        if plan.stopping is not None:
+            raise InvalidInput(f"A share does not see the trials of the others: leave out {plan.stopping.words}.")
         plan = share_plan(plan, parse_share(options.share))
     resources = assign_resources(plan.agents, plan.resources, options.resources)
     return replace(plan, options=options, remarks=remarks, resources=resources)
@@ -63,6 +68,7 @@ def run_plan(
     journal: str | Path,
     workers: Players | None = None,
     watch: Watch | None = None,
+    look: Look | None = None,
 ) -> None:
     """Play all cells of a plan that a run file does not hold yet.
 
@@ -71,22 +77,27 @@ def run_plan(
         journal: The run file.
         workers: What plays instead of what the options of the plan say.
         watch: Called with every entry of the record, to show progress.
+        look: Looks between two batches of a run that stops by itself; `openfield.interim` makes it.
     """
+    if plan.stopping is not None and look is None:
+        raise InvalidInput("A run that stops by itself needs a look between its batches: play it with openfield.run.")
     options, remarks = plan.options, plan.remarks
     players = options.players if workers is None else workers
     with _reaching(players, plan, Path(journal)) as reached, Journal(journal) as record, Run(record.path) as reader:
         begun = reader.facts
         _check_isolation(record.path, begun, plan.isolation)
+        check_rule(record.path, begun, plan.stopping)
         if options.record is None and begun.get(RECORD_FACT) == "full":  # it goes on as it was begun
             options = replace(options, record="full")
             plan = replace(plan, options=options)
         facts = {**plan.describe(), **plan.facts}
         facts |= {} if plan.isolation is None else {ISOLATION: msgspec.json.encode(given(plan.isolation)).decode()}
         facts |= {} if options.record is None else {RECORD_FACT: options.record}
+        facts |= {} if plan.stopping is None else {RULE_FACT: msgspec.json.encode(plan.stopping).decode()}
         if plan.resources:
             facts[RESOURCES] = msgspec.json.encode(plan.resources).decode()
         record.enter(plan.cells, plan.sources, facts)
-        scheduler = CellScheduler(record, reader, plan, watch)
+        scheduler = CellScheduler(record, reader, plan, watch, look)
         if not begun:
             _say_calls_paid_twice(plan, players)
         if scheduler.has_changes or remarks.note or remarks.tags:
@@ -131,9 +142,10 @@ def _is_something_left(plan: Plan, journal: Path) -> bool:
     if not journal.exists() or not journal.stat().st_size:
         return True
     with Run(journal) as run:
-        known = run.statuses()
+        known, dropped = run.statuses(), run.dropped_cells()
     retry = plan.options.retry
-    return any(cell.id not in known or is_left(known[cell.id].outcome, retry) for cell in plan.cells)
+    left = (cell for cell in plan.cells if cell.id not in dropped)
+    return any(cell.id not in known or is_left(known[cell.id].outcome, retry) for cell in left)
 
 
 def _make_executor(
@@ -179,7 +191,10 @@ def read_plan(
     left = [
         record.cell
         for record in records
-        if is_left(record.outcome, chosen.retry) or (is_outdated(record.cell, record.player, plan) and not chosen.keep)
+        if not record.dropped
+        and (
+            is_left(record.outcome, chosen.retry) or (is_outdated(record.cell, record.player, plan) and not chosen.keep)
+        )
     ]
     for name in {cell.agent for cell in left} - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
@@ -191,7 +206,8 @@ def read_plan(
         kept = make_isolation(**{**given(kept), **changes})
     checked = check_plan(left, agents, domains, kept)
     needs = {name: needs for name, needs in read_kept_resources(facts).items() if name in checked.agents}
-    return with_options(replace(checked, cells=tuple(cells), domains=domains, resources=needs), chosen)
+    made = replace(checked, cells=tuple(cells), domains=domains, resources=needs, stopping=read_rule(facts))
+    return with_options(made, chosen)
 
 
 def _read_isolation(facts: Mapping[str, str]) -> Isolation | None:

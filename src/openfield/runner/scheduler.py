@@ -23,6 +23,7 @@ from openfield.console import say_count
 from openfield.errors import AgentAway, Cancelled, InvalidInput, ReplayMismatch
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, Run
 from openfield.journal.receipt import Receipt
+from openfield.journal.schema import DROPPED_FACT
 from openfield.journal.writer import Journal
 from openfield.parameters import is_control
 from openfield.provenance.provenance import latest_versions, read_provenance
@@ -32,6 +33,7 @@ from openfield.registry import domain_source
 from openfield.runner.executors import Executor
 from openfield.runner.plan import Plan
 from openfield.runner.player import AWAY, Job
+from openfield.runner.stopping.batches import Batches, Dropped, Look
 
 Watch = Callable[[Entry], None]
 LOOK_SECONDS = 1.0
@@ -49,7 +51,9 @@ class RunWarning(UserWarning):
 class CellScheduler:
     """Starts the cells of a plan on an executor until all are played."""
 
-    def __init__(self, journal: Journal, reader: Run, plan: Plan, watch: Watch | None = None) -> None:
+    def __init__(
+        self, journal: Journal, reader: Run, plan: Plan, watch: Watch | None = None, look: Look | None = None
+    ) -> None:
         """Read how far the cells of a plan are.
 
         Args:
@@ -57,6 +61,7 @@ class CellScheduler:
             reader: The same file, open as long as cells are played.
             plan: The plan to play.
             watch: Called with every entry of the record.
+            look: Looks between two batches of a run that stops by itself.
         """
         self._journal = journal
         self._plan = plan
@@ -87,7 +92,9 @@ class CellScheduler:
         self._budget = None if (limit := plan.options.run_token_limit) is None else TokenBudget(limit, self._reader)
         self._ended, self._since = 0, time.monotonic()
         self._until = self._since + plan.options.seconds
-        self._line_up()
+        self._dropped = self._reader.dropped_cells()
+        self._look = look
+        self._batches = self._line_up()
         self._say_outdated()
 
     @property
@@ -106,6 +113,7 @@ class CellScheduler:
         with _on_signals(lambda: self._stop(executor)):
             try:
                 while self._running or (self._is_something_left and not self._is_ending):
+                    self._open_batches()
                     self._start_some(executor)
                     if self._running or not executor.free:  # machines may have yet to come
                         executor.poll()
@@ -154,18 +162,45 @@ class CellScheduler:
     @property
     def _is_something_left(self) -> bool:
         waiting = self._followers and not self._away  # a cell that an absent agent has left is not waited for
-        return bool(self._leased or self._ready or self._elsewhere or waiting)
+        is_due = self._batches is not None and self._batches.is_due
+        return bool(self._leased or self._ready or self._elsewhere or waiting or is_due)
 
-    def _line_up(self) -> None:
-        """Put the cells that are left in line, or behind the cells that they come after."""
+    def _line_up(self) -> Batches | None:
+        """Put the cells that are left in line; of a run that stops by itself, those of the batches under way."""
         left = {cell for cell in self._cells if self._is_left(cell, self._statuses.get(cell, NOT_BEGUN))}
-        for cell in left:
+        if self._plan.stopping is None or self._look is None:
+            self._line_up_cells(left)
+            return None
+        batches = Batches(self._plan.cells, self._plan.stopping, left)
+        self._follow(batches.begin(self._look))
+        return batches
+
+    def _line_up_cells(self, cells: Iterable[str]) -> None:
+        """Put cells in line, or behind the cells that they come after."""
+        for cell in cells:
             after = self._cells[cell].after
-            if after in left:
-                self._followers.setdefault(str(after), []).append(cell)
+            if after is not None and self._is_left(after, self._statuses.get(after, NOT_BEGUN)):
+                self._followers.setdefault(after, []).append(cell)
             else:
                 self._ready.append((self._ranks[cell], cell))
         heapq.heapify(self._ready)
+
+    def _open_batches(self) -> None:
+        """Look at batches that are over, and put those in line that follow them."""
+        if self._batches is not None and self._look is not None and self._batches.is_due:
+            self._journal.flush()
+            self._follow(self._batches.go_on(self._look))
+
+    def _follow(self, found: Iterable[list[str] | Dropped]) -> None:
+        """Put the cells of a batch in line, and record which cells are not played, and why."""
+        for each in found:
+            if isinstance(each, Dropped):
+                facts = {f"caution stopped {each.key}": each.why}
+                facts |= {f"{DROPPED_FACT}{each.key}": " ".join(each.cells)} if each.cells else {}
+                self._journal.enter((), {}, facts)
+                self._dropped.update(each.cells)
+            else:
+                self._line_up_cells(each)
 
     def _conclude(self) -> None:
         """Say why cells are left, if any are."""
@@ -266,6 +301,8 @@ class CellScheduler:
             self._put_in_line([entry.cell])
         else:
             self._put_in_line(() if away else self._followers.pop(entry.cell, ()))
+            if self._batches is not None and entry.outcome != "cancelled":
+                self._batches.end(entry.cell)
             self._stopping |= (
                 entry.outcome == "cancelled" and not away and not self._is_spent
             )  # a player who leaves is not asked to play the next trial
@@ -301,6 +338,8 @@ class CellScheduler:
         """Take note of a cell that another process has played."""
         self._statuses[cell] = status
         self._put_in_line(self._followers.pop(cell, ()))
+        if self._batches is not None:
+            self._batches.end(cell)
         if self._watch is not None and status.outcome is not None:
             self._watch(AttemptEnd(cell, status.attempt, status.outcome, "", 0.0))
 
@@ -331,6 +370,8 @@ class CellScheduler:
 
     def _is_left(self, cell: str, status: CellStatus) -> bool:
         """Return whether a cell is to be played: another process may have tried a failed one again meanwhile."""
+        if cell in self._dropped and not status.attempt:
+            return False
         if not self._keep and is_outdated(self._cells[cell], status.player, self._plan):
             return True
         return is_left(status.outcome, self._retry and status.attempt <= self._attempts.get(cell, 0))

@@ -32,3 +32,11 @@ def test_a_file_that_cannot_be_merged_is_refused_before_anything_is_written(tmp_
         assert (said.status, said.out) == (2, "")
         assert f"{name} {words}" in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.sqlite", "plan.toml"]
+
+
+def test_an_array_cannot_stop_by_itself(tmp_path: Path, openfield: Any) -> None:
+    file = tmp_path / "e.toml"
+    file.write_text(f'domain = "{MAZE}"\nuntil = "decided"\nagents = ["random", "compass"]\n')
+    said = openfield("slurm", str(file), "--array", "2")
+    assert said.status == 2
+    assert "a task does not see the trials of the others: leave out --until 'decided'" in said.err

@@ -48,6 +48,8 @@ def slurm(
         if read.sealed and read.secret is None:
             raise InvalidInput('the tasks of an array need the same sealed seed. Share it: secret = "FILE"')
         plan = plan_parts(parts, merged)
+        if plan.stopping is not None:
+            raise InvalidInput(f"a task does not see the trials of the others: leave out {plan.stopping.words}.")
     if merged.exists():
         Run(merged).close()  # another file is refused before the tasks play
     stages: tuple[Stage, ...] = ("first", "rest") if choose_stage(plan.cells, "first") else ("all",)

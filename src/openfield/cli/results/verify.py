@@ -70,7 +70,11 @@ def _list_unplayed(path: Path) -> list[str]:
     from openfield.journal.reader import Run
 
     with Run(path) as run:
-        return [f"{cell.id} ({cell.agent})" for cell in run.cells(with_episodes=False) if not cell.attempt]
+        return [
+            f"{cell.id} ({cell.agent})"
+            for cell in run.cells(with_episodes=False)
+            if not cell.attempt and not cell.dropped
+        ]
 
 
 def _count_imported(path: Path) -> int:

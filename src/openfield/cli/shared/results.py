@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openfield.result import Result, RunRecord
     from openfield.runner.cluster import Players
     from openfield.runner.plan import Plan
+    from openfield.runner.stopping.batches import Look
 
 
 def play_plan(
@@ -44,12 +45,22 @@ def play_plan(
     from openfield.report.progress import showing_progress
     from openfield.runner.run import run_plan
 
+    look = find_look(plan, path)
     confirm_calls(plan, path)
     with showing_progress(plan, path, passing) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
-        run_plan(plan, path, workers, watch)
+        run_plan(plan, path, workers, watch, look)
     from openfield.result import Result  # metrics are loaded when there is something to measure
 
     return Result([path])
+
+
+def find_look(plan: Plan, path: Path) -> Look | None:
+    """Return what looks at a run between two batches, if it stops by itself; refuse a rule that cannot be met."""
+    if plan.stopping is None:
+        return None
+    from openfield.interim import make_look
+
+    return make_look(plan, path)
 
 
 def find_left(plan: Plan, path: Path) -> list[Cell]:
@@ -59,7 +70,7 @@ def find_left(plan: Plan, path: Path) -> list[Cell]:
     done: set[str] = set()
     if path.exists():
         with Run(path) as run:
-            done = {cell for cell, status in run.statuses().items() if status.outcome in SCORED}
+            done = run.dropped_cells() | {cell for cell, status in run.statuses().items() if status.outcome in SCORED}
     return [cell for cell in plan.cells if cell.id not in done]
 
 
