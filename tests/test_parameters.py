@@ -270,3 +270,35 @@ def test_short_names_of_agents_are_their_own() -> None:
         "wire:run it",
     ]
     assert shorten_agents(["x.py:Net", "net.py:Other"]) == {"x.py:Net": "Net", "net.py:Other": "Other"}
+
+
+@pytest.mark.parametrize(
+    ("text", "agent", "detector"),
+    [
+        ("planner+river:ADWIN(delta=0.002)", "planner", "river:ADWIN(delta=0.002)"),
+        ("my.py:Net(rate=0.5)+cusum", "my.py:Net(rate=0.5)", "cusum"),
+        ("my.py:Net(rate=0.5) + cusum", "my.py:Net(rate=0.5) + cusum", None),
+        ("c++/my.py:Net+mmd(window=2)", "c++/my.py:Net", "mmd(window=2)"),
+        ("my.py:Net(text='a+cusum(1)')", 'my.py:Net(text="a+cusum(1)")', None),
+        ("process:./a+cusum", "process:./a+cusum", None),
+        ("random+cusumm", "random+cusumm", None),
+    ],
+)
+def test_a_detector_is_split_from_its_agent(text: str, agent: str, detector: str | None) -> None:
+    try:
+        found = read_agent(text)
+    except InvalidInput:
+        assert "+ cusum" in text
+        return
+    assert found.player.name == agent
+    assert (found.detector and found.detector.name) == detector
+    assert read_agent(found.name) == read_agent(read_agent(found.name).name)
+    assert strip_parameters(text) == found.place
+
+
+def test_a_detector_stays_with_its_agent_and_is_part_of_its_version(tmp_path: Path) -> None:
+    text = "random+cusum(watch=reward)"
+    assert with_parameters("my.py:Net(b=2)+cusum", a=1) == "my.py:Net(a=1, b=2)+cusum"
+    assert read_agent(text).settle().text == text
+    plain, one, other = (identify_agent(each, TINY) for each in ("random", text, "random+cusum"))
+    assert len({each.version.fingerprint for each in (plain, one, other) if each is not None}) == 3

@@ -86,6 +86,7 @@ NEEDS = {
     "run gym:CrafterReward-v1 -a random": "crafter",
     "run maze.py -a llm:model": "llm",
     "run maze.py -a onnx:policy.onnx": "onnx",
+    "run maze.py -a random+river:ADWIN": "drift",
     "run maze.py -a compass --executor ray -o runs/ray.sqlite": "ray",
     "run maze.py -a compass --view -o runs/viewed.sqlite": "view",
     "serve commai": "zmq",

@@ -325,6 +325,13 @@ def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
     return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds, ask=ask)
 
 
+def hides_episodes(domain: Domain[Any]) -> bool:
+    """Return whether the changes of a domain's trials are placed by steps, because agents see no episodes."""
+    settings = make_settings(domain.settings, {})
+    names = tuple(novelty.id for novelty in domain.novelties[:1])
+    return any(phase.steps for phase in domain.phases(settings, names))
+
+
 def make_world(domain: Domain[Any], trial: Trial) -> World:
     """Make the world of a trial, if this version of its domain plays it as it was made."""
     check_version(domain, trial)

@@ -3,7 +3,8 @@
 Values are numbers, `true` and `false`, `null`, text, lists in `[]` and tables in `{}`. Text needs quotes only where it
 could be read as something else, or has one of the signs `,=()[]{}"'`. A file in the brackets, `Net(best.json)` or
 `Net(best.toml)`, holds further parameters; those beside it win. The text of an agent with its parameters is its name
-in reports and its source in run files, so it has one form: `read_agent(text).name`.
+in reports and its source in run files, so it has one form: `read_agent(text).name`. A detector may sit on it, with
+parameters of its own: `planner+river:ADWIN(delta=0.002)`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,13 @@ MODELS = ("onnx:", "sb3:")
 """What the source of a trained model begins with. Its file stands last: `onnx:net.onnx`, `sb3:PPO:net.zip`."""
 LLM = "llm:"
 """What the source of a language model begins with. Its name at the endpoint follows: `llm:MODEL`."""
+RIVER = "river:"
+"""What a detector of the package river begins with. The name of its class follows: `river:ADWIN`."""
+DETECTORS = ("surprise", "returns", "observations", "cusum", "threshold", "bocpd", "mmd", "deedee")
+"""Detectors of our own that an agent may have, as `AGENT+NAME`; `openfield.agents.detectors` makes them."""
 WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _PLACE = re.compile(r".*?\.py:[\w.]+(?=\()|[^()]*(?=\()")
+_DETECTOR = re.compile(rf"\+(?:{'|'.join(DETECTORS)}|{RIVER}\w+)(?:\(.*\))?", re.DOTALL)
 _BARE = re.compile(r"[^,=()\[\]{}\"']+")
 _KEY = re.compile(r"[\w.-]+")
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -57,9 +63,22 @@ def list_language_models(agents: Mapping[str, object]) -> list[str]:
 
 
 def strip_parameters(source: str) -> str:
-    """Return an agent without its brackets. They are not read, so nothing in them can be wrong here."""
+    """Return an agent without brackets and detector. They are not read, so nothing in them can be wrong here."""
+    source, _ = split_detector(source)
     found = None if source.startswith(COMMANDS) or not source.endswith(")") else _PLACE.match(source)
     return source if found is None else found[0]
+
+
+def split_detector(source: str) -> tuple[str, str]:
+    """Return an agent without its detector, and the detector, empty if it has none. A program has none."""
+    if "+" not in source or source.startswith(COMMANDS):
+        return source, ""
+    for plus in re.finditer(r"\+", source[:MAX_TEXT]):
+        agent = source[: plus.start()]
+        whole = agent.endswith(")") or "(" not in agent  # else this sign is within the brackets of the agent
+        if agent and whole and _DETECTOR.fullmatch(source, plus.start()):
+            return agent, source[plus.end() :]
+    return source, ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,8 @@ class AgentText:
     place: str
     """The text without brackets. That of a program is its whole command."""
     parameters: Mapping[str, Any]
+    detector: AgentText | None = None
+    """The detector that states its beliefs."""
 
     def __str__(self) -> str:
         return self.text
@@ -78,7 +99,13 @@ class AgentText:
     @property
     def name(self) -> str:
         """The one form of the text, with the parameters of files in it: the name of the agent in reports."""
-        return write_source(self.place, self.parameters)
+        own = write_source(self.place, self.parameters)
+        return own if self.detector is None else f"{own}+{self.detector.name}"
+
+    @property
+    def player(self) -> AgentText:
+        """The agent without its detector."""
+        return make_agent_text(self.place, self.parameters) if self.detector else self
 
     @property
     def files(self) -> list[Path]:
@@ -96,14 +123,18 @@ class AgentText:
         if place.startswith(MODELS):
             start, colon, file = place.rpartition(":")
             place = f"{start}{colon}{_full_path(file)}"
-        return make_agent_text(
-            absolute(place), {name: _change(value, _full_path) for name, value in self.parameters.items()}
-        )
+        settled = {name: _change(value, _full_path) for name, value in self.parameters.items()}
+        return make_agent_text(absolute(place), settled, self.detector)
+
+    def give(self, parameters: Mapping[str, Any]) -> AgentText:
+        """Return it with further parameters; they win over those it has."""
+        return make_agent_text(self.place, {**self.parameters, **parameters}, self.detector)
 
 
-def make_agent_text(place: str, parameters: Mapping[str, Any]) -> AgentText:
-    """Return an agent with these parameters."""
-    return AgentText(write_source(place, parameters), place, parameters)
+def make_agent_text(place: str, parameters: Mapping[str, Any], detector: AgentText | None = None) -> AgentText:
+    """Return an agent with these parameters and this detector."""
+    made = AgentText("", place, parameters, detector)
+    return AgentText(made.name, place, parameters, detector)
 
 
 @overload
@@ -122,6 +153,10 @@ def read_agent(source: Any, unpack: Callable[[dict[str, Any]], Mapping[str, Any]
     """
     if not isinstance(source, str):
         return source
+    plain, detector = split_detector(source)
+    if detector:
+        agent, made = read_agent(plain, unpack), read_agent(detector)
+        return AgentText(source, agent.place, agent.parameters, made)
     place = strip_parameters(source)
     if place == source:
         return AgentText(source, source, {})
@@ -196,8 +231,7 @@ def with_parameters(agent: Any, **parameters: Any) -> Any:
     """
     if not isinstance(agent, str):
         return partial(agent, **parameters)
-    before = read_agent(agent)
-    return write_source(before.place, {**before.parameters, **parameters})
+    return read_agent(agent).give(parameters).text
 
 
 def read_parameters(path: Path) -> dict[str, Any]:

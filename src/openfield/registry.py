@@ -27,7 +27,17 @@ from openfield.domain import spec_of
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.files.near import suggest_file
 from openfield.lazy import import_extra
-from openfield.parameters import CONTROL, LLM, MODELS, AgentText, is_control, make_agent_text, read_agent
+from openfield.parameters import (
+    CONTROL,
+    DETECTORS,
+    LLM,
+    MODELS,
+    RIVER,
+    AgentText,
+    is_control,
+    make_agent_text,
+    read_agent,
+)
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -42,6 +52,8 @@ MODEL_AGENTS = {"onnx": "openfield.agents.onnx:onnx_agent", "sb3": "openfield.ag
 """Where agents are made from the files of trained models, by what their sources begin with."""
 LANGUAGE_MODEL = "openfield.agents.llm:llm_agent"
 """Where `llm:MODEL` is made."""
+WITH_DETECTOR = "openfield.agents.detectors:with_detector"
+"""Where an agent gets a detector that states its beliefs."""
 CONTROLS = ("counter", "alarmist", "doubter", "quitter", "sleeper", "peeker", "enumerator", "buyer", "scout")
 """Agents that must fail, found by name in every domain that has no agent of this name."""
 AgentSource = str | AgentText | Callable[..., Any]
@@ -148,7 +160,7 @@ def agent_names(domain: Domain[Any] | None = None) -> list[str]:
 
 def name_control(agent: AgentText, domain: Domain[Any]) -> AgentText:
     """Return an agent as plans keep it: the text of a control says that it is one, whatever its name."""
-    if agent.place in domain.agents or agent.place in find_entry_points("openfield.agents"):
+    if agent.detector or agent.place in domain.agents or agent.place in find_entry_points("openfield.agents"):
         return agent
     if agent.text.partition(":")[0] not in CONTROLS:
         return agent
@@ -161,6 +173,8 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if not isinstance(agent, AgentText):
         found, parameters = _strip_partial(agent)
         return _adapt(found, domain, parameters)
+    if agent.detector is not None:
+        return _find_with_detector(agent.player, agent.detector, domain)
     plain, parameters = agent.place, dict(agent.parameters)
     if plain.startswith("process:"):
         start: Callable[[str], AgentFactory] = load(PROCESS_AGENT)
@@ -183,7 +197,20 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
         return _adapt(load(plain, domain), domain, parameters)
     if plain.endswith(".py"):
         raise InvalidInput(f"Which agent of {plain}? Write {plain}:NAME.")
+    player, plus, detector = plain.rpartition("+")
+    if plus and player in agent_names(domain):
+        raise UnknownName("detector", detector, [*DETECTORS, f"{RIVER}NAME"], label="Known")
     raise UnknownName("agent", plain, agent_names(domain), label=f"For {domain.name}")
+
+
+def _find_with_detector(player: AgentText, detector: AgentText, domain: Domain[Any]) -> AgentFactory:
+    """Return the factory of agents whose beliefs a detector states."""
+    if is_control(name_control(player, domain).text):
+        raise InvalidInput(f"'{player}' is a control, which states a belief of its own: it takes no detector.")
+    wrap: Callable[..., AgentFactory] = load(WITH_DETECTOR)
+    found = wrap(player, detector)
+    find_agent(player, domain)
+    return found
 
 
 def _find_model(place: str, parameters: Mapping[str, Any]) -> AgentFactory:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import itertools
+import math
 import random
+import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import openfield as of
 from openfield.agents.detectors import (
@@ -17,8 +22,15 @@ from openfield.agents.detectors import (
     cross_validate,
     encode_value,
     find_bound,
+    make_detector,
 )
-from openfield.errors import Cancelled, InvalidInput, UnknownName
+from openfield.agents.detectors.agent_with_detector import find_columns
+from openfield.agents.detectors.rules import BayesianChangePoint
+from openfield.core import Saves
+from openfield.domain import spec_of
+from openfield.errors import Cancelled, InvalidInput, MissingExtra, OpenfieldError, UnknownName
+from openfield.parameters import read_agent
+from openfield.registry import find_agent
 from support.stories import press_ctrl_c_after, story
 
 SHORT: dict[str, Any] = {"unchanged": 0, "training": 8, "before": 3, "after": 3}
@@ -157,3 +169,203 @@ def test_what_cannot_be_watched_is_refused_before_the_run(path: Path, maze: of.D
 def test_wrong_arguments_are_one_line(detector: Any, options: Any, kind: Any, told: str) -> None:
     with pytest.raises(kind, match=told):
         of.with_detector("random", detector, **options)
+
+
+NAMES = ["cusum(watch=observation)", "threshold", "bocpd(watch=transition)", "mmd", "deedee", "threshold(watch=action)"]
+
+
+def shift(rng: Any, moved: float) -> Seen:
+    """An episode of a stream around a number."""
+    rows = moved + rng.normal(size=(20, 2))
+    return Seen(rows, np.zeros((19, 0)), float(rows[:, 0].mean()), rows[1:, 0])
+
+
+@pytest.mark.parametrize(
+    "name", ["cusum", "threshold(watch=reward)", "bocpd", "mmd", "deedee", "river:ADWIN(watch=reward)"]
+)
+def test_every_detector_finds_a_shift_and_is_calm_before_it(name: str) -> None:
+    rng, detector = np.random.default_rng(3), make_detector(name)
+    detector.fit([shift(rng, 0.0) for _ in range(30)])
+    assert max(detector.judge(shift(rng, 0.0)) for _ in range(10)) < 0.5
+    assert max(detector.judge(shift(rng, 2.0)) for _ in range(10)) >= 0.5
+
+
+def test_false_alarms_of_calibrated_detectors_are_about_as_rare_as_stated() -> None:
+    rng = np.random.default_rng(0)
+    for name in ("threshold(watch=return, false_alarms=0.05)", "deedee(false_alarms=0.05)"):
+        alarms = 0
+        for _ in range(20):
+            detector = make_detector(name)
+            detector.fit([shift(rng, 0.0) for _ in range(20)])
+            alarms += sum(detector.judge(shift(rng, 0.0)) >= 0.5 for _ in range(20))
+        assert 4 <= alarms <= 50, name  # 20 of 400 are expected
+
+
+def test_a_change_point_is_as_likely_as_bayes_says() -> None:
+    """Against the sum over all sets of change-points, for a stream short enough to list them."""
+    scores, hazard = [0.1, 2.0, 2.5], 0.2
+    detector = BayesianChangePoint(hazard=hazard)
+    training = [np.array([[value]]) for value in (-1.0, 0.0, 1.0, 0.5)]
+    detector.fit(training, 0)
+    given = [detector.standardise(each) for each in training]
+    standard = [detector.standardise(np.array([[score]])) for score in scores]
+    joint = {"old": 0.0, "new": 0.0}
+    for changes in itertools.product((False, True), repeat=len(scores)):
+        weight, run = 1.0, list(given)
+        for score, changed in zip(standard, changes, strict=True):
+            run = [] if changed else run
+            weight *= (hazard if changed else 1 - hazard) * student(run, score)
+            run = [*run, score]
+        joint["new" if any(changes) else "old"] += weight
+    found = [detector.judge(np.array([[score]])) for score in scores][-1]
+    assert found == pytest.approx(joint["new"] / (joint["new"] + joint["old"]))
+
+
+def student(run: list[float], score: float) -> float:
+    """The predictive density of a normal run under the prior of the detector."""
+    weight, count = 0.1, len(run)
+    mean = sum(run) / (weight + count)
+    scale = 1.0 + 0.5 * (sum(value**2 for value in run) - (weight + count) * mean**2)
+    shape = 1.0 + count / 2
+    width = math.sqrt(scale * (weight + count + 1) / (shape * (weight + count)))
+    return float(scipy.stats.t.pdf(score, 2 * shape, mean, width))
+
+
+@pytest.mark.parametrize(
+    ("name", "made"), [("ADWIN(delta=0.01, clock=1)", "ADWIN"), ("KSWIN(window_size=60)", "KSWIN")]
+)
+def test_alarms_of_river_are_its_own(name: str, made: str) -> None:
+    drift = pytest.importorskip("river.drift")
+    own = {"ADWIN": lambda: drift.ADWIN(delta=0.01, clock=1), "KSWIN": lambda: drift.KSWIN(window_size=60, seed=0)}[
+        made
+    ]()
+    rng = np.random.default_rng(1)
+    numbers = np.concatenate([rng.normal(size=150), rng.normal(3.0, 1.0, 150)])
+    detector = make_detector(f"river:{name}", hold=1)
+    detector.fit([])
+    ours, theirs = [], []
+    for number in numbers:
+        ours.append(detector.judge(Seen(np.zeros((1, 0)), np.zeros((0, 0)), number)) >= 0.5)
+        own.update(number)
+        theirs.append(own.drift_detected)
+    assert ours == theirs
+    assert any(ours)
+
+
+def test_the_ddm_family_is_told_what_is_worse_than_training() -> None:
+    pytest.importorskip("river.drift")
+    detector = make_detector("river:DDM(warm_start=5)")
+    rows = np.zeros((1, 0))
+    detector.fit([Seen(rows, rows, float(number % 10 != 0)) for number in range(40)])
+    assert [detector.judge(Seen(rows, rows, 1.0)) for _ in range(9)] == [0.0] * 9
+    assert [detector.judge(Seen(rows, rows, 0.0)) for _ in range(9)][-1] == 1.0
+
+
+@pytest.mark.parametrize("name", [*NAMES, "cusum(watch=reward)", "river:ADWIN(watch=transition, delta=0.01)"])
+def test_a_detector_on_the_command_line_goes_on_from_its_saved_state(
+    name: str, path: Path, maze: of.Domain[Any]
+) -> None:
+    if name.startswith("river:"):
+        pytest.importorskip("river")
+    trials = maze.trials(1, **SHORT, novelty="swapped")
+    (cell,) = of.run([f"random+{name}"], trials, path).cells
+    assert cell.outcome == "done"
+    assert cell.agent == read_agent(f"random+{name}").name
+    factory, spec = find_agent(f"random+{name}", maze), spec_of(maze, trials[0])
+    whole, halves = factory(spec, 1), factory(spec, 1)
+    one, other = maze.world(trials[0]), maze.world(trials[0])
+    turns = [one.reset(), other.reset()]
+    for number in itertools.count():
+        replies = [whole(turns[0]), halves(turns[1])]
+        assert replies[0] == replies[1]
+        if turns[0].last and one.over:
+            break
+        if number % 7 == 0:  # in training, in the test, and within episodes
+            state, halves = halves.save(), factory(spec, 1)
+            halves.load(state)
+        turns = [world.step(reply) for world, reply in zip((one, other), replies, strict=True)]
+
+
+def test_an_agent_without_a_state_has_none_with_a_detector(maze: of.Domain[Any]) -> None:
+    spec = spec_of(maze, maze.trials(1)[0])
+    assert isinstance(of.with_detector("random", "cusum")(spec, 0), Saves)
+    assert not isinstance(of.with_detector(lambda turn: of.Reply("left"), "cusum")(spec, 0), Saves)
+
+
+def test_a_bomb_is_no_saved_state(maze: of.Domain[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openfield.agents.detectors.agent_with_detector.MAX_UNPACKED", 1000)
+    agent: Any = of.with_detector("random", "cusum")(spec_of(maze, maze.trials(1)[0]), 0)
+    with pytest.raises(InvalidInput, match="larger than"):
+        agent.load(zlib.compress(bytes(5000)))
+
+
+def test_without_training_the_first_test_episodes_count(path: Path, maze: of.Domain[Any]) -> None:
+    settings = {**SHORT, "training": 0, "before": 6}
+    calm, wrong = of.run(["random+threshold(warmup=5)", "random+threshold"], maze.trials(1, **settings), path).cells
+    assert beliefs(calm)[:5] == [0.0] * 5
+    assert beliefs(calm)[5] > 0
+    assert "warmup=6" in wrong.note
+
+
+def test_features_are_chosen_by_name_and_place(maze: of.Domain[Any]) -> None:
+    spec = of.Spec(domain="maze", task="", actions=of.spaces.Discrete(2), observations=of.spaces.Fields(SEEN))
+    assert find_columns(spec.observations, ("at", 2)).tolist() == [0, 1, 2]
+    assert find_columns(spec.observations, ()) == slice(None)
+    with pytest.raises(InvalidInput, match=r"no feature 'goal'\. They have places 0 to 2, or at, to"):
+        of.with_detector("random", "mmd(features=[goal])").check_spec(spec)
+
+
+SEEN = {"at": of.spaces.Box(0, 1, (2,)), "to": of.spaces.Box(0, 1, (1,))}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("cusm", "Unknown detector 'cusm'. Did you mean 'cusum'"),
+        ("cusum(fals_alarms=1)", "Unknown parameter 'fals_alarms'. Did you mean 'false_alarms'"),
+        ("surprise(watch=return)", "Unknown parameter 'watch'"),
+        ("cusum(watch=rewards)", "Unknown signal 'rewards'. Did you mean 'reward'"),
+        ("cusum(false_alarms=2)", "'false_alarms' is a number above 0 and up to 0.5, not 2"),
+        ("bocpd(hazard=0)", "'hazard' is a number above 0 and up to 1, not 0"),
+        ("mmd(window=0)", "'window' is a number of episodes from 1 to 1000, not 0"),
+        ("mmd(warmup=-1)", "'warmup' is a number of episodes from 0"),
+        ("mmd(features={a=1})", "'features' is a list of places"),
+    ],
+)
+def test_wrong_detectors_are_one_line(text: str, told: str, maze: of.Domain[Any]) -> None:
+    with pytest.raises(OpenfieldError) as raised:
+        make_detector(text)
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("river:ADWON", "Unknown detector 'river:ADWON'. Did you mean 'river:ADWIN'"),
+        ("river:ADWIN(delt=1)", "Unknown parameter 'delt'. Did you mean 'delta'"),
+        ("river:ADWIN(delta=much)", "'river:ADWIN' cannot be made"),
+        ("river:ADWIN(hold=0)", "'hold' is a number of episodes from 1 on"),
+    ],
+)
+def test_wrong_detectors_of_river_are_one_line(text: str, told: str) -> None:
+    pytest.importorskip("river")
+    with pytest.raises(OpenfieldError) as raised:
+        make_detector(text)
+    assert told in str(raised.value)
+
+
+def test_river_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "river.drift", None)
+    with pytest.raises(MissingExtra, match=r"A detector of river .*\[drift\]"):
+        make_detector("river:ADWIN")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("random+cusm", "Unknown detector 'cusm'"), ("counter+cusum", "'counter' is a control, which states a belief")],
+)
+def test_an_agent_that_takes_no_detector_is_one_line(text: str, told: str, maze: of.Domain[Any]) -> None:
+    with pytest.raises(OpenfieldError) as raised:
+        find_agent(text, maze)
+    assert told in str(raised.value)

@@ -27,13 +27,12 @@ from typing import Any, ClassVar
 
 from openfield.cell import Cell
 from openfield.core import Agent, AgentFactory, Ask, Belief, Reply, Spec, Turn
-from openfield.domain import Domain
+from openfield.domain import Domain, hides_episodes
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import Run
 from openfield.record import ENCODER
 from openfield.registry import find_agent
 from openfield.rollout import Rollout
-from openfield.settings import make_settings
 from openfield.trial import Trial, derive, measure_test
 
 __all__ = [
@@ -188,7 +187,7 @@ class Clock:
     """Counts what an agent can count of a test: episodes, or turns in a world that hides where episodes end."""
 
     def __init__(self, domain: Domain[Any]) -> None:
-        self.counts_turns = _hides_episodes(domain)
+        self.counts_turns = hides_episodes(domain)
         self.now = -1 if self.counts_turns else 0
         self._ended = False
 
@@ -212,13 +211,6 @@ def _find_onset(trial: Trial) -> float:
     test = [phase for phase in trial.phases if phase.name == "test"]
     normal = list(itertools.takewhile(lambda phase: not phase.novelty, test))
     return measure_test(normal) if len(normal) < len(test) else math.inf
-
-
-def _hides_episodes(domain: Domain[Any]) -> bool:
-    """Return whether the changes of a domain's trials are placed by steps, because agents see no episodes."""
-    settings = make_settings(domain.settings, {})
-    names = tuple(novelty.id for novelty in domain.novelties[:1])
-    return any(phase.steps for phase in domain.phases(settings, names))
 
 
 def _make_policy(domain: Domain[Any], spec: Spec, seed: int) -> Agent:

@@ -29,7 +29,7 @@ from openfield import __version__
 from openfield.domain import Domain
 from openfield.journal.fingerprint import CodeVersion
 from openfield.journal.schema import select_run_files
-from openfield.parameters import LLM, MODELS, AgentText, is_command, is_control, named_files, read_agent
+from openfield.parameters import LLM, MODELS, RIVER, AgentText, is_command, is_control, named_files, read_agent
 from openfield.record import UNWRITABLE, action_key
 from openfield.registry import (
     FIND_CONTROL,
@@ -164,6 +164,8 @@ def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
     agent = read_agent(source)
     if not isinstance(agent, AgentText):
         return identify_object(agent)
+    if agent.detector is not None:
+        return _add_detector(identify_agent(agent.player, domain), agent.detector)
     if is_command(agent.text):
         return identify_source(agent)
     if is_control(control := name_control(agent, domain).text):
@@ -179,9 +181,20 @@ def identify_agent(source: AgentSource, domain: Domain[Any]) -> Code | None:
 def identify_source(source: str | AgentText) -> Code | None:
     """Return the code that a source names as a command, a file or a module; None if it is not found."""
     agent = read_agent(source)
+    if agent.detector is not None:
+        return _add_detector(identify_source(agent.player), agent.detector)
     if is_command(agent.text):
         return _identify_command(agent.text.partition(":")[2])
     return _add_parameters(_identify_place(agent.place), agent.parameters)
+
+
+def _add_detector(code: Code | None, detector: AgentText) -> Code | None:
+    """Add the detector of an agent, and the version of the package that it comes from, to the agent's code."""
+    if code is not None:
+        code.add_parameter("detector", detector.name)
+        if detector.place.startswith(RIVER):
+            code.parts |= {f"package {name}": number for name, number in find_versions(["river"]).items()}
+    return code
 
 
 def _add_parameters(code: Code | None, parameters: Mapping[str, Any]) -> Code | None:

@@ -34,7 +34,7 @@ from openfield.options import (
     fill,
     say_mismatch,
 )
-from openfield.parameters import AgentText, make_agent_text, read_agent
+from openfield.parameters import AgentText, read_agent
 from openfield.runner.cluster import PROCESSES, Players, choose_workers, parse_resources
 from openfield.runner.stopping.rule import MAX_TRIALS, StoppingOptions
 
@@ -75,8 +75,7 @@ class AgentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         agent, own = (version, {}) if isinstance(version, str) else (self.agent, version)
         if not agent:
             raise InvalidInput(f"agents.{name}: missing required field `agent`, which says where it comes from.")
-        before = read_agent(agent)
-        return make_agent_text(before.place, {**before.parameters, **self.parameters, **own})
+        return read_agent(agent).give({**self.parameters, **own})
 
 
 def _read_words(read: Callable[[list[str]], Any]) -> Any:

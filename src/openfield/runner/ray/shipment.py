@@ -19,7 +19,7 @@ from typing import Any
 
 import openfield
 from openfield.errors import InvalidInput
-from openfield.parameters import is_command, is_control, read_agent, write_source
+from openfield.parameters import is_command, is_control, make_agent_text, read_agent
 from openfield.provenance.versions import Code, identify_source
 from openfield.registry import absolute
 from openfield.runner.plan import Plan, PlannedAgent, settle_agent
@@ -66,7 +66,7 @@ class Shipment:
             return self._move_words(source, folder)
         agent = read_agent(source)
         moved = {name: self._move_value(value, folder) for name, value in agent.parameters.items()}
-        return write_source(self._move_words(agent.place, folder), moved)
+        return make_agent_text(self._move_words(agent.place, folder), moved, agent.detector).text
 
     def find_places(self, trial: Trial, folder: Path) -> dict[str, str]:
         """Return where files and folders lie below a folder that the settings of a trial name by full paths."""
