@@ -16,8 +16,8 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import CellRecord
 from openfield.metrics.catalogue import find_metrics
 from openfield.metrics.comparison import AgentScores, pair_scores
+from openfield.metrics.confidence_sequences import LEVEL, follow_mean
 from openfield.metrics.failures import apply_policy
-from openfield.metrics.sequences import LEVEL, follow_mean
 from openfield.metrics.stats import MIN_TRIALS, Estimate
 from openfield.metrics.summary import score_agent
 from openfield.parameters import is_control

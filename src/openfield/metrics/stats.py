@@ -46,7 +46,7 @@ Bounds = tuple[float, float]
 Range = tuple[float, float | None]
 """Bounds of which the upper one may be missing."""
 Intervals = Literal["conservative", "usual", "anytime"]
-"""The rules that intervals are made by, the default first. Those of `anytime` are in `sequences`."""
+"""The rules that intervals are made by, the default first. Those of `anytime` are in `confidence_sequences`."""
 KINDS_OF_INTERVALS: tuple[Intervals, ...] = get_args(Intervals)
 Valid = Literal["fixed", "anytime"]
 """When intervals and p-values hold: once, when all planned trials are over, or at every look at a run that goes on."""
