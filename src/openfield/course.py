@@ -177,6 +177,14 @@ class Course(Generic[S]):
         novel = bool(active) and strongest >= self._settings.min_strength
         return Moment(settings, novel, strongest, "+".join(active))
 
+    def list_moments(self) -> list[Moment[S]]:
+        """Return what is true of each planned episode of the trial."""
+        found: list[Moment[S]] = []
+        for phase in self._trial.phases:
+            self.enter(phase, len(found))
+            found += [self.at(number) for number in range(len(found), len(found) + phase.episodes)]
+        return found
+
     def check_length(self) -> None:
         """Refuse a ramp that takes longer than what is left of the test, wherever the change comes."""
         trial, start, window, before = self._trial, 0, self._trial.window, set[str]()
@@ -243,11 +251,7 @@ def plan_course(trial: Trial) -> list[Moment[Settings]]:
         return Novelty(text, 0, HIERARCHY[0], text, lambda settings: settings, process=process)
 
     usual = Settings(min_strength=trial.settings.get("min_strength", 0.0))
-    course, planned = Course(trial, usual, find, _Planned), list[Moment[Settings]]()
-    for phase in trial.phases:
-        course.enter(phase, len(planned))
-        planned += [course.at(episode) for episode in range(len(planned), len(planned) + phase.episodes)]
-    return planned
+    return Course(trial, usual, find, _Planned).list_moments()
 
 
 def check_process(novelty: Novelty[Any], blend: Blend[Any]) -> None:

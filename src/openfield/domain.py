@@ -18,7 +18,7 @@ import msgspec
 
 from openfield.change_process import NORMAL, split_stages, write_stages
 from openfield.core import Agent, AgentFactory, AskMoment, Belief, Spec, Turn, World, says_novel
-from openfield.course import Blend, Course, check_process
+from openfield.course import Blend, Course, Moment, check_process
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
 from openfield.record import EpisodeEnd, action_key, observation_key
@@ -271,6 +271,15 @@ class Domain(ABC, Generic[S]):
             return None
         settings = self.settings_of(trial)
         return Course(trial, settings, partial(self.novelty_in, settings), self.blend)
+
+    def list_moments(self, trial: Trial) -> list[Moment[S]]:
+        """Return what is true of each planned episode of a trial; no strength where it changes once and at once."""
+        if (course := self.course(trial)) is not None:
+            return course.list_moments()
+        found: list[Moment[S]] = []
+        for phase in trial.phases:
+            found += [Moment(self.settings_in(trial, phase), bool(phase.novelty), None, "")] * phase.episodes
+        return found
 
     def novelty_in(self, settings: S, name: str) -> Novelty[S]:
         """Return the novelty that a trial with these settings calls so."""

@@ -12,7 +12,7 @@ from openfield.core import Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import level_files, list_moments, list_trials, open_pool, refuse_endless, script_of
+from openfield.domains.birds.trials import level_files, list_trials, open_pool, refuse_endless, script_of
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
@@ -135,7 +135,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         from openfield.domains.birds.world import BirdsWorld
 
         settings = self.settings_of(trial)
-        pool, moments = open_pool(settings), list_moments(trial, settings, self.course(trial))
+        pool, moments = open_pool(settings), [] if settings.config else self.list_moments(trial)
         return BirdsWorld(trial, script_of(trial, settings, pool, moments), pool, settings, moments)
 
     def turn_writer(self, spec: Spec) -> TurnWriter:

@@ -15,15 +15,14 @@ from typing import get_args
 import msgspec
 from msgspec.structs import replace
 
-from openfield.course import Course, Moment
+from openfield.course import Moment
 from openfield.domains.birds.files.config import MAX_TRIALS, read_config
 from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
 from openfield.domains.birds.files.pool import LevelPool, describe_levels, is_novel, natural, novelty_of
 from openfield.domains.birds.harness import EvaluationScript, LevelSet
-from openfield.domains.birds.novelty import NOVELTIES, mark_changes
+from openfield.domains.birds.novelty import mark_changes
 from openfield.domains.birds.settings import BirdsSettings, Scenario
 from openfield.errors import InvalidInput
-from openfield.novelty import apply_novelties
 from openfield.settings import changed_settings
 from openfield.trial import Phase, Trial, derive, file_digest
 
@@ -63,19 +62,6 @@ def list_trials(settings: BirdsSettings, seed: int, domain: str, version: int) -
         for number, script in scripts.items()
         for execution in range(max(0, script.executions))
     ]
-
-
-def list_moments(trial: Trial, settings: BirdsSettings, course: Course[BirdsSettings] | None) -> list[LevelMoment]:
-    """Return what is true of each level of a trial, training and test; nothing of one that is configured."""
-    moments: list[LevelMoment] = []
-    for phase in () if settings.config else trial.phases:
-        if course is None:
-            changed = apply_novelties(NOVELTIES, phase.novelty, settings)
-            moments += [Moment(changed, bool(phase.novelty), None, "")] * phase.episodes
-            continue
-        course.enter(phase, len(moments))
-        moments += [course.at(number) for number in range(len(moments), len(moments) + phase.episodes)]
-    return moments
 
 
 def script_of(

@@ -5,9 +5,8 @@ Domains write trials with it. Worlds read a trial's episodes from a `TrialScript
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from openfield.course import Moment
@@ -31,7 +30,7 @@ class TrialScript:
     def __init__(self, domain: DoomDomain, trial: Trial) -> None:
         self._task = domain.task
         self.phases: list[Phase] = [phase for phase in trial.phases for _ in range(phase.episodes)]
-        self.moments: list[Moment[DoomSettings]] = list(_list_moments(domain, trial))
+        self.moments: list[Moment[DoomSettings]] = domain.list_moments(trial)
         self.settings: list[DoomSettings] = [moment.settings for moment in self.moments]
         self._layouts: dict[int, MapLayout] = {}
         self.seeds = episode_seeds(trial, self.settings[0].episode_seed if self.settings else None)
@@ -63,19 +62,6 @@ class TrialScript:
             return range(FIRST_PART)
         start = number - (number - FIRST_PART) % MAX_PART
         return range(start, min(start + MAX_PART, len(self)))
-
-
-def _list_moments(domain: DoomDomain, trial: Trial) -> Iterator[Moment[DoomSettings]]:
-    """Yield what is true of each episode. Where the world changes once and at once, no strength is told."""
-    course, played = domain.course(trial), 0
-    for phase in trial.phases:
-        if course is None:
-            moment = Moment(domain.settings_in(trial, phase), bool(phase.novelty), None, "")
-            yield from itertools.repeat(moment, phase.episodes)
-            continue
-        course.enter(phase, played)
-        yield from (course.at(played + number) for number in range(phase.episodes))
-        played += phase.episodes
 
 
 def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int, drawn: int | None = None) -> tuple[Phase, ...]:
