@@ -98,6 +98,26 @@ def test_scores_wait_until_everyone_has_played_and_close_the_test(once: Client) 
     assert once.ask("POST", "/session", files=files | {"test_ids": OTHER.encode()}).status_code == 200
 
 
+def test_sessions_that_may_know_what_another_bought_are_marked(data: Path, tmp_path: Path) -> None:
+    """The attack `scout` with labels in place of scores: buy in one session, and use it in another of the same team."""
+    client = Client(data, tmp_path / "run.sqlite", scorings=1)
+    client.open(novelty_detector_version="early")
+    scout, test = client.open(), known(client)
+    for number in range(2):
+        client.dataset(scout, number)
+        client.post(scout, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
+        assert client.feedback(scout, "classification").text
+    client.open(novelty_detector_version="late")
+    client.open(OTHER, novelty_detector_version="elsewhere")
+    client.close()
+    again = Client(data, tmp_path / "run.sqlite", scorings=1)
+    again.open(novelty_detector_version="later")
+    told = [text for key, text in facts(tmp_path / "run.sqlite").items() if key.startswith("caution")]
+    assert sorted(text.split()[1] for text in told) == ["early", "late", "later"]
+    assert all("feedback on it in another session" in text for text in told)
+    again.close()
+
+
 def test_a_session_that_ended_is_not_waited_for(once: Client) -> None:
     first, left = once.open(), once.open()
     once.play(first)

@@ -105,6 +105,9 @@ class SessionService:
         self._rules, self._team, self._clock = rules or ServiceRules(), team, clock
         self._closing: set[tuple[str, str]] = set()
         self._trials: dict[bytes, Trial] = {}
+        own = [session for session in dispatcher.groups.values() if self._owns(session)]
+        self._informed = {self._identify(one, test) for one in own for test in one.trials if _is_informed(one, test)}
+        """The tests of which sessions of the team were given feedback."""
 
     def test_list(self, protocol: str, area: str) -> bytes:
         """Return the list of tests, as published or as found."""
@@ -141,7 +144,10 @@ class SessionService:
             name, facts = f"{self._team}/{detector}"[:MAX_NAME], facts | {"team": self._team, "detector": detector}
         by_rules = f"{name} played a session by the original's rules: rounds in any order, and scores at once."
         said = {"created": self._clock(), **facts}
-        await self.dispatcher.open(session_id, name, trials, said, by_rules if compat else "")
+        session = await self.dispatcher.open(session_id, name, trials, said, by_rules if compat else "")
+        for test in tests if self._informed else ():
+            if self._identify(session, test) in self._informed:
+                await self._caution_informed(session, test)
         return session_id
 
     async def _make_trial(self, test: str, facts: Mapping[str, Any]) -> Trial:
@@ -221,6 +227,8 @@ class SessionService:
         taken = [remote.take(Reply(Buy(kind, ids))) for kind in kinds]
         for _, written in taken:
             await wait_for_disk(written)
+        if any(turn.feedback.get("lines") for turn, _ in taken):
+            await self._note_feedback(self._find_any(session_id), test)
         return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
 
     async def complete(self, session_id: str, test: str) -> None:
@@ -381,6 +389,32 @@ class SessionService:
     def _finished(self, test: str) -> list[Session]:
         return [one for one in self.dispatcher.groups.values() if test in done_tests(one)]
 
+    async def _note_feedback(self, session: Session, test: str) -> None:
+        """Note that feedback on a test was given, which reveals onset and labels to other sessions of the team.
+
+        Where scores are given any number of times, the team has the labels anyway.
+        """
+        if _is_informed(session, test) or self._rules.scorings is None:
+            return
+        identity = self._identify(session, test)
+        self._informed.add(identity)
+        await self.dispatcher.note(session, f"informed {test}", self._clock())
+        for other in [one for one in self.dispatcher.groups.values() if one is not session and self._owns(one)]:
+            for its in [name for name in other.trials if self._identify(other, name) == identity]:
+                if _is_playing(other, its) and not _is_informed(other, its):
+                    await self._caution_informed(other, its)
+
+    async def _caution_informed(self, session: Session, test: str) -> None:
+        """Record that a session plays a test of which another session of its team was given feedback."""
+        if "caution_informed" in session.facts or "compat" in session.facts or _is_lit(session):
+            return
+        await self.dispatcher.note(session, "caution_informed", test)
+        told = "its team was given feedback on it in another session, from which onset and labels may be known."
+        await self.dispatcher.caution(session, "informed", f"When {session.agent} played test {test}, {told}")
+
+    def _identify(self, session: Session, test: str) -> str:
+        return name_told(self.dispatcher.find_trial(session, test), test)
+
     async def _mark_devmode(self, session: Session, test: str) -> None:
         """Record that the scores of a test in process were shown."""
         if "devmode" not in session.facts:
@@ -492,6 +526,11 @@ def count_disclosures(dispatcher: SessionDispatcher) -> None:
             tally = dispatcher.told[name_told(dispatcher.find_trial(session, test), test)]
             tally[owner] += f"scored {test}" in session.facts
             tally["light"] += _is_lit(session) and not compat
+
+
+def _is_informed(session: Session, test: str) -> bool:
+    """Return whether a session was given feedback on a test."""
+    return f"informed {test}" in session.facts
 
 
 def _is_lit(session: Session) -> bool:
