@@ -143,8 +143,8 @@ class SessionService:
         if self._team is not None:  # two teams may call their detectors the same
             name, facts = f"{self._team}/{detector}"[:MAX_NAME], facts | {"team": self._team, "detector": detector}
         by_rules = f"{name} played a session by the original's rules: rounds in any order, and scores at once."
-        said = {"created": self._clock(), **facts}
-        session = await self.dispatcher.open(session_id, name, trials, said, by_rules if compat else "")
+        known = {"created": self._clock(), **facts}
+        session = await self.dispatcher.open(session_id, name, trials, known, by_rules if compat else "")
         for test in tests if self._informed else ():
             if self._identify(session, test) in self._informed:
                 await self._caution_informed(session, test)
