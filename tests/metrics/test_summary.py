@@ -155,6 +155,18 @@ class TestMissingTrials:
         assert whole.estimates["after"].low is not None
         assert (part.valid, part.estimates["after"].low) == ("anytime", None)
 
+    def test_totals_are_over_what_changes_or_else_over_all(self) -> None:
+        steady = [
+            make_cell([], [value], [], trial=make_trial(seed, (), settings={"slip": value}), id=f"s{seed}")
+            for seed, value in enumerate((0.1, 0.3))
+        ]
+        (total,) = summarise(steady, BUILT_IN).totals
+        assert (total.scenario.novelty, total.estimates["before"].mean) == ((), pytest.approx(0.2))
+        cells = [cell for name in ("swap", "ice") for cell in play("ada", self.afters, novelty=name)]
+        cells = [replace(cell, id=str(number), agent=steady[0].agent) for number, cell in enumerate(cells)]
+        (total,) = summarise([*steady, *cells], BUILT_IN).totals
+        assert total.trials == len(cells)
+
     def test_numbers_pooled_otherwise_have_no_interval(self) -> None:
         metric = Metric(
             "spread",

@@ -57,6 +57,24 @@ def test_one_domain_has_a_column_for_each_novelty() -> None:
     assert make([*play("ada", "one", HIGH)], across="domains").columns[0].title == "one"
 
 
+def test_a_domain_in_which_nothing_changes_has_a_column_over_all_its_scenarios() -> None:
+    def steady(agent: str, domain: str, value: float, **settings: Any) -> CellRecord:
+        trial = make_trial(1, (), domain=domain, settings=settings)
+        return make_cell([], [value], [], agent=agent, trial=trial, id=f"{agent} {domain} {settings}")
+
+    cells = [steady("ada", "one", 0.2, slip=0.1), steady("ada", "one", 0.6, slip=0.2), steady("ada", "two", 0.5)]
+    found = make([*cells, steady("bob", "one", 0.2, slip=0.1), steady("bob", "two", 0.5)])
+    assert [(column.number.title, column.scenarios) for column in found.columns] == [
+        ("Performance in the test", 2),
+        ("Performance in the test", 1),
+    ]
+    ada, bob = found.rows
+    mean = ada.estimate(0, found.columns[0])
+    assert mean is not None
+    assert mean.mean == pytest.approx(0.4)
+    assert bob.lacks == ["1 of 2 scenarios", ""]
+
+
 def test_best_is_marked_only_where_every_comparison_supports_it() -> None:
     near = [value - 0.01 * (-1) ** at for at, value in enumerate(HIGH)]
     cells = [*play("ada", "one", HIGH), *play("bob", "one", LOW)]

@@ -62,7 +62,7 @@ MIN_IQM_TRIALS = 20
 """The fewest trials with an interquartile mean: below, its middle half is a handful of them."""
 COUNTABLE = "the onset is fixed or published, so agents can detect the change by counting"
 TOTAL = ("all scenarios",)
-"""Stands for the novelty of totals over scenarios."""
+"""Stands for the novelties of totals over scenarios."""
 SILENT = Estimate(None, None, None, 0, "the agent states no belief")
 
 Values = dict[str, dict[str, float]]
@@ -250,13 +250,14 @@ def _summarise_curricula(samples: Mapping[Key, Sample], cells: Sequence[CellReco
 
 
 def _gather_totals(samples: Mapping[Key, Sample]) -> dict[Key, Sample]:
-    """Return the cells of agents over the scenarios of a domain in which something changes, if these are several."""
+    """Return the cells of agents over the scenarios of a domain that count in totals, if these are several."""
     totals: dict[Key, Sample] = {}
     for domain, agent in dict.fromkeys((key[0].domain, key[1]) for key in samples):
-        keys = [key for key in _list_changing(samples, domain) if key[1] == agent]
+        keys = [key for key in _list_together(samples, domain) if key[1] == agent]
         if len(keys) > 1:
             light = all(scenario.red_light for scenario, _ in keys)
-            together = Scenario(domain, TOTAL, light, f"{len(keys)} scenarios together")
+            changes = any(scenario.novelty for scenario, _ in keys)
+            together = Scenario(domain, TOTAL if changes else (), light, f"{len(keys)} scenarios together")
             own = [samples[key] for key in keys]
             rules = {sample.intervals for sample in own}
             planned = [cell for sample in own for cell in sample.planned]
@@ -265,19 +266,23 @@ def _gather_totals(samples: Mapping[Key, Sample]) -> dict[Key, Sample]:
     return {key: totals[key] for key in sorted(totals, key=lambda key: key[0])}
 
 
-def _list_changing(samples: Mapping[Key, Sample], domain: str) -> list[Key]:
-    """Return the scenarios of a domain that count in its totals, with the agents that played them."""
-    return [
+def _list_together(samples: Mapping[Key, Sample], domain: str) -> list[Key]:
+    """Return the scenarios of a domain that count in its totals, with the agents that played them.
+
+    These are the ones in which something changes; all of them if nothing changes in any.
+    """
+    own = [
         key
         for key, sample in samples.items()
-        if key[0].domain == domain and key[0].novelty and not key[0].loose and not are_of_control(sample.planned)
+        if key[0].domain == domain and not key[0].loose and not are_of_control(sample.planned)
     ]
+    return [key for key in own if key[0].novelty] or own
 
 
 def _is_whole(key: Key, samples: Mapping[Key, Sample]) -> bool:
     """Return whether a total is over all scenarios of its domain: others are not compared, as theirs are different."""
-    changing = _list_changing(samples, key[0].domain)
-    return {scenario for scenario, _ in changing} == {scenario for scenario, agent in changing if agent == key[1]}
+    counted = _list_together(samples, key[0].domain)
+    return {scenario for scenario, _ in counted} == {scenario for scenario, agent in counted if agent == key[1]}
 
 
 def _correct_over_agents(groups: Sequence[AgentResults]) -> Iterator[AgentResults]:

@@ -214,7 +214,7 @@ def analyse(
         cautions=list(cautions),
         reading=explain_reading(summary),
         totals=list(summary.totals),
-        total_numbers=pick_numbers(summary, summary.totals),
+        total_numbers=_list_total_numbers(summary),
         is_full=shows_all(summary),
         matrix=make_campaign_matrix(summary, domains),
     )
@@ -325,6 +325,12 @@ def _locate_comparison(one: Comparison, homes: Homes, scenario: str) -> str:
 def _locate_trials(run: str, agent: str, scenario: str) -> str:
     """Return where the trials of an agent in a scenario are listed."""
     return trials_address(run, agent=agent, scenario=scenario)
+
+
+def _list_total_numbers(summary: Summary) -> list[Number]:
+    """Return the numbers over all scenarios; they name no onset if nothing changes in any of them."""
+    scenarios = sorted((group.scenario for group in summary.totals), key=lambda scenario: not scenario.novelty)
+    return [_rename(number, scenarios[0]) for number in pick_numbers(summary, summary.totals)]
 
 
 def _rename(number: Number, scenario: Scenario) -> Number:

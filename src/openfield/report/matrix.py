@@ -160,8 +160,10 @@ def pick_across(summary: Summary) -> Across:
 def _find_lacking(summary: Summary, groups: Sequence[AgentResults]) -> str:
     """Return the first domain with several scenarios that the summary has no totals of: only some were chosen."""
     totals = {(group.scenario.domain, group.agent) for group in summary.totals}
-    changing = [group for group in groups if group.scenario.novelty and not group.scenario.loose]
-    played = Counter((group.scenario.domain, group.agent) for group in changing)
+    counted = [group for group in groups if not group.scenario.loose]
+    changing = {group.scenario.domain for group in counted if group.scenario.novelty}
+    counted = [group for group in counted if group.scenario.novelty or group.scenario.domain not in changing]
+    played = Counter((group.scenario.domain, group.agent) for group in counted)
     return next((key[0] for key, count in played.items() if count > 1 and key not in totals), "")
 
 
@@ -178,7 +180,8 @@ def _list_domains(
     totals = {(group.scenario.domain, group.agent): group for group in summary.totals}
     for domain in dict.fromkeys(scenario.domain for scenario in known):
         own = [scenario for scenario in known if scenario.domain == domain]
-        own = [scenario for scenario in own if scenario.novelty] or own[:1]
+        has_total = any(found == domain for found, _ in totals)
+        own = [scenario for scenario in own if scenario.novelty] or (own if has_total else own[:1])
         agents = dict.fromkeys(agent for scenario in own for agent in known[scenario])
         single = {agent: known[scenario][agent] for scenario in own for agent in known[scenario]}
         groups = {agent: totals.get((domain, agent), single[agent]) for agent in agents}
@@ -280,7 +283,8 @@ def _say_lack(part: _Part, agent: str) -> str:
     if agent not in part.groups:
         return "not played"
     played = part.played[agent]
-    return "" if played == part.scenarios else f"{played} of {part.scenarios} novelties"
+    kind = "novelties" if part.groups[agent].scenario.novelty else "scenarios"
+    return "" if played == part.scenarios else f"{played} of {part.scenarios} {kind}"
 
 
 def _value(group: AgentResults | None, number: Number) -> float | None:

@@ -18,7 +18,7 @@ from openfield.files.atomic import replacing
 from openfield.metrics.metric import Number
 from openfield.metrics.selection import pick_numbers
 from openfield.metrics.stats import Estimate, format_units
-from openfield.metrics.summary import TOTAL, AgentResults, Summary
+from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
 from openfield.report import words
 from openfield.report.findings import find_best
@@ -275,7 +275,7 @@ def _list_notes(summary: Summary, groups: Sequence[AgentResults]) -> list[str]:
     terms: dict[str, None] = {}
     for group in groups:
         scenario = group.scenario
-        if scenario.novelty == TOTAL:  # how many scenarios it is over is no setting
+        if group in summary.totals:  # how many scenarios it is over is no setting
             scenario = msgspec.structs.replace(scenario, settings="")
         terms |= dict.fromkeys(filter(None, (words.describe_terms(scenario), group.note)))
     versions = dict.fromkeys(f"version of {group.agent}: {group.versions}" for group in groups if group.versions)

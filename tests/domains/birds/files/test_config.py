@@ -56,6 +56,22 @@ def test_a_measurement_without_a_step_is_refused(tmp_path, pool):
         read_config(path, pool)
 
 
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("amount", "a whole number from 1 to 999,999, or a range such as 5-10"),
+        ("novelty_level", "a level of novelty, such as 1"),
+        ("novelty_type", "a type of levels, such as 010101"),
+        ("type", "time | interaction"),
+    ],
+)
+def test_a_missing_attribute_is_named_with_what_it_may_be(tmp_path, name, allowed):
+    path = meta(tmp_path)
+    path.write_text(re.sub(f" {name}='[^']*'", "", path.read_text(), count=1))
+    with pytest.raises(InvalidInput, match=re.escape(f"'{name}' is missing. Allowed: {allowed}.")):
+        read_meta(path)
+
+
 def test_entities_are_refused(tmp_path, pool):
     path = tmp_path / "config.xml"
     path.write_text('<!DOCTYPE e [<!ENTITY a "b">]><evaluation>&a;</evaluation>')

@@ -221,6 +221,20 @@ def test_tables_of_detectors_are_imported_and_a_total_over_all_scenarios_is_repo
     assert "All scenarios together" in capsys.readouterr().out
 
 
+def test_published_rates_have_a_total_over_all_scenarios(tmp_path, capsys):
+    rates = {"1_01": 0.96, "1_02": 0.99, "2_01": 0.85, "3_06": 0.98, "3_09": 0.87}
+    rows = "".join(f"{n},{kind},{rate},Human,{n},\n" for n, (kind, rate) in enumerate(rates.items()))
+    (tmp_path / "all_agents.csv").write_text(",category,pass_rate,name,event,description\n" + rows)
+    run = tmp_path / "all.sqlite"
+    assert run_command(["birds", "import", str(tmp_path), "-o", str(run)]) == 0
+    capsys.readouterr()
+    assert run_command(["report", str(run), "--numbers", "before"]) == 0
+    total = capsys.readouterr().out.partition("All scenarios together")[2]
+    assert "Performance in the test │ 0.93" in total
+    page = (tmp_path / "all.html").read_text()
+    assert "Performance in the test" in page.partition("All scenarios together")[2]
+
+
 def test_published_means_have_no_interval_and_ours_are_read_back(tmp_path):
     rows = "".join(f"Datalab,gravity,single,band,10,{n},{40 + n},3,{n + 1}\n" for n in range(8))
     (tmp_path / "measures.csv").write_text(

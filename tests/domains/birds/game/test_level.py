@@ -49,6 +49,8 @@ WHOLE = (
         ("<Slingshot x='0' y='0'/>", "", "no <Slingshot>"),
         ("<Slingshot x='0'", "<Slingshot x='much'", "<Slingshot> has x='much'"),
         ("<Slingshot x='0'", "<Slingshot x='nan'", "must be a number"),
+        ("<Slingshot x='0'", "<Slingshot", "<Slingshot> has no x='...'; it needs a place"),
+        ("<Platform x='1' y='-1'", "<Platform x='1'", "<Platform> has no y='...'; it needs a place"),
         ("<Slingshot x='0'", "<Slingshot x='1e300'", "must be a number"),
         ("minWidth='20'", "minWidth='40'", "minWidth <= maxWidth"),
         ("<Level>", "<!DOCTYPE l [<!ENTITY a 'b'>]><Level>", "entities are not allowed"),

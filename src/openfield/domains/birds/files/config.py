@@ -153,7 +153,7 @@ def _limits(found: XmlElement, usual: SetLimits, known: tuple[str, ...]) -> SetL
     for place in (found, *found.all("limits")):
         values |= {name: _limit(place, name) for name in known if place.has(name)}
     for limit in (*found.all("limits/limit"), *found.all("limit")):
-        kind = limit.text("type")
+        kind = limit.text("type", allowed=" | ".join(known))
         if kind not in known:
             raise limit.error("type", kind, " | ".join(known))
         values[kind] = _limit(limit.stated(kind), kind)
@@ -169,8 +169,8 @@ def _limit(found: XmlElement, kind: str) -> float:
 def _meta_set(found: XmlElement, usual: SetLimits) -> MetaSet:
     limits = _limits(found, usual, SetLimits._fields)
     return MetaSet(
-        novelty_level=found.text("novelty_level").removeprefix("novelty_level_"),
-        novelty_type=found.text("novelty_type").removeprefix("type"),
+        novelty_level=_level_name(found),
+        novelty_type=_type_name(found, "novelty_type"),
         amount=_amount(found),
         where=found.place,
         absence=found.share("novelty_absence_portion", 0.0, 1.0),
@@ -180,13 +180,22 @@ def _meta_set(found: XmlElement, usual: SetLimits) -> MetaSet:
     )
 
 
+def _level_name(found: XmlElement) -> str:
+    return found.text("novelty_level", allowed="a level of novelty, such as 1").removeprefix("novelty_level_")
+
+
+def _type_name(found: XmlElement, name: str) -> str:
+    return found.text(name, allowed="a type of levels, such as 010101").removeprefix("type")
+
+
 def _amount(found: XmlElement) -> tuple[int, int]:
-    text = found.text("amount")
+    allowed = "a whole number from 1 to 999,999, or a range such as 5-10"
+    text = found.text("amount", allowed=allowed)
     match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", text)
     least = int(match[1]) if match else 0
     end = int(match[2]) if match and match[2] else least + 1
     if not match or end <= max(least, 1):
-        raise found.error("amount", text, "a whole number from 1 to 999,999, or a range such as 5-10")
+        raise found.error("amount", text, allowed)
     return least, end
 
 
@@ -227,8 +236,7 @@ def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:
             name = pool.resolve(path)
         yield name
         return
-    level = found.text("novelty_level").removeprefix("novelty_level_")
-    type_ = found.text("type").removeprefix("type")
+    level, type_ = _level_name(found), _type_name(found, "type")
     with naming(f"{found.place}: 'novelty_level' and 'type'"):
         names = pool.names(level, type_)
     start, end = found.whole("start", 0), found.whole("end", len(names) - 1)

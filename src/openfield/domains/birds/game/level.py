@@ -17,7 +17,9 @@ from openfield.domains.birds.game.early_novelties import NO_NOVELTY, EarlyNovelt
 from openfield.errors import InvalidInput, UnknownName
 
 ProfileName = Literal["sailon", "phyq"]
-KINDS = ("Block", "Pig", "TNT", "Platform", "Novelty", "ExternalAgent")
+SOLID = ("Block", "Pig", "TNT", "Platform")
+"""Elements that must have a place; a storm needs none."""
+KINDS = (*SOLID, "Novelty", "ExternalAgent")
 ELEMENTS = ("Level", "Camera", "Score", "ScenarioID", "Birds", "Bird", "Slingshot", "GameObjects", *KINDS)
 MAX_LEVEL_OBJECTS, MAX_BIRDS = 400, 100
 """Published levels have up to 36 objects; the engine fails with some thousand at one place."""
@@ -100,7 +102,7 @@ def parse_level(content: bytes, name: str = "") -> Level:
         name=name,
         width=max(1, min(8, round(parts["Level"].number("width", 2)))),
         camera=_camera(camera, name),
-        sling=(sling.number("x"), sling.number("y")),
+        sling=(sling.number("x", None), sling.number("y", None)),
         birds=tuple(found.text("type") for tag, found in tags if tag == "Bird"),
         objects=tuple(_level_object(tag, found) for tag, found in tags if tag in KINDS),
     )
@@ -159,10 +161,13 @@ class _Attributes:
     def text(self, name: str) -> str:
         return self._values.get(name, "")
 
-    def number(self, name: str, default: float = 0.0, nonzero: bool = False) -> float:
+    def number(self, name: str, default: float | None = 0.0, nonzero: bool = False) -> float:
+        """Return a number; without a default it is required."""
         text = self.text(name).strip()
+        if not text and default is None:
+            raise InvalidInput(f"Level {self._level}: <{self._tag}> has no {name}='...'; it needs a place, x and y.")
         try:
-            number = float(text) if text else default
+            number = float(text or default or 0.0)
         except ValueError:
             number = math.nan
         if not abs(number) <= MAX_COORDINATE or (nonzero and not number):
@@ -186,12 +191,13 @@ def _camera(camera: _Attributes, name: str) -> Camera:
 
 
 def _level_object(tag: str, found: _Attributes) -> LevelObject:
+    origin = None if tag in SOLID else 0.0
     return LevelObject(
         kind=tag,
         type=found.text("type"),
         material=found.text("material"),
-        x=found.number("x"),
-        y=found.number("y"),
+        x=found.number("x", origin),
+        y=found.number("y", origin),
         rotation=found.number("rotation"),
         scale_x=found.number("scaleX", 1.0, nonzero=True),
         scale_y=found.number("scaleY", 1.0, nonzero=True),
