@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
-from openfield.core import Ask, Belief
+from openfield.core import Ask, Belief, Truth
 from openfield.domains.birds.trials import configured
 from openfield.errors import InvalidInput
 from openfield.files.atomic import replacing
@@ -23,6 +23,7 @@ from openfield.metrics.curricula.sets import split_sets
 from openfield.metrics.detection import PUBLISHED, Rule, measure_detection, measure_passive, measure_rule
 from openfield.metrics.performance import mean, measure_adaptation, performances
 from openfield.metrics.summary import counts_beliefs
+from openfield.record import Step
 from openfield.trial import Trial
 
 LEVEL_COLUMNS = (
@@ -153,24 +154,58 @@ def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:
         yield [*head, *_place(trial, detail["level"], episode.phase, cell, episode.novel)]
 
 
+class _Report(NamedTuple):
+    """A belief about a level, and when it was stated."""
+
+    turn: Any
+    truth: Truth
+    """That of the turn."""
+    belief: Belief
+    interactions: int
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether it was asked for or sent over the wire; others came along with a shot."""
+        detail = self.belief.detail
+        return self.turn.ask is Ask.BELIEF or (isinstance(detail, dict) and "objects" in detail)
+
+    @property
+    def moment(self) -> tuple[Any, ...]:
+        """The level and the interaction that it is about."""
+        return self.truth.detail["level"], self.truth.detail["index"], self.interactions
+
+
 def _reports(trial: int, cell: CellRecord, run: Run) -> Iterator[list[Any]]:
     """Yield one row per report, with the truth of the turn it answers."""
-    asked, number = None, 0
-    for step in run.steps(cell.id, cell.attempt):
+    for number, report in enumerate(_list_reports(run.steps(cell.id, cell.attempt))):
+        detail = report.truth.detail
+        head = [number, detail["index"], report.interactions, *_belief(report.belief)]
+        ids = [" ".join(map(str, found)) for found in detail.get("novel", ((), ()))]
+        yield [*head, *ids, *_place(trial, detail["level"], report.turn.phase, cell, report.truth.novel)]
+
+
+def _list_reports(steps: Iterable[Step]) -> list[_Report]:
+    """Return all beliefs about levels. Of those that came along with one shot the last counts: a log has one a shot."""
+    reports: list[_Report] = []
+    asked: tuple[Any, Truth] | None = None
+    for step in steps:
         belief = step.reply.belief if step.reply is not None else None
-        if belief is not None and asked is not None and _is_report(asked[0], belief):
-            turn, truth = asked
-            head = [number, truth.detail["index"], truth.detail["interactions"], *_belief(belief)]
-            ids = [" ".join(map(str, found)) for found in truth.detail.get("novel", ((), ()))]
-            yield [*head, *ids, *_place(trial, truth.detail["level"], turn.phase, cell, truth.novel)]
-            number += 1
+        if belief is not None and asked is not None:
+            report = _Report(*asked, belief, _count_interactions(asked[1], step.truth))
+            last = reports[-1] if reports else None
+            if last is not None and last.moment == report.moment and not (last.was_asked and report.was_asked):
+                reports.pop()
+            reports.append(report)
         if step.turn is not None:
             asked = (step.turn, step.truth) if step.truth is not None and step.truth.detail else None
+    return reports
 
 
-def _is_report(shown: Any, belief: Belief) -> bool:
-    """Return whether a belief was asked for or sent over the wire; a belief attached to a shot is not a report."""
-    return shown.ask is Ask.BELIEF or (isinstance(belief.detail, dict) and "objects" in belief.detail)
+def _count_interactions(before: Truth, after: Truth | None) -> int:
+    """Return the interactions of a set at the end of a step: a belief that comes with a shot is about that shot."""
+    later = after.detail if after is not None and after.detail else before.detail
+    same = (later["level"], later["index"]) == (before.detail["level"], before.detail["index"])
+    return int((later if same else before.detail)["interactions"])
 
 
 def _belief(belief: Belief) -> list[Any]:

@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from msgspec.structs import replace
@@ -121,7 +123,7 @@ class ResultsTable(msgspec.Struct, frozen=True):
     @property
     def agent(self) -> str:
         """The agent whose results these are, if the rows do not say: logs lie in a folder with its name."""
-        folder = self.path.resolve().parent.name
+        folder = unquote(self.path.resolve().parent.name)  # as an export writes it
         return folder if self.path.stem in ("EvaluationData", "NoveltyLikelihoodData") and folder else self.path.stem
 
 
@@ -158,14 +160,37 @@ def read_results(sources: Sequence[Path], agent: str | None, version: int) -> li
 
 
 def _mark_twins(found: Sequence[ImportedTrial]) -> Iterator[ImportedTrial]:
-    """Yield trials; one in which nothing changes belongs to the only novelty that the agent meets in such levels."""
+    """Yield trials, those in which nothing changes as twins.
+
+    The twin of a changed trial has the same levels in the same order, and so the same seed. Other unchanged trials
+    belong to the only novelty that the agent meets in such levels.
+    """
+    changed: dict[tuple[Any, ...], list[Trial]] = {}
     met: dict[tuple[str, str], set[tuple[str, ...]]] = {}
     for each in found:
-        met.setdefault((each.agent, repr(each.trial.settings)), set()).add(each.trial.novelty)
+        if each.trial.novelty:
+            if all(_level_of(episode) for episode in each.episodes):
+                changed.setdefault(_list_levels(each), []).append(each.trial)
+            met.setdefault((each.agent, repr(each.trial.settings)), set()).add(each.trial.novelty)
     for each in found:
-        others = met[each.agent, repr(each.trial.settings)] - {()}
-        twin = not each.trial.novelty and len(others) == 1
-        yield each._replace(trial=replace(each.trial, scenario=next(iter(others)))) if twin else each
+        others = met.get((each.agent, repr(each.trial.settings)), set())
+        if each.trial.novelty or not others:
+            yield each
+        elif same := changed.get(_list_levels(each)):
+            other = same.pop(0)
+            yield each._replace(trial=replace(each.trial, scenario=other.novelty, seed=other.seed))
+        else:
+            yield each._replace(trial=replace(each.trial, scenario=next(iter(others)))) if len(others) == 1 else each
+
+
+def _list_levels(found: ImportedTrial) -> tuple[Any, ...]:
+    """Return the levels of an agent's trial in order."""
+    return found.agent, repr(found.trial.settings), *map(_level_of, found.episodes)
+
+
+def _level_of(episode: ImportedEpisode) -> str:
+    """Return the name of a level without what changes in it; empty for published numbers."""
+    return str((episode.detail or {}).get("level", "")).partition("#")[0]
 
 
 def _list_files(sources: Sequence[Path]) -> list[Path]:
