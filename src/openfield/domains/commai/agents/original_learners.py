@@ -16,6 +16,7 @@ from openfield.domains.commai.environment.serializers import SPACE_BITS, BitRead
 from openfield.domains.commai.wire.line import is_hello
 from openfield.domains.commai.wire.ports import SinglePort
 from openfield.errors import AgentProtocol
+from openfield.processes.program import Guard
 
 SILENCE = " "
 _BITS = ("0", "1")
@@ -94,7 +95,10 @@ class RemoteLearner(BaseLearner):
     def __init__(self, cmd: str | None = None, port: int = 5556, address: str | None = None) -> None:
         door = SinglePort(address or "*", port)
         words = [*shlex.split(cmd), str(door.port)] if cmd else []
-        self._program = subprocess.Popen(words) if words else None  # noqa: S603 (the user named it)
+        if words:
+            self._guard = Guard()  # the program must not outlive this process
+            self._program = subprocess.Popen(words, **self._guard.options())  # noqa: S603 (the user named it)
+            self._guard.watch(self._program.pid)
         handshake = door.wait_for_handshake()
         if handshake is None or handshake.problem or not is_hello(handshake.first):
             reason = handshake.problem if handshake is not None else ""
