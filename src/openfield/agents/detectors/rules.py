@@ -1,7 +1,8 @@
 """When the numbers that a detector watches count as changed.
 
 A rule is fitted to the rows of training episodes, and says after each later episode how likely a change is: 0.5 is an
-alarm. What it has met decides what it says, so that it is saved as the rows it was given.
+alarm. What it has met decides what it says, so that it is saved as the rows it was given. OND's detectors judge single
+samples of long streams, and are calibrated otherwise: `domains/ond/agents/change_detectors.py`.
 """
 
 from __future__ import annotations

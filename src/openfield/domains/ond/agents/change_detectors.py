@@ -1,7 +1,8 @@
 """Change detectors: when did the samples of a stream begin to look unknown?
 
 Each takes values from 0 to 1 that are uniform while nothing changes (`Rarity`). It is calibrated to give a false alarm
-in a stated share of streams of a stated length.
+in a stated share of streams of a stated length. The rules of `openfield.agents.detectors` are others for a reason: they
+judge whole episodes, of which training has few, by their spread; here a stream has hundreds of ranked samples.
 """
 
 from __future__ import annotations
