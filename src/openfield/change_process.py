@@ -300,7 +300,7 @@ def split_process(text: str) -> tuple[str, ChangeProcess | None]:
     """Return the novelty and the process in a text such as `gravity=19.6 over 20`; None if it has no process.
 
     Raises:
-        InvalidInput: What follows the novelty begins like a process and is none.
+        InvalidInput: What follows the novelty begins like a process, but is not one.
     """
     found = _BEGINS.search(text)
     if found is None:

@@ -45,7 +45,7 @@ def _find_near(path: Path) -> Path | None:
             near = find_near(path.stem, known, LIKENESS)
             if near is not None:
                 return known[near]
-    except (OSError, ValueError):  # a folder may not be read, or the name is none
+    except (OSError, ValueError):  # a folder may not be read, or the name is not that of a file
         pass
     return None
 

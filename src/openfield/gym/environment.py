@@ -356,8 +356,8 @@ def choose_trial(domain: Domain[Any], trial: Any, settings: Mapping[str, Any] | 
     """Return the trial that is given, or else the default one with some settings.
 
     Raises:
-        InvalidInput: Both are given; or the trial is none, or is another domain's and would be recorded under a false
-            name.
+        InvalidInput: Both are given; or it is not a `Trial`, or one of another domain, which would be recorded under a
+            false name.
     """
     if trial is None:
         return first_trial(domain, settings)

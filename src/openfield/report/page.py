@@ -74,10 +74,10 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.run.summary.played >= self.run.summary.planned
 
     @property
-    def matrix(self) -> list[str]:
-        """The agents that a matrix of agents and novelties shows: those that are not controls.
+    def glanced(self) -> list[str]:
+        """The agents that all scenarios are shown of at a glance: those that are not controls.
 
-        There is no matrix where most of it would be empty, because each domain has agents of its own.
+        There are none where most of the table would be empty, because each domain has agents of its own.
         """
         scenarios = self.analysis.scenarios if self.analysis else []
         played = [group.agent for each in scenarios for group in each.groups]

@@ -134,7 +134,7 @@ class PaperFigure:
 
 
 def check_format(path: Path) -> None:
-    """Refuse a file that is none of the formats of a figure."""
+    """Refuse a file whose name ends with no format of a figure."""
     if path.suffix[1:].lower() not in FORMATS:
         raise InvalidInput(
             f"A figure is written as {', '.join(FORMATS)}: name it {path.with_suffix('.pdf')}, for instance."

@@ -104,7 +104,7 @@ def parse_aim(text: str) -> Aim:
     """Read a rule about a width.
 
     Raises:
-        InvalidInput: It is none, or its width is one that no interval has.
+        InvalidInput: It is not a rule, or its width is one that no interval has.
     """
     found = re.fullmatch(r"(?P<who>.+):\s*(?:(?P<number>\w+)\s+)?width\s*<\s*(?P<width>[\d.eE+-]+)\s*", text)
     agents = [name.strip() for name in found["who"].split(" - ")] if found else []
