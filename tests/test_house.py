@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -41,10 +42,13 @@ def test_system_programs_are_looked_up_in_one_place() -> None:
 
 
 def test_every_folder_says_what_is_in_it() -> None:
+    names = {path.name for path in MODULES} | {"file.py"}
     for path in MODULES:
         if path.name == "__init__.py":
             text = ast.get_docstring(ast.parse(path.read_text())) or ""
             assert len(text) > 60, f"{path.parent} does not say what is in it and where to begin"
+            gone = [name for name in re.findall(r"`(\w+\.py)`", text) if name not in names]
+            assert gone == [], f"{path.parent} tells of modules that are not there"
 
 
 def test_a_public_class_name_means_one_thing() -> None:
