@@ -103,11 +103,16 @@ class OndDomain(Domain[OndSettings]):
         """Refuse a data directory without the name of one of its tests."""
         from openfield.domains.ond.trials import find_directory
 
-        names = find_directory(settings.data).names(settings.protocol, settings.area)
-        if names:
+        places = find_directory(settings.data).places()
+        if places:
+            asked = [place for place in places if place[:2] == (settings.protocol, settings.area)]
+            protocol, area, names = (asked or places)[0]
+            words = {"test": names[0]} | ({} if asked else {"protocol": protocol, "area": area})
             listed = ", ".join(names[:9]) + (f" and {len(names) - 9} more" if len(names) > 9 else "")
             raise InvalidInput(
-                f"{settings.data} is a data directory. Name one of its tests: --set test={names[0]} ({listed})"
+                f"{settings.data} is a data directory. Name one of its tests: "
+                f"{' '.join(f'--set {key}={value}' for key, value in words.items())} ({listed}). To serve all of them: "
+                f"openfield serve ond --data {settings.data}"
             )
 
     def world(self, trial: Trial) -> TestWorld:

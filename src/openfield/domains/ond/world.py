@@ -69,8 +69,6 @@ class TestWorld:
         self._shown = -1  # the last round that a client was shown
         metadata = self.test.shown(bool(self.red_light))
         metadata.pop("unknown_index", None)  # which is always the first here
-        if self._built.classes:
-            metadata["classes"] = list(self._built.classes)
         seen: dict[str, Any] = {"metadata": metadata}
         trains = bool(len(self._built.labels))
         if trains:

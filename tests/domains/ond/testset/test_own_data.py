@@ -122,6 +122,51 @@ def test_folders_that_cannot_be_used_are_told(folder: Path, change: Any, said: s
         open_world(data=str(folder), known=2)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"data": "nothere"}, "There is no file or folder nothere"),
+        ({"known": 6}, "The data have 3 classes; 6 known ones leave none unknown. .*--set known=2"),
+        ({"known": 2, "training": 500}, "80 samples of the known classes, too few for training=500.*--set training=26"),
+    ],
+)
+def test_what_does_not_fit_is_said_with_what_would(folder: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        open_world(**{"data": str(folder)} | settings)
+
+
+def test_an_array_that_is_missing_is_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", images=np.zeros((9, 4, 4)))
+    with pytest.raises(InvalidInput, match=r"mine.npz has no array 'labels'"):
+        open_world(data=str(tmp_path / "mine.npz"), known=2)
+
+
+def test_a_folder_is_played_over_the_protocol_by_the_same_settings(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {**SMALL, "unchanged": 0, "classes": "cat+ant", "data": "mine"}
+    words = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
+    assert run_command(["ond", "visit", "here", "-a", "msp", "--trials", "1", "-o", "v.sqlite", *words]) == 0
+    assert "m_num_stats" in capsys.readouterr().out
+    arrays = np.load("v.data/arrays.npz")
+    assert arrays["images"].shape == (25, 10, 12, 3)
+    (table,) = Path("v.data").rglob("*_metadata.json")
+    name = table.name.removesuffix("_metadata.json")
+    (trial,) = DOMAIN.trials(data="v.data", test=name)
+    shown = DOMAIN.world(trial).reset().observation["metadata"]
+    assert shown["classes"] == ["cat", "ant"]  # as clients of the protocol are shown them
+
+
+def test_tests_of_another_kind_are_pointed_at(folder: Path, tmp_path: Path) -> None:
+    settings = OndSettings(**SMALL | {"unchanged": ""}, known=2, data=str(folder), area="activity_recognition")
+    (name,) = write_tests(tmp_path / "data", settings, settings, [1])
+    with pytest.raises(InvalidInput, match=f"--set test={name} --set protocol=OND --set area=activity_recognition"):
+        DOMAIN.trials(data=str(tmp_path / "data"))
+    with pytest.raises(InvalidInput, match="There is one: --set protocol=OND --set area=activity_recognition"):
+        DOMAIN.trials(data=str(tmp_path / "data"), test=name)
+
+
 def test_built_in_agents_play_a_data_directory_in_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = OndSettings(training=100, round_size=10, before=2, after=3)
     changed = OndSettings(training=100, round_size=10, before=2, after=3, new_classes=True)

@@ -50,7 +50,8 @@ class DetectorAgent:
         """Train the classifier, fit the detector, and calibrate the change detector on held-out samples."""
         if "labels" not in seen:
             raise InvalidInput(
-                "This agent learns from samples; the test brings none. Build tests with training samples."
+                "This agent learns from samples; the test brings none. Set training=NUMBER for built tests; a data "
+                "directory has them as train_images and train_labels in its arrays.npz."
             )
         x, y = _flat(seen["images"]), np.asarray(seen["labels"]) - 1
         order = np.random.default_rng(self._seed).permutation(len(x))

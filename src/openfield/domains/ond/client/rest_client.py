@@ -186,26 +186,30 @@ class LocalClient(RestClient):
         Args:
             domain: The domain.
             run: The run file.
-            data: The data directory; without one, tests are built and written beside the run file.
+            data: A data directory, whose tests are played; or any other source of samples, as in the setting `data`,
+                from which tests are built and written beside the run file. Empty stands for digits.
             trials: How many tests are built.
             seed: The seed they are built from.
-            settings: Their settings.
+            settings: Their other settings.
         """
         with ExitStack() as stack:
             begun = stack.enter_context(holding(run))
             journal = stack.enter_context(Journal(run))
             dispatcher = SessionDispatcher(journal, domain)
             stack.callback(dispatcher.close)
-            made = [] if data else domain.trials(trials, seed, **(settings or {}))
-            self.root = data or str(write_trials(domain, made, run.with_suffix(".data")))
-            if not Path(self.root).is_dir():
-                raise InvalidInput(f"There is no directory {self.root}.")
+            named = {**(settings or {}), **({"data": data} if data else {})}
+            self.root = data if data and find_directory(data).count() else self._build(domain, run, trials, seed, named)
             rules = ServiceRules(scorings=None)  # the labels are here
             self._api = Api(SessionService(dispatcher, find_directory(self.root), domain.version, rules))
             self._runner = stack.enter_context(asyncio.Runner())
             self._url = LOCAL
             self._open = stack.pop_all()
             begun()
+
+    @staticmethod
+    def _build(domain: Domain[Any], run: Path, trials: int, seed: int, settings: Mapping[str, Any]) -> str:
+        """Build tests and write them beside the run file; return the data directory."""
+        return str(write_trials(domain, domain.trials(trials, seed, **settings), run.with_suffix(".data")))
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

@@ -36,6 +36,7 @@ from openfield.parameters import AgentText, read_agent, read_value, strip_parame
 from openfield.registry import AgentSource, find_agent, find_domain, load
 from openfield.runner.experiment import parse_settings, read_agents
 from openfield.runner.plan import name_agents
+from openfield.settings import setting_rows
 
 T = TypeVar("T")
 SESSION_KEYS = ("protocol", "area", "tests", "hints", "resume", "save", "baseline", "evaluate", "compat")
@@ -62,8 +63,9 @@ def visit(
         server: The address of the server; `here` plays in this process.
         agent: A name, `module:Class(PARAMETER=VALUE, ...)`, or a JSON configuration of the original client. Repeat it
             for further agents. `NAME=AGENT` gives one a name.
-        set_: `data` (the directory of the samples), `protocol`, `area`, `tests`, `hints`, `resume`,
-            `save`, `baseline` and so on; other keys are parameters of all agents.
+        set_: `data` (the data directory; for `here` any samples, as in `run`), `protocol`, `area`, `tests`, `hints`,
+            `resume`, `save`, `baseline` and so on; for `here` also settings of the domain. Other keys are parameters
+            of all agents.
         trials: The number of tests to play, at most.
         seed: The root of all seeds [0].
         redlight: Ask the server to tell when the world has changed.
@@ -85,10 +87,12 @@ def play_at_server(
     """Play a server's tests with each agent, and return its scores by agent and test.
 
     `changes` are keys of an experiment: `agents`, `trials`, `seed`, `redlight`, `output` and `settings`. The latter are
-    `data` (the directory of the samples), `protocol`, `area`, `tests` and `hints` (joined by +), `resume` (a session,
+    `data` (the data directory), `protocol`, `area`, `tests` and `hints` (joined by +), `resume` (a session,
     or `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the fields of
     `StepOptions`: `skip` (steps joined by +), `keep` (`STEP.ATTRIBUTE` joined by +) and so on. Others are parameters of
-    all agents of the original client, typed as in brackets; those in an agent's own brackets win.
+    all agents of the original client, typed as in brackets; those in an agent's own brackets win. For the server
+    `here`, `data` is any source of samples that `run` knows, and further settings of the domain are those of the tests
+    that are built from it.
     """
     register_stubs()
     settings = dict(changes.get("settings") or {})
@@ -97,8 +101,10 @@ def play_at_server(
     chosen = {key: settings.pop(key) for key in SESSION_KEYS if key in settings}
     options = _read_session_options(chosen, changes, agents, steps)
     seed = int(changes.get("seed") or 0)
-    _refuse_unknown(settings, agents)
-    with _open_client(domain, server, token, changes, settings, options) as client:
+    names = [row.name for row in setting_rows(domain.settings) if server == LOCAL and row.name not in ("data", "test")]
+    built = {key: settings.pop(key) for key in names if key in settings}
+    _refuse_unknown(settings, agents, names)
+    with _open_client(domain, server, token, changes, settings, options, built) as client:
         unknown_last = find_area(options.area).unknown == "last"
         players = []
         for name, source in agents.items():
@@ -107,11 +113,12 @@ def play_at_server(
         return play_sessions(client, players, options)
 
 
-def _refuse_unknown(settings: Mapping[str, Any], agents: Mapping[str, AgentSource]) -> None:
+def _refuse_unknown(settings: Mapping[str, Any], agents: Mapping[str, AgentSource], built: list[str]) -> None:
     """Refuse settings that no agent takes: only agents of the original client have parameters among the settings."""
     others = [key for key in settings if key not in ("data", THRESHOLD)]
     if others and not any(_has_parameters(source) for source in agents.values()):
-        raise UnknownName("setting", others[0], ["data", THRESHOLD, *SESSION_KEYS, *STEP_KEYS], label="Known")
+        known = dict.fromkeys(["data", THRESHOLD, *SESSION_KEYS, *STEP_KEYS, *built])
+        raise UnknownName("setting", others[0], known, label="Known")
 
 
 def _has_parameters(source: AgentSource) -> bool:
@@ -188,6 +195,7 @@ def _open_client(
     changes: Mapping[str, Any],
     settings: dict[str, Any],
     options: SessionOptions,
+    built: Mapping[str, Any],
 ) -> RestClient:
     """Open the client of a server, or of one in this process, whose data directory the agents then use too."""
     if server != LOCAL:
@@ -195,7 +203,7 @@ def _open_client(
             raise InvalidInput("The server records its own sessions. Give -o only with the server `here`.")
         return RestClient(server, token)
     run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
-    built = {"protocol": options.protocol, "area": options.area}
+    built = {**built, "protocol": options.protocol, "area": options.area}
     client = LocalClient(domain, run, str(settings.get("data", "")), int(changes.get("trials") or 5), seed, built)
     settings["data"] = client.root
     return client

@@ -104,8 +104,6 @@ class Built(msgspec.Struct, frozen=True):
     test: Test
     images: NDArray[np.float32]
     labels: NDArray[np.int64]
-    classes: tuple[str, ...] = ()
-    """What the known classes are called, in the order of columns 1 to K."""
     moments: tuple[Moment[OndSettings], ...] = ()
     """What is true of each batch, where changes come gradually or several times."""
 
@@ -177,12 +175,11 @@ def build_test(
             images[at] = change_images(shown, batch, derive(seed, "grain", span.start))
     rows = lay_out(drawer.describe(samples, picked, novel, ids))
     metadata = _metadata(settings) | {"pre_novelty_batches": settings.before // 2 if calm is None else calm}
+    if settings.data not in ("digits", "glyphs"):  # a classifier brings its own order of classes
+        names = [samples.names[label] if samples.names else str(label) for label in drawer.known.tolist()]
+        metadata["classes"] = names
     test = Test(name, settings.area, rows, metadata, images)
-    names = [samples.names[label] if samples.names else str(label) for label in drawer.known.tolist()]
-    names_shown = (
-        () if settings.data in ("digits", "glyphs") else tuple(names)
-    )  # a classifier brings its own order of classes
-    return Built(test, _take_images(samples, training, settings, split), drawer.number(training), names_shown, moments)
+    return Built(test, _take_images(samples, training, settings, split), drawer.number(training), moments)
 
 
 def _split_batches(
@@ -280,7 +277,11 @@ class _Drawer:
         classes = np.unique(samples.labels[samples.labels >= 0])
         stated = (samples.labels == -1).any()
         if len(classes) < settings.known + (not stated):
-            raise InvalidInput(f"The data have {len(classes)} classes; {settings.known} known ones leave none unknown.")
+            least = len(classes) - (not stated)
+            way = f"Make fewer of them known: --set known={least}" if least > 1 else "They need three at least."
+            told = "are too many" if stated else "leave none unknown"
+            raise InvalidInput(f"The data have {len(classes)} classes; {settings.known} known ones {told}. {way}")
+        self._lengths = {name: getattr(settings, name) for name in ("training", "before", "after", "round_size")}
         order = classes if stated else rng.permutation(classes)
         if settings.classes:
             order = _put_first(order, _find_classes(samples, settings.classes.split("+")))
@@ -304,7 +305,12 @@ class _Drawer:
             sizes = np.array([len(self._piles[int(label)]) for label in self.known], float)
             chances = sizes if weights is None else weights * (sizes > 0)
             if not chances.sum():
-                raise InvalidInput("There are too few samples of known classes; make the training or the test shorter.")
+                total = int(np.isin(self.labels, self.known).sum())
+                said = ", ".join(f"{name}={value}" for name, value in self._lengths.items())
+                raise InvalidInput(
+                    f"The data have {total} samples of the known classes, too few for {said}. Make one of them smaller:"
+                    f" --set training={total // 3}"
+                )
             label = int(self.rng.choice(self.known, p=chances / chances.sum()))
             chosen.append(self._piles[label].pop())
         return np.array(chosen, np.int64)

@@ -46,7 +46,12 @@ class DataDirectory:
 
     def count(self) -> int:
         """Return how many tests there are now, of all protocols and areas."""
-        return sum(len(self.names(protocol, area)) for protocol in PROTOCOLS for area in areas())
+        return sum(len(names) for _, _, names in self.places())
+
+    def places(self) -> list[tuple[str, str, list[str]]]:
+        """Return the protocols and areas that have tests now, each with the names of its tests."""
+        found = [(protocol, area, self.names(protocol, area)) for protocol in PROTOCOLS for area in areas()]
+        return [place for place in found if place[2]]
 
     def has_area(self, protocol: str, area: str) -> bool:
         """Return whether there are tests of this protocol and area; a folder that was there is not looked for again."""
@@ -94,7 +99,9 @@ class DataDirectory:
 
     def _read(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
         if not self.has(protocol, area, name):
-            raise InvalidInput(f"There is no test '{name}' for {protocol}, {area}.")
+            others = [place for place in self.places() if name in place[2]]
+            told = f" There is one: --set protocol={others[0][0]} --set area={others[0][1]}" if others else ""
+            raise InvalidInput(f"There is no test '{name}' for {protocol}, {area}.{told}")
         table = self._path(protocol, area, name, TABLE_SUFFIX).read_bytes()
         digests = {name + TABLE_SUFFIX: file_digest(table)}
         metadata: dict[str, Any] = {}

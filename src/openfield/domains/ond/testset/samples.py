@@ -60,6 +60,11 @@ def load_samples(settings: OndSettings, seed: int) -> Samples:
     if settings.data == "glyphs":
         return draw_glyphs(settings, seed)
     path = Path(settings.data)
+    if not path.exists():
+        raise InvalidInput(
+            f"There is no file or folder {path}. Setting 'data' is digits, glyphs, an .npz file, a folder of images or "
+            "a data directory."
+        )
     return read_folder(path, settings.side) if path.is_dir() else read_sample_file(path)
 
 
@@ -101,10 +106,11 @@ def read_sample_file(path: Path) -> Samples:
         file = read_arrays(path)
         images = file["images"] if "images" in file else file["features"]
         return make_samples(images, file["labels"], file.get("texts", ()))
-    except (ValueError, KeyError, InvalidInput) as error:
-        raise InvalidInput(
-            f"{path} holds no samples: {error}. It needs `images` or `features`, and `labels`."
-        ) from None
+    except KeyError as error:
+        raise InvalidInput(f"{path} has no array {error}. It needs `images` or `features`, and `labels`.") from None
+    except (ValueError, InvalidInput) as error:
+        told = str(error).removesuffix(".")
+        raise InvalidInput(f"{path} holds no samples: {told}. It needs `images` or `features`, and `labels`.") from None
 
 
 def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:

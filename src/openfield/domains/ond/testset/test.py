@@ -64,8 +64,8 @@ SHOWN = (
     "pre_novelty_training",
     "max_detection_feedback_ids",
 )
-"""The metadata that reaches a client; `red_light` joins it where it is granted, and `unknown_index` where that is not
-what clients expect of the area."""
+"""The metadata that reaches a client; `red_light` joins it where it is granted, `unknown_index` where that is not what
+clients expect of the area, and `classes`, the names of known classes in the order of their columns, where stated."""
 NOVEL_CLASS = "novel_class"
 PAIR = 11
 """The column from which on videos and documents have further names and values."""
@@ -180,6 +180,9 @@ class Test:
         seen = {key: stated[key] for key in SHOWN if stated.get(key) is not None}
         if self._unknown_first != (self.kind.unknown == "first"):  # which no client could guess
             seen["unknown_index"] = self.unknown_index
+        classes = self.metadata.get("classes")
+        if isinstance(classes, list) and len(classes) == self.known:
+            seen["classes"] = [str(name) for name in classes]
         return seen | ({"red_light": self.red_light} if red_light else {})
 
     def span(self, number: int) -> range:
