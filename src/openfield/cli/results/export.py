@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -18,6 +18,9 @@ from openfield.cli.shared.parameters import (
 )
 from openfield.console import say_count
 from openfield.options import MORE
+
+if TYPE_CHECKING:
+    from openfield.result import Result
 
 Columns = Literal["domains", "novelties", "numbers"]
 """What stands across in a table."""
@@ -62,17 +65,15 @@ def export(
     Example:
         openfield export runs/birds.sqlite --format parquet
     """
-    from openfield.domain import Domain
     from openfield.errors import InvalidInput, UnknownName
     from openfield.registry import load
     from openfield.report.export.paper_table import FORMS, write_tables
-    from openfield.report.export.rows import FORMATS, write_episodes, write_estimates, write_numbers
+    from openfield.report.export.rows import FORMATS
     from openfield.result import Result
 
     result = Result(runs, baseline)
     target = output or runs[0].with_suffix(f".{SUFFIXES.get(format_, format_)}")
-    known = [domain for domain in result.domains.values() if isinstance(domain, Domain)]
-    own = {name: place for domain in known for name, place in domain.exports.items()}
+    own = _list_own_formats(result)
     if format_ not in (*FORMATS, *FORMS, *own):
         raise UnknownName("format", format_, [*FORMATS, *FORMS, *own], label="Known")
     if format_ in own:
@@ -81,10 +82,9 @@ def export(
     if cell is not None:
         raise InvalidInput("--cell has no effect without a --format of the domain's own; leave it out.")
     if format_ in FORMS:
-        summary = result.select(
-            result.summary(metric, intervals or "conservative", failures, numbers), **selection.choose()
-        )
-        print(f"{say_count(write_tables(target, summary, result.domains, format_, across), 'table')} in {target}")
+        whole = result.summary(metric, intervals or "conservative", failures, numbers)
+        tables = write_tables(target, result.select(whole, **selection.choose()), result.domains, format_, across)
+        print(f"{say_count(tables, 'table')} in {target}")
         return
     if numbers is not None:
         raise InvalidInput(f"--numbers has no effect on --format {format_}, which has all numbers; leave it out.")
@@ -92,15 +92,47 @@ def export(
         raise InvalidInput(
             f"--across, --agent, --novelty and --domain have no effect on --format {format_}, which has all rows."
         )
+    print(f"{_write_rows(result, target, format_, metric, intervals, failures)} in {target}")
+
+
+def _list_own_formats(result: Result) -> dict[str, str]:
+    """Return the formats of the domains of a result, each with the function that writes it."""
+    from openfield.domain import Domain
+
+    known = [domain for domain in result.domains.values() if isinstance(domain, Domain)]
+    return {name: place for domain in known for name, place in domain.exports.items()}
+
+
+def _write_rows(
+    result: Result,
+    target: Path,
+    format_: str,
+    metric: list[str] | None,
+    intervals: KindOfIntervals | None,
+    failures: KindOfFailures,
+) -> str:
+    """Write estimates if there is a rule of intervals, cells if there is a metric, or else episodes.
+
+    Args:
+        result: What is written.
+        target: The file.
+        format_: `csv`, `jsonl` or `parquet`.
+        metric: The metrics.
+        intervals: The rule of the intervals.
+        failures: Whether trials that an agent failed count.
+
+    Returns:
+        What was written, in words.
+    """
+    from openfield.errors import InvalidInput
+    from openfield.report.export.rows import write_episodes, write_estimates, write_numbers
+
     if intervals is not None:
         rows = write_estimates(target, result.summary(metric, intervals, failures), format_)
-        print(f"{say_count(rows, 'number')} in {target}")
-        return
+        return say_count(rows, "number")
     if metric:
-        cells = write_numbers(target, result.numbers(metric, failures), format_, failures)
-        print(f"{say_count(cells, 'cell')} in {target}")
-        return
-    for option, given in (("--baseline", baseline is not None), ("--failures exclude", failures != "count")):
+        return say_count(write_numbers(target, result.numbers(metric, failures), format_, failures), "cell")
+    for option, given in (("--baseline", result.baseline is not None), ("--failures exclude", failures != "count")):
         if given:
             raise InvalidInput(f"{option} has no effect without --metric or --intervals; leave it out.")
-    print(f"{say_count(write_episodes(target, result.cells, format_, result.responses()), 'episode')} in {target}")
+    return say_count(write_episodes(target, result.cells, format_, result.responses()), "episode")
