@@ -749,3 +749,16 @@ def test_a_subclass_of_a_task_of_the_challenge_says_what_the_task_itself_says(na
             stream.append(environment.next(heard))
     assert streams[0] == streams[1] == streams[2]
     assert native.finished == hosted.finished
+
+
+def test_what_is_said_as_the_time_ends_is_judged_on_both_engines():
+    class Mine(class_of("micro7.1")):
+        pass
+
+    native = make_environment(CommaiSettings(tasks=("micro7.1",), scheduler="sequential"), seed=5)
+    hosted = HostedEnvironment(SequentialScheduler([HostedTask(Mine())]), seed=5)
+    for step in range(10_050):
+        heard = "." if native.finished == 0 and native.instance_steps >= 10_000 and not native.unsaid else " "
+        said = native.next(heard if step else None), hosted.next(heard if step else None)
+        assert said[0] == said[1], f"step {step}"
+    assert native.finished == hosted.finished == 1

@@ -151,7 +151,7 @@ class MicroBase(Task):
                 self.set_immediate_reward(-1)
                 self.consecutive_reward = 0
             return
-        if self.has_ended() or not event.message:
+        if not event.message:
             return
         before = self.agent_answer
         added = self.preprocess_answer(event.message)
