@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from conftest import Spawn
-from openfield import clock
+from openfield import clock, limit_guard
 from openfield.limit_guard import LimitGuard
 from openfield.trial import Limits
 from support.stories import attempts
@@ -30,9 +30,10 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         now.ns += HOUR
         now.stops += 1
 
-    monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic_ns=lambda: now.ns))
+    for module in (clock, limit_guard):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: now.ns))
     monkeypatch.setattr(clock, "os", SimpleNamespace(kill=stop, getpid=os.getpid))
-    monkeypatch.setattr(clock, "_stopped", 0)
+    monkeypatch.setattr(clock, "stopped", 0)
     monkeypatch.setattr(clock, "_continued", 0)
     return now
 

@@ -17,14 +17,14 @@ from typing import TypeVar
 T = TypeVar("T")
 LATE_NANOSECONDS = 50_000_000
 """A request to stop that comes this soon after one to go on was overtaken by it, while code other than Python's ran."""
-_stopped = 0
+stopped = 0
 """Nanoseconds for which the process was stopped so far."""
 _continued = 0
 
 
 def monotonic_ns() -> int:
     """Return nanoseconds that have passed since some moment, without those in which the process was stopped."""
-    return time.monotonic_ns() - _stopped
+    return time.monotonic_ns() - stopped
 
 
 def monotonic() -> float:
@@ -35,11 +35,11 @@ def monotonic() -> float:
 def outlast_stops(wait: Callable[[], T]) -> T:
     """Return the result of a wait; wait again after a timeout in which the process was stopped."""
     while True:
-        before = _stopped
+        before = stopped
         try:
             return wait()
         except TimeoutError:
-            if before == _stopped:
+            if before == stopped:
                 raise
 
 
@@ -72,8 +72,8 @@ def _go_on(*_: object) -> None:
 
 def _stop(*_: object) -> None:
     """Stop, and count how long that took. Python calls the handler of SIGCONT first if both signals came."""
-    global _stopped
+    global stopped
     began = time.monotonic_ns()
     if began - _continued > LATE_NANOSECONDS:
         os.kill(os.getpid(), signal.SIGSTOP)
-        _stopped += time.monotonic_ns() - began
+        stopped += time.monotonic_ns() - began

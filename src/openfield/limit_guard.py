@@ -6,9 +6,11 @@ another process.
 
 from __future__ import annotations
 
+import time
 from collections.abc import MutableSequence
 from typing import Any
 
+from openfield import clock
 from openfield.clock import monotonic_ns
 from openfield.errors import AgentProtocol, AgentTimeout
 from openfield.trial import Limits
@@ -65,7 +67,7 @@ class LimitGuard:
 
     def start_clock(self) -> None:
         """Begin to time a reply: the agent is shown a turn now."""
-        self._shown = monotonic_ns()
+        self._shown = time.monotonic_ns() - clock.stopped  # `monotonic_ns`, without a call that costs 3 % of a step
         if self.heartbeat is not None:
             self.heartbeat[0] = self._shown + self._deadline
 
@@ -75,7 +77,7 @@ class LimitGuard:
         Raises:
             AgentTimeout: It took too long.
         """
-        now = monotonic_ns()
+        now = time.monotonic_ns() - clock.stopped
         took = (now - self._shown) & MICROSECONDS
         if self.heartbeat is not None:
             self.heartbeat[0] = 0

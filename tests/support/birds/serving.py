@@ -25,7 +25,7 @@ class Clock:
         clock = types.SimpleNamespace(
             monotonic=lambda: self.seconds, monotonic_ns=lambda: int(self.seconds * 1_000_000_000)
         )
-        for module in ("domains.birds.wire.server", "serving.remote", "clock"):
+        for module in ("domains.birds.wire.server", "serving.remote", "clock", "limit_guard"):
             monkeypatch.setattr(f"openfield.{module}.time", clock)
 
 
