@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -134,7 +135,7 @@ def test_a_server_says_who_plays_and_sums_up(spawn: Spawn, path: Path) -> None:
     program.send_signal(signal.SIGINT)
     said = program.communicate(timeout=60)[0].splitlines()
     assert said[0].startswith("ada begins trial ")
-    assert said[1].startswith("ada ended trial ")
+    assert re.fullmatch(r"ada ended trial \w+: agent_protocol \(.*'nonsense'.*\)\.", said[1])
     assert said[-2] == "ada: 0 of 1 trial finished."
     assert said[-1] == f"Read more: openfield report {path}"
 

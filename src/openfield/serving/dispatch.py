@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from openfield.capabilities import HasDispatcher, HasWire, PreparesTrials
 from openfield.cell import Cell, CellStatus
-from openfield.console import say_count
+from openfield.console import escape_controls, say_count
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
@@ -359,7 +359,8 @@ class TrialDispatcher(RecordingDispatcher):
             if remote.fault is not None:
                 outcome, note = explain(remote.fault)
             remote.rollout.close(outcome, note)
-            self.notice(f"{cell.agent} ended trial {cell.trial.id}: {outcome}.")
+            why = f" ({note.strip().splitlines()[0].rstrip('.'):.300})" if note.strip() else ""
+            self.notice(escape_controls(f"{cell.agent} ended trial {cell.trial.id}: {outcome}{why}."))
 
 
 class SingleDispatcher:

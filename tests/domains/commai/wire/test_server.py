@@ -1,6 +1,7 @@
 """The wire: its codec, learners of every version of ZeroMQ's protocol, and real ones in other processes."""
 
 import asyncio
+import gc
 import resource
 import socket
 import struct
@@ -23,6 +24,7 @@ from openfield.domains.commai.wire import server as wire
 from openfield.domains.commai.wire.line import Handshake
 from openfield.domains.commai.wire.ports import SharedPort, SinglePort
 from openfield.domains.commai.wire.server import Codec, PairWire, hello_token, is_hello
+from openfield.domains.commai.world import CommaiWorld
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
@@ -500,6 +502,20 @@ def play_out(learner):
     while learner.step():
         pass
     return learner.steps
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_task_that_fails_is_recorded_and_the_server_says_nothing_else(tmp_path, monkeypatch, caplog, shared):
+    def fail(world, reply):
+        raise ValueError("a task of a user")
+
+    path = tmp_path / "run.sqlite"
+    monkeypatch.setattr(CommaiWorld, "step", fail)
+    with serving(path, *([] if shared else ["1"])) as port:
+        assert play_out(Echo(port)) == 1
+    gc.collect()  # errors that nobody has asked for are told now
+    assert outcomes(path) == [("remote", "world_error")]
+    assert caplog.records == []
 
 
 class LeavingLine:

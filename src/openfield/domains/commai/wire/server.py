@@ -20,7 +20,7 @@ from openfield.domains.commai.environment.task import BYTES
 from openfield.domains.commai.wire import line as lines
 from openfield.domains.commai.wire.line import HELLO, Handshake, Line, is_hello, load_zmq
 from openfield.domains.commai.wire.ports import LOG, PairPort, SharedPort, SinglePort, open_ports
-from openfield.errors import AgentFault, AgentProtocol, AgentTimeout
+from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, OpenfieldError, WorldFault
 from openfield.serving.listen import FORGET_SECONDS
 
 if TYPE_CHECKING:
@@ -162,8 +162,11 @@ class PairWire:
             finally:
                 learner.plays = False
                 learner.session = None if remote.rollout.over or remote.fault else remote.session
-        except AgentFault:
+        except (AgentFault, WorldFault):
             return None  # recorded with the remote; a refused learner hears nothing, as in the original
+        except (OpenfieldError, ConnectionError) as error:  # not even that could be written, or it plays elsewhere
+            LOG.warning("%s", f"A learner was disconnected: {error}")
+            return None
         finally:
             listener.drop(handshake.line, left)
         return learner.session
