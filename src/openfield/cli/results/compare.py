@@ -1,4 +1,4 @@
-"""`openfield compare`: print two agents side by side, trial by trial, or those of two run files."""
+"""`openfield compare`: print the numbers of two agents side by side, or those of two run files."""
 
 from __future__ import annotations
 
