@@ -52,6 +52,14 @@ class CatchEpisode:
     def _see(self) -> dict[str, int]:
         return {"ball": self.ball, "row": self.row, "paddle": self.paddle}
 
+    def look(self, query: str) -> Any:
+        """Draw the board: an array of height, width and three colours."""
+        import numpy as np  # here, so that `openfield list` stays fast
+
+        board = np.zeros((self.settings.height, self.settings.width, 3), np.uint8)
+        board[-1, self.paddle], board[self.row, self.ball] = (255, 255, 255), (255, 160, 0)
+        return board.repeat(16, axis=0).repeat(16, axis=1)
+
 
 class Follower:
     """An agent that follows the ball, and reports a novelty once a move does not do what it should."""
@@ -94,6 +102,11 @@ class Catch(of.Domain[CatchSettings]):
     def world(self, trial: of.Trial) -> of.World:
         """Make the world that plays the script."""
         return of.EpisodicWorld(self, trial, CatchEpisode)
+
+    def film(self, trial: of.Trial) -> of.capabilities.Film:
+        """Return a world of the trial, and the function that draws it after every turn."""
+        world = self.world(trial)
+        return of.capabilities.Film(world, lambda: [world.look("board")], milliseconds=200)
 
 
 CATCH = Catch()

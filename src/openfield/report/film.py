@@ -167,14 +167,27 @@ def film_domains(paths: Iterable[Path], domains: Domains, trust: bool = False) -
     for path in paths:
         with Run(path) as run:
             for cell in sorted(run.cells(), key=lambda cell: (cell.control, not cell.trial.is_changed)):
-                domain, number = cell.trial.domain, _first_changed(cell)
-                if domain in films or number is None:
-                    continue
-                if _draws(run, cell, trust):
-                    films[domain] = _film_change(run, cell, number, domains[domain], trust)
-                elif domains[domain].letters and cell.episodes[number].novel:
-                    films[domain] = _quote_change(run, cell, domains[domain])
+                domain = cell.trial.domain
+                if domain not in films and (film := film_cell(run, cell, domains[domain], trust)) is not None:
+                    films[domain] = film
     return list(films.values())
+
+
+def film_cell(run: Run, cell: CellRecord, domain: Domain[Any] | DomainRules, trust: bool = False) -> DomainFilm | None:
+    """Return films of a cell around the change, or what was said then; None where nothing can be shown of it.
+
+    Args:
+        run: The run file.
+        cell: The cell.
+        domain: The domain, for its words.
+        trust: Run the domain even if this user did not sign it.
+    """
+    number = _first_changed(cell)
+    if number is None:
+        return None
+    if _draws(run, cell, trust):
+        return _film_change(run, cell, number, domain, trust)
+    return _quote_change(run, cell, domain) if domain.letters and cell.episodes[number].novel else None
 
 
 def _film_change(run: Run, cell: CellRecord, number: int, domain: Domain[Any] | DomainRules, trust: bool) -> DomainFilm:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,3 +73,35 @@ def test_a_person_is_asked_with_every_turn_on_request(openfield: Any, monkeypatc
     assert cell.trial.settings["ask"] == "turn"
     stated = [(reply.action, reply.belief and reply.belief.novel) for reply in replies]
     assert stated == [("up", 0.1), ("up", 0.1), ("up", 0.3), (None, 0.4)] * 2
+
+
+def test_without_options_it_is_a_game_that_ends_with_the_truth(
+    openfield: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def play_game() -> Any:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("up\nup\nup\n0.2\n" * 200))
+        return openfield("play", MAZE)
+
+    first, second = play_game(), play_game()
+    assert (first.status, second.status) == (0, 0)
+    assert first.err.startswith("Loading maze")
+    played = tmp_path / "runs" / "maze-played.sqlite"
+    with Run(played) as run:
+        cells = run.cells()
+    assert [cell.outcome for cell in cells] == ["done", "done"]
+    assert {cell.trial.is_changed for cell in cells} <= {True, False}
+    for said in (first, second):
+        assert "Your world changed before" in said.out or "Your world never changed." in said.out
+        assert re.search(r"^compass +", said.out, re.MULTILINE)
+        assert "Another world: openfield play" in said.out
+        assert "Correct detection" not in said.out
+
+
+def test_a_full_trial_ends_with_numbers(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("right\n\n" * 2000))
+    said = openfield("play", MAZE, "--full", "-o", "x.sqlite")
+    assert said.status in (0, 130)
+    assert "Your world" not in said.out
+    with Run("x.sqlite") as run:
+        (cell,) = run.cells()
+    assert "before" not in cell.trial.settings  # the usual length

@@ -160,7 +160,7 @@ def _say_next(run: Path, domain: str, missing: dict[str, str], again: str) -> No
     if not has_view():
         missing["view"] = "view"
     view = {
-        f"{name} play {quote(domain)}": "play it yourself",
+        f"{name} play {quote(domain)}": "would you notice? a game of two minutes",
         f"{name} view {quote(str(run))}": "in the browser, turn by turn",
     }
     commands = {

@@ -9,6 +9,7 @@ import webbrowser
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -16,11 +17,12 @@ from cyclopts import Group, Parameter
 from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, find_target, prepare
 from openfield.cli.shared.parameters import SERVED_TRIALS, Output
 from openfield.cli.shared.results import print_result, print_seed
-from openfield.console import say_count
-from openfield.options import MORE, CommandChanges, Count, Port
+from openfield.console import escape_controls, say_count
+from openfield.options import MORE, CommandChanges, Count, Port, given
 from openfield.runner.experiment import ServedTrials
 
 if TYPE_CHECKING:
+    from openfield.cell import Cell
     from openfield.domain import Domain
     from openfield.trial import Trial
 
@@ -31,9 +33,11 @@ class PlaceOptions:
     """Where people play."""
 
     terminal: bool = False
-    """Play here, with typed lines. So it is if the browser's part is not installed, or lines come from a pipe."""
+    """Play here, with typed lines, as without the extra `view`."""
     no_browser: bool = False
     """Only print the address, do not open it."""
+    full: bool = False
+    """Play whole trials, as with any option that chooses trials."""
     people: Annotated[Count | None, Parameter(metavar="NUMBER")] = None
     """Let this number of people play, each with a link of their own [1]."""
     host: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1"
@@ -58,7 +62,10 @@ def play(
     output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "human",
 ) -> None:
-    """Play a domain yourself, or let people play.
+    """Play a domain yourself, or let people play. Did you notice the change?
+
+    Without options about trials it is a game of about two minutes: the world may change or not, and the end tells the
+    truth, with how agents and earlier players did in the same trial.
 
     Args:
         domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`), whose table `[people]`
@@ -80,7 +87,11 @@ def play(
     known, said = target.domain, target.experiment
     changes = CommandChanges() if target.file is not None and options is None else prepare(known, "play", options)
     path = output or Path(f"runs/{known.name}-played.sqlite" if said.output is None else said.output)
-    asked = _Asked(Path(domain), known, changes, path, agent_name, {} if target.file is None else said.given)
+    file = {} if target.file is None else said.given
+    is_game = not (place.full or place.people or target.file or trial_options.given or _chooses(options))
+    asked = _Asked(Path(domain), known, changes, path, agent_name, file, is_game)
+    if is_game:  # nothing that was typed can be wrong any more
+        print(f"Loading {known.name} …", file=sys.stderr, flush=True)
     if _plays_in_browser(place, changes):
         _play_in_browser(asked, trial_options, place)
         return
@@ -88,6 +99,11 @@ def play(
         check_view()
         raise InvalidInput("People play in a browser: leave out --terminal, and give no lines from a file or a pipe.")
     _play_at_terminal(asked, trial_options)
+
+
+def _chooses(options: Any) -> bool:
+    """Return whether options of the domain are given, which may choose trials."""
+    return options is not None and bool(given(options))
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,8 @@ class _Asked:
     agent: str
     file: dict[str, Any]
     """The keys of the experiment file; none without one."""
+    is_game: bool = False
+    """Whether a short trial is played, and its truth is told in the end."""
 
     @property
     def people_table(self) -> dict[str, Any]:
@@ -113,6 +131,12 @@ class _Asked:
         from openfield.errors import InvalidInput
         from openfield.runner.experiment import make_experiment
 
+        if self.is_game:
+            from openfield.view.play.game import deal_trial
+
+            told = self.changes.experiment
+            settings = {**self.changes.usual_settings, **told.get("settings", {})}
+            return [deal_trial(self.domain, self.agent, self.path, settings)], {}
         if not self.file:
             return options.make(self.domain, self.changes, self.path, 1, **limits)
         if options.given:
@@ -151,10 +175,30 @@ def _play_at_terminal(asked: _Asked, trial_options: ServedTrials) -> None:
     unhurried, facts = asked.make_trials(trial_options, reply_seconds=None)
     person = next(iter(asked.changes.agents.values()), make_human(asked.domain))
     try:
-        run_plan(replace(make_plan({asked.agent: person}, unhurried), facts=facts), asked.path)
+        plan = replace(make_plan({asked.agent: person}, unhurried), facts=facts)
+        run_plan(plan, asked.path)
     except Cancelled:
         raise Cancelled(f"Stopped; your trials are in {asked.path}. The same command goes on.") from None
-    _finish(asked, facts, Result([asked.path]))
+    if asked.is_game:
+        _tell_truth(asked, plan.cells[0])
+    else:
+        _finish(asked, facts, Result([asked.path]))
+
+
+def _tell_truth(asked: _Asked, cell: Cell) -> None:
+    """Print what was true of a trial that was played, and how others did in it."""
+    from openfield.journal.reader import SCORED, Run
+    from openfield.view.play.game import name_agents_file, play_agents, reveal_trial
+
+    with Run(asked.path) as run:
+        if run.cell(cell.id).outcome not in SCORED:
+            return
+    print("The agents of the domain play the same trial …", file=sys.stderr, flush=True)
+    play_agents(asked.domain, cell.trial, name_agents_file(asked.path))
+    for line in reveal_trial(asked.domain, cell, asked.path, with_film=False).as_lines():
+        print(escape_controls(line))
+    name, run_file = quote(str(asked.name)), quote(str(asked.path))
+    print(f"\nRecorded in {asked.path}. See it: openfield view {run_file}   Another world: openfield play {name}")
 
 
 def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOptions) -> None:
@@ -165,6 +209,7 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
     from openfield.provenance.provenance import RunOrigin
     from openfield.result import Result
     from openfield.runner.experiment import naming_file
+    from openfield.view.play.game import make_reveals
     from openfield.view.play.people import check_dealing, make_links, read_people
     from openfield.view.play.people_study import PeopleStudy
     from openfield.view.play.play_server import PlayServer
@@ -180,6 +225,7 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
             origin = RunOrigin({}, [asked.domain])
             journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())
             study = PeopleStudy(journal, asked.domain, trials, people, links, asked.agent, practice)
+            study.reveal = make_reveals(asked.domain, asked.path) if asked.is_game else None
             server = PlayServer(study, place.host, place.port)
 
             def ready() -> None:
@@ -189,7 +235,10 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
             server.serve(ready)
     except KeyboardInterrupt:
         raise Cancelled(f"Stopped; the trials played are in {asked.path}. The same command goes on.") from None
-    _finish(asked, facts, Result([asked.path]))
+    if asked.is_game:
+        _tell_truth(asked, study.persons[0].cells[0])
+    else:
+        _finish(asked, facts, Result([asked.path]))
 
 
 def _make_practice(asked: _Asked, settings: dict[str, Any], like: Trial) -> Trial:

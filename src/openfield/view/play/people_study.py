@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -39,6 +39,8 @@ WORKERS = 16
 """Threads in which the record is read and written, and processes are started."""
 MAX_LOSSES = 3
 """How often the process of a person may be lost in one trial; each time the trial goes on from the record."""
+Reveals = Callable[[Cell], Iterable[Mapping[str, Any]]]
+"""What a page shows after a trial, and again when more is known."""
 T = TypeVar("T")
 
 
@@ -106,6 +108,8 @@ class PeopleStudy:
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="play")
         self.closing = False
         """Whether no visit may begin any more."""
+        self.reveal: Reveals | None = None
+        """Says after each trial what was true of it: at once, and again when more is known."""
         self.on_done: Callable[[], None] = lambda: None
         """Called when the last person is done."""
         check_moment(domain, trials)
@@ -204,6 +208,10 @@ class PeopleStudy:
         person.trial = None
         await self.work(partial(self._record_end, trial, *explain(lost)))
         return False
+
+    def flush(self) -> None:
+        """Wait until all that was played is on disk."""
+        self._journal.flush()
 
     def finish(self, person: Person) -> None:
         """Take note that a person has done everything."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -44,7 +44,8 @@ class PlayServer:
             host: The address to listen on.
             port: The port; 0 takes a free one, None the usual one if that is free.
         """
-        self._study = study
+        self.study = study
+        """Who may play, and what."""
         self._listener = open_port(host, port)
         self.port = int(self._listener.getsockname()[1])
         self._origin = name_origin(host, self.port)
@@ -57,7 +58,7 @@ class PlayServer:
     @property
     def links(self) -> list[str]:
         """The links, one for each person."""
-        return [f"{self._origin}{PATH}{person.secret}" for person in self._study.persons]
+        return [f"{self._origin}{PATH}{person.secret}" for person in self.study.persons]
 
     def serve(self, ready: Callable[[], None]) -> None:
         """Serve until all people are done, or until interrupted; then close the study."""
@@ -71,7 +72,7 @@ class PlayServer:
                 runner.run(serve())
         finally:
             self._listener.close()
-            self._study.close()
+            self.study.close()
 
     def stop(self) -> None:
         """End the server soon; any thread may say so."""
@@ -236,10 +237,20 @@ class PersonVisit:
                 await self._channel.show("between", title=title, text=text)
                 await self._wait_for_go()
                 continue
-            if trial.place + 1 < len(person.cells):
+            if study.reveal is not None:
+                await study.work(study.flush)
+                await self._reveal(study.reveal(trial.cell))
+            elif trial.place + 1 < len(person.cells):
                 done = f"{trial.place + 1} of {len(person.cells)} done"
                 await self._channel.show("between", title=done, text="Your world starts again.")
                 await self._wait_for_go()
+
+    async def _reveal(self, stages: Iterable[Mapping[str, Any]]) -> None:
+        """Show what was true of a trial, as it becomes known, until the person goes on."""
+        waiting = iter(stages)
+        while (content := await self._study.work(partial(next, waiting, None))) is not None:
+            await self._channel.show("reveal", **content)
+        await self._wait_for_go()
 
     async def _ask_questions(self, known: dict[str, Any]) -> None:
         questions = self._people.questions

@@ -109,6 +109,7 @@ class Play {
       instructions: () => this.text(told, "Go on"),
       between: () => this.text(told, "Go on"),
       questions: () => this.questions(told),
+      reveal: () => this.reveal(told),
       done: () => this.finish(told),
       failed: () => { this.over = true; this.page(h("h1", {}, "Something went wrong"), h("p", {}, told.text)); },
       elsewhere: () => { this.over = true; this.page(h("h1", {}, "You play in another window"), h("p", {}, "To go on here, load this page again.")); },
@@ -207,6 +208,35 @@ class Play {
     if (!this.refusal?.isConnected) return main.querySelector(".sheet")?.append(h("p", { class: "refused", role: "alert" }, text));
     this.refusal.textContent = text;
     this.refusal.hidden = false;
+  }
+
+  /** The truth about a trial that was played: what changed, its moment, and how all did. */
+  reveal({ title, text, players, episodes, films, waiting }) {
+    const row = (cells, tag = "td") => h("tr", {}, cells.map((cell) => h(tag, {}, cell)));
+    const rows = players.map((each) => row([each.name, each.noticed, each.before, each.after]));
+    const later = waiting ? h("p", { class: "hint" }, "The agents of this domain play the same trial …") : this.goButton("Done");
+    this.page(h("h1", {}, title), h("p", {}, text), this.beliefs(episodes), h("div", { class: "moments" }, films.map((film) => this.moment(film))),
+      h("div", { class: "scroll" }, h("table", {}, h("thead", {}, row(["", "noticed", "before", "after"], "th")), h("tbody", {}, rows))),
+      h("p", { class: "hint" }, "Before and after: the mean performance before the change and from it on."), later);
+    main.querySelector(".sheet").classList.add("reveal");
+  }
+
+  /** What was believed in each episode, as bars; those in the changed world stand on another ground. */
+  beliefs(episodes) {
+    if (episodes.length > 60 || !episodes.some(([, belief]) => belief !== null)) return null;
+    const bars = episodes.map(([novel, belief], at) => {
+      const told = `Episode ${at + 1}${novel ? ", changed" : ""}: ${belief === null ? "nothing said" : `you said ${belief.toFixed(2)}`}`;
+      const height = h("i");
+      height.style.height = `${100 * (belief ?? 0)}%`;
+      return h("span", { class: novel ? "tick changed" : "tick", role: "img", title: told, "aria-label": told }, height);
+    });
+    return h("figure", { class: "beliefs" }, h("div", {}, bars), h("figcaption", { class: "hint" }, "How sure you were of a change in each episode. A line below marks the changed world."));
+  }
+
+  moment({ title, image, lines }) {
+    const spoken = lines.map(([said, answered]) => [h("span", {}, said), "\n", h("b", {}, answered), "\n"]);
+    const shown = image ? h("img", { src: image, alt: title }) : h("pre", { class: "map" }, spoken.flat());
+    return h("figure", {}, shown, h("figcaption", { class: "hint" }, title));
   }
 
   questions({ title, questions }) {
