@@ -15,8 +15,8 @@ from typing import Any, TypedDict, Unpack
 from openfield.console import is_interactive
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
-from openfield.interim import make_look
 from openfield.options import RecordKind, fill
+from openfield.planning.interim import make_look
 from openfield.record import Entry
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result

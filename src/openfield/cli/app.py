@@ -48,6 +48,7 @@ GROUPS = {
         "check": "Check that a domain keeps the rules every domain must keep.",
     },
     RARE: {
+        "plan": "Say how many trials a difference needs, and what they take.",
         "slurm": "Play an experiment as a SLURM job array.",
         "merge": "Join run files into one.",
         "completion": "Print what completes commands and options in bash, zsh or fish.",

@@ -77,7 +77,7 @@ def run_plan(
         journal: The run file.
         workers: What plays instead of what the options of the plan say.
         watch: Called with every entry of the record, to show progress.
-        look: Looks between two batches of a run that stops by itself; `openfield.interim` makes it.
+        look: Looks between two batches of a run that stops by itself; `openfield.planning.interim` makes it.
     """
     if plan.stopping is not None and look is None:
         raise InvalidInput("A run that stops by itself needs a look between its batches: play it with openfield.run.")

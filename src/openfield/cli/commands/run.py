@@ -11,7 +11,14 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, Target, find_target, prepare
 from openfield.cli.shared.parameters import NO_ISOLATION, NUMBERS, NumberOptions, check_cluster
-from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result, print_seed
+from openfield.cli.shared.results import (
+    fail_if_nothing_scored,
+    play_plan,
+    print_plan,
+    print_result,
+    print_seed,
+    say_reach_of,
+)
 from openfield.cli.shared.viewer import viewing, wait_for_readers
 from openfield.console import print_json
 from openfield.isolation import IsolationOptions
@@ -82,6 +89,7 @@ def run(
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
         print_plan(plan, path, json)
         return
+    say_reach_of(plan)
     with viewing(path) if view else nullcontext() as viewer:
         result = play_plan(plan, path, as_json=json)
         print_result(result, json, numbers=numbers)

@@ -70,10 +70,10 @@ def find_target(command: str, name: str) -> Target:
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, names_experiment, read_experiment
 
-    file = Path(name) if command in ("run", "play") and names_experiment(name) else None
+    file = Path(name) if command in ("run", "play", "plan") and names_experiment(name) else None
     experiment = make_experiment({"domain": name}) if file is None else read_experiment(file)
     parts = experiment.split()
-    if len(parts) > 1 and command != "run":
+    if len(parts) > 1 and command not in ("run", "plan"):
         raise InvalidInput(f"{name} names {len(parts)} domains, and `openfield {command}` takes one. Name it instead.")
     found = {source: find_domain(source) for source in dict.fromkeys(part.domain for part in parts)}
     return Target(tuple(found[part.domain] for part in parts), experiment, file)

@@ -54,11 +54,24 @@ def play_plan(
     return Result([path])
 
 
+def say_reach_of(plan: Plan) -> None:
+    """Say before the first trial what the number of trials can show, if agents are compared."""
+    from openfield.parameters import is_control
+
+    if len({cell.agent for cell in plan.cells if not is_control(plan.sources[cell.agent])}) < 2:
+        return
+    from openfield.planning.reach import count_by_scenario, say_reach
+
+    if counts := count_by_scenario(plan):
+        told = say_reach(min(counts), plan.stopping is not None)
+        print(f"openfield: {told}. How many you need: openfield plan", file=sys.stderr)
+
+
 def find_look(plan: Plan, path: Path) -> Look | None:
     """Return what looks at a run between two batches, if it stops by itself; refuse a rule that cannot be met."""
     if plan.stopping is None:
         return None
-    from openfield.interim import make_look
+    from openfield.planning.interim import make_look
 
     return make_look(plan, path)
 

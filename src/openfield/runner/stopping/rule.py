@@ -11,7 +11,6 @@ import msgspec
 from cyclopts import Parameter
 
 from openfield.errors import DamagedRun, InvalidInput
-from openfield.journal.schema import RULE_FACT
 from openfield.options import MORE, Options
 
 DECIDED = "decided"
@@ -128,6 +127,8 @@ def join_rules(rules: Sequence[StoppingRule | None]) -> StoppingRule | None:
 
 def read_rule(facts: Mapping[str, str]) -> StoppingRule | None:
     """Return the rule that a run file keeps; None if the run does not stop by itself."""
+    from openfield.journal.schema import RULE_FACT  # help loads this module, and no database
+
     try:
         return msgspec.json.decode(facts[RULE_FACT], type=StoppingRule) if RULE_FACT in facts else None
     except msgspec.DecodeError as error:

@@ -21,13 +21,12 @@ from openfield.metrics.failures import apply_policy
 from openfield.metrics.stats import MIN_TRIALS, Estimate
 from openfield.metrics.summary import score_agent
 from openfield.parameters import is_control
+from openfield.planning.reach import GAP, count_by_scenario
 from openfield.result import Result
 from openfield.runner.plan import Plan
 from openfield.runner.stopping.batches import Look, Verdict
 from openfield.runner.stopping.rule import DECIDED, Aim, StoppingRule
 
-GAP = (-1.0, 1.0)
-"""What the difference of two performances lies between."""
 Pair = tuple[str, str]
 
 
@@ -64,7 +63,7 @@ def _check_agents(rule: StoppingRule, agents: Sequence[str]) -> None:
 
 def _check_reach(rule: StoppingRule, plan: Plan, agents: Sequence[str]) -> None:
     """Refuse a rule that no result of all planned trials could meet."""
-    most = max(map(len, _count_trials(plan).values()))
+    most = max(count_by_scenario(plan))
     if most < MIN_TRIALS:
         raise InvalidInput(f"{rule.words} can never be met: {say_count(most, 'trial')} have no interval.")
     aim = rule.aim
@@ -76,14 +75,6 @@ def _check_reach(rule: StoppingRule, plan: Plan, agents: Sequence[str]) -> None:
             raise InvalidInput(f"--until '{rule.until}' can never be met: {said}. More: --max-trials")
     if aim is None and not _is_settled(follow_mean([1.0] * most, GAP, LEVEL / _count_pairs(rule, plan, agents)), 0.0):
         raise InvalidInput(f"{rule.words} can never be met in {say_count(most, 'trial')}. More: --max-trials")
-
-
-def _count_trials(plan: Plan) -> Mapping[object, set[str]]:
-    found: dict[object, set[str]] = {}
-    for trial in (cell.trial for cell in plan.cells):
-        if not trial.is_unchanged_twin and trial.reference_for is None:
-            found.setdefault((trial.domain, trial.novelty), set()).add(trial.id)
-    return found
 
 
 def _count_pairs(rule: StoppingRule, plan: Plan, agents: Sequence[str]) -> int:

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.places import MAZE
+
+
+def test_a_pilot_or_a_run_says_how_many_trials_are_needed_and_what_they_take(openfield: Any) -> None:
+    words = ("--detect", "0.3", "--power", "0.8")
+    said = openfield("plan", str(MAZE), "--agents", "compass", "random", *words, "-o", "pilot.sqlite")
+    assert said.status == 0
+    assert "to see a difference of 0.3 with a chance of 80 %" in said.out
+    assert "compass - random" in said.out
+    assert "As one run: --trials " in said.out
+    again = json.loads(openfield("plan", "pilot.sqlite", *words, "--json").out)
+    assert (again["needs"][0]["measured"], again["detect"]) == (10, 0.3)
+    assert set(again["spending"]) == {"compass", "random"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "Name a domain for a pilot, or run files"),
+        ((str(MAZE), "-a", "compass"), "compares agents: name two"),
+        ((str(MAZE), "run.sqlite"), "Name one domain, or run files"),
+        (("run.sqlite", "-a", "compass"), "Existing runs have their agents and trials"),
+        ((str(MAZE), "--detect", "0"), "--detect cannot be 0.0"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(openfield: Any, words: tuple[str, ...], said: str) -> None:
+    told = openfield("plan", *words)
+    assert (told.status, told.out) == (2, "")
+    assert said in told.err
+
+
+def test_a_run_says_first_what_its_trials_can_show(openfield: Any) -> None:
+    words = ("run", str(MAZE), "-a", "compass", "--trials", "1", "--workers", "0", "-o")
+    two = openfield(*words, "two.sqlite", "-a", "random")
+    assert two.err.startswith("openfield: 1 trial: no difference between agents can be seen, below 6 trials")
+    assert "can be seen" not in openfield(*words, "one.sqlite").err
