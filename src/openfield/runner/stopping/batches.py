@@ -16,7 +16,7 @@ from openfield.console import say_count
 from openfield.runner.stopping.rule import BATCH, StoppingRule
 from openfield.trial import Trial
 
-Scenario = tuple[str, tuple[str, ...], bytes]
+ScenarioKey = tuple[str, tuple[str, ...], bytes]
 """The domain, the novelties, and all else that trials of a scenario have in common."""
 
 
@@ -49,7 +49,7 @@ def in_batches(trials: Sequence[Trial], size: int) -> list[Trial]:
     return sorted(trials, key=lambda trial: places[trial.id][1])
 
 
-def deal(trials: Iterable[Trial], sizes: Mapping[str, int]) -> dict[str, tuple[Scenario, int]]:
+def deal(trials: Iterable[Trial], sizes: Mapping[str, int]) -> dict[str, tuple[ScenarioKey, int]]:
     """Return the scenario of each trial and the number of its batch.
 
     Every batch has its share of unchanged twins. A trial that others need is in the batch of the first of them.
@@ -60,11 +60,11 @@ def deal(trials: Iterable[Trial], sizes: Mapping[str, int]) -> dict[str, tuple[S
     """
     known = {trial.id: trial for trial in trials}
     starts = {trial.after for trial in known.values()}
-    sets: dict[Scenario, tuple[list[Trial], list[Trial]]] = {}
+    sets: dict[ScenarioKey, tuple[list[Trial], list[Trial]]] = {}
     for trial in known.values():
         if trial.reference_for not in known and not (trial.is_training and trial.id in starts):
             sets.setdefault(_name_scenario(trial), ([], []))[trial.is_unchanged_twin].append(trial)
-    places: dict[str, tuple[Scenario, int]] = {}
+    places: dict[str, tuple[ScenarioKey, int]] = {}
     for scenario, (usual, twins) in sets.items():
         size = sizes.get(scenario[0], BATCH)
         count = max(1, -(-len(usual) // size))
@@ -81,7 +81,7 @@ def deal(trials: Iterable[Trial], sizes: Mapping[str, int]) -> dict[str, tuple[S
     return places
 
 
-def _name_scenario(trial: Trial) -> Scenario:
+def _name_scenario(trial: Trial) -> ScenarioKey:
     rest = msgspec.json.encode([trial.settings, trial.red_light], order="sorted")
     return trial.domain, trial.novelty, rest
 
@@ -100,8 +100,8 @@ class Batches:
         planned, self._words = list(cells), rule.words
         places = deal([cell.trial for cell in planned], rule.batches)
         self._place = {cell.id: places[cell.trial.id] for cell in planned}
-        self._left: dict[Scenario, dict[int, dict[str, str]]] = {}  # batch -> cell -> agent, of cells to be played
-        self._trials: dict[Scenario, dict[str, int]] = {}
+        self._left: dict[ScenarioKey, dict[int, dict[str, str]]] = {}  # batch -> cell -> agent, of cells to be played
+        self._trials: dict[ScenarioKey, dict[str, int]] = {}
         for cell in planned:
             scenario, number = self._place[cell.id]
             self._trials.setdefault(scenario, {})[cell.trial.id] = number
@@ -112,7 +112,7 @@ class Batches:
             for scenario in self._trials
         }
         self._playing = {scenario: min(batches) for scenario, batches in self._left.items()}
-        self._done: list[Scenario] = []  # scenarios whose batch is over
+        self._done: list[ScenarioKey] = []  # scenarios whose batch is over
 
     @property
     def is_due(self) -> bool:
@@ -152,7 +152,7 @@ class Batches:
                 self._playing[scenario] = min(later)
                 yield list(self._left[scenario][self._playing[scenario]])
 
-    def _settle(self, scenario: Scenario, number: int, look: Look) -> Iterator[Dropped]:
+    def _settle(self, scenario: ScenarioKey, number: int, look: Look) -> Iterator[Dropped]:
         """Look at a scenario after a batch, and yield the cells that are dropped."""
         later = {
             cell: agent for at, cells in self._left[scenario].items() if at > number for cell, agent in cells.items()
