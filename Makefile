@@ -61,5 +61,5 @@ clean:
 	@touch $@
 
 .venv/.tools: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) install -c constraints.txt -e '.[all,atari,crafter,inspect,llm,minigrid,onnx,ray,dev]'
+	$(PIP) install -c constraints.txt -e '.[all,atari,crafter,drift,inspect,llm,minigrid,onnx,ray,dev]'
 	@touch .venv/.package $@

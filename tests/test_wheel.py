@@ -60,6 +60,7 @@ WORKS = (
     "objectives table.pkl",
     "objectives similarity table.pkl table.pkl",
     "score --id known.npz --far strange.npz",
+    "detect numbers.csv --truth onsets.csv --training 20 --detector cusum",
     "list",
     "list agents",
     "list novelties",
@@ -262,6 +263,8 @@ def fill_folder(folder: Path) -> str:
     np.save(folder / "clip.npy", np.zeros(1, np.int64))
     np.savez(folder / "known.npz", logits=logits, features=logits, labels=rng.integers(0, 4, 40))
     np.savez(folder / "strange.npz", logits=logits, features=logits)
+    (folder / "numbers.csv").write_text("\n".join(map(str, rng.normal(size=60).tolist())))
+    (folder / "onsets.csv").write_text("onset\n40\n")
     stream = {"pred": rng.integers(0, 4, 400), "conf": rng.random(400), "label": rng.integers(-1, 4, 400)}
     np.savez(folder / "stream.npz", **stream)
     table = [str(folder / "episode.npz"), "-o", str(folder / "table.pkl")]

@@ -38,6 +38,7 @@ GROUPS = {
         "figure": "Draw a figure for a paper: PDF, SVG or PNG.",
         "objectives": "Measure what agents did, without asking for their reward.",
         "score": "Compare detectors of unknown samples, on arrays or score files.",
+        "detect": "Score detectors of change on a stream of numbers.",
         "export": "Write episodes or numbers as tables, for programs and papers.",
         "publish": "Write a static site about runs, with a leaderboard.",
         "verify": "Check every part of a run file and name the damaged ones.",
