@@ -242,7 +242,7 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
             "run maze.py --agent random+river:ADWON --dry-run",
             "Unknown detector 'river:ADWON'. Did you mean 'river:ADWIN'?",
         ),
-        ("run maze.py --agent 'random+cusum(watch=sky)' --dry-run", "Unknown signal 'sky'. A detector watches: return"),
+        ("run maze.py --agent 'random+cusum(watch=sky)' --dry-run", "Unknown signal 'sky'. A detector watches: action"),
         ("run maze.py --agent counter+cusum --dry-run", "'counter' is a control, which states a belief of its own"),
         ("score --id nowhere.npy", "nowhere.npy cannot be read as arrays: No such file or directory."),
         ("ond merge", "FILES is missing."),

@@ -38,7 +38,6 @@ GROUPS = {
         "figure": "Draw a figure for a paper: PDF, SVG or PNG.",
         "objectives": "Measure what agents did, without asking for their reward.",
         "score": "Compare detectors of unknown samples, on arrays or score files.",
-        "detect": "Score detectors of change on a stream of numbers.",
         "export": "Write episodes or numbers as tables, for programs and papers.",
         "publish": "Write a static site about runs, with a leaderboard.",
         "verify": "Check every part of a run file and name the damaged ones.",
@@ -52,6 +51,7 @@ GROUPS = {
         "plan": "Say how many trials a difference needs, and what they take.",
         "slurm": "Play an experiment as a SLURM job array.",
         "merge": "Join run files into one.",
+        "detect": "Score detectors of change on a stream of numbers.",
         "completion": "Print what completes commands and options in bash, zsh or fish.",
     },
 }
@@ -63,6 +63,7 @@ ELSEWHERE = {
     "objectives": "openfield.cli.objectives:app",
     "list": "openfield.cli.commands.list:list_things",
     "merge": "openfield.cli.results.merge:merge",
+    "detect": "openfield.cli.results.detect:detect",
 }
 HELP = {"--help", "-h"}
 HELP_ALL = "--help-all"
