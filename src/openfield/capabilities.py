@@ -36,6 +36,7 @@ __all__ = [
     "HasPlayPage",
     "HasScriptedPeer",
     "HasWire",
+    "LeavesEpisodes",
     "PreparesTrials",
     "WritesTurns",
     "is_oracle",
@@ -52,6 +53,15 @@ class PreparesTrials(Protocol):
 
     def expect(self, trials: Iterable[Trial]) -> None:
         """Take note of the trials that may be played in this process."""
+        ...
+
+
+@runtime_checkable
+class LeavesEpisodes(Protocol):
+    """A world, not a domain, in which an episode can be left: wrappers of Gymnasium that limit its length do so."""
+
+    def leave_episode(self) -> bool:
+        """Let `reset` begin the episode after this one; return False after the last one."""
         ...
 
 

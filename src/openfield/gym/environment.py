@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from openfield import __version__
-from openfield.capabilities import Film, HasFilm
+from openfield.capabilities import Film, HasFilm, LeavesEpisodes
 from openfield.cell import Cell
 from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.domain import Domain
@@ -38,7 +38,7 @@ from openfield.registry import (
 from openfield.rollout import Rollout
 from openfield.runner.player import explain
 from openfield.spaces import Box, Choice, Discrete, Fields, Sequence, Space, Text, Tuple, from_numpy, to_numpy
-from openfield.trial import Trial
+from openfield.trial import Limits, Trial
 
 if TYPE_CHECKING:
     from openfield.options import RecordKind
@@ -59,7 +59,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
 
     `reset(seed=...)` starts the trial with that seed. Further resets go on with its next episode; after the last one a
     reset starts the trial again as a new repeat, and so does a reset amid an episode, which gives the old one up. Some
-    domains (`gym_endless`), if they get no trial, draw another one then, so that no episode comes twice.
+    domains (`gym_endless`), if they get no trial, draw another one then, so that no episode comes twice. If they record
+    nothing, a reset amid an episode goes on to the next one.
     `info` holds what the turn shows beside the observation, and nothing of the truth.
 
     A domain that draws (`HasFilm`) has three render modes. `rgb_array` is the world as it is now. `rgb_array_list` is
@@ -141,10 +142,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             self._reply()
             self._moved = False
         if self._rollout is None or self._rollout.over or self._moved:
-            self._end()
-            if self._endless and seed is None:
-                self._trial = msgspec.structs.replace(self._trial, seed=int(self.np_random.integers(1 << 31)))
-            self._rollout = self._start()
+            self._rollout = self._leave_episode() or self._start_anew(seed)
+            self._moved = False
             self._follow()
         while not self._rollout.over and self._rollout.turn.ask is not Ask.ACT:
             self._reply()
@@ -225,10 +224,28 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._film = self._domain.film(self._trial)
         return self._film.world
 
+    def _leave_episode(self) -> Rollout | None:
+        """Go on to the next episode of the same world; return None where that cannot be or a record would miss it."""
+        rollout = self._rollout
+        if rollout is None or rollout.over or not self._endless or self._journal is not None:
+            return None
+        left = isinstance(rollout.world, LeavesEpisodes) and rollout.world.leave_episode()
+        return Rollout(rollout.world, self._limits) if left else None
+
+    def _start_anew(self, seed: int | None) -> Rollout:
+        """Open the trial again, or another one where no episode may come twice."""
+        self._end()
+        if self._endless and seed is None:
+            self._trial = msgspec.structs.replace(self._trial, seed=int(self.np_random.integers(1 << 31)))
+        return self._start()
+
+    @property
+    def _limits(self) -> Limits:
+        return msgspec.structs.replace(self._trial.limits, reply_seconds=None)
+
     def _start(self) -> Rollout:
         """Open the trial, recorded as its first repeat that has not begun."""
-        limits = msgspec.structs.replace(self._trial.limits, reply_seconds=None)
-        world = self._open_world()
+        limits, world = self._limits, self._open_world()
         if self._journal is None:
             return Rollout(world, limits)
         cell = _next_cell(self._journal, self._agent, self._trial, self._facts)

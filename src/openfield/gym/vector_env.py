@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
+from openfield.capabilities import LeavesEpisodes
 from openfield.core import Ask, Belief, Reply, Turn, World
 from openfield.errors import InvalidInput
 from openfield.gym.environment import choose_trial, find_spaces, to_gym
@@ -111,8 +112,12 @@ class ThreadedVectorEnv(VectorEnv[Any, Any, Array]):
         self._worlds = [None] * self.num_envs
 
     def _open(self, number: int, seed: int | None = None) -> None:
-        """Begin a trial: with a seed, or with the next one that is drawn."""
+        """Begin a trial with a seed; without one, the next episode, or the next trial that is drawn."""
         old = self._worlds[number]
+        if old is not None and seed is None and isinstance(old, LeavesEpisodes) and old.leave_episode():
+            self._rewards[number] = 0.0
+            self._follow(number, old, old.reset())
+            return
         if old is not None:
             old.close()
         chosen = int(self._seeds[number].integers(MAX_SEED)) if seed is None else seed

@@ -14,6 +14,7 @@ import openfield.gym
 from openfield.core import Reply
 from openfield.domains.doom import ARENA, DUEL, trials
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.engine.engine import Engine
 from openfield.domains.doom.trials import FIRST_PART, TrialScript
 from openfield.errors import AgentProtocol, InvalidInput
@@ -49,6 +50,42 @@ def test_an_environment_draws_new_episodes_for_ever(name: str) -> None:
     env.close()
     assert not any(phase.novelty for phase in trial.phases)
     assert sum(phase.episodes for phase in trial.phases) >= 10_000
+
+
+@NAMES
+def test_a_reset_amid_an_episode_goes_on_to_the_next_on_the_same_engine(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As wrappers that limit the length of episodes call it. An engine takes a quarter of a second to start."""
+    taken: list[Any] = []
+    take = engines.take_engine
+    monkeypatch.setattr(engines, "take_engine", lambda *given: taken.append(given) or take(*given))
+    settings = {"limit": 9, "enemy_damage": (0, 0) if name == "DoomArena" else 0}
+    idle = 0 if name == "DoomArena" else 5
+    whole = make(name, settings=settings)
+    shown = [whole.reset(seed=5)[0]]
+    for _ in range(2):
+        while not any(whole.step(idle)[2:4]):
+            pass
+        shown.append(whole.reset()[0])
+    after = whole.step(idle)[0]
+    whole.close()
+    left = make(name, settings=settings)
+    places = [left.reset(seed=5)[0]]
+    for _ in range(2):
+        left.step(idle)
+        places.append(left.reset()[0])
+    assert all(np.array_equal(*each) for each in zip(shown, places, strict=True))
+    assert np.array_equal(left.step(idle)[0], after)
+    assert [bool(left.step(idle)[3]) for _ in range(8)] == [False] * 7 + [True]
+    left.close()
+    assert len(taken) == 2  # one of each environment
+    envs = gymnasium.make_vec(f"openfield/{name}-v0", 1, vectorization_mode="vector_entry_point", settings=settings)
+    assert np.array_equal(envs.reset(seed=5)[0][0], shown[0])
+    envs.step(np.array([idle]))
+    assert np.array_equal(envs.reset()[0][0], shown[1])
+    envs.close()
+    assert len(taken) == 3
 
 
 @pytest.mark.parametrize("mode", [None, "sync", "vector_entry_point"])

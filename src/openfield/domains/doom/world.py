@@ -84,6 +84,11 @@ class DoomWorld:
         self._begin_after = len(ticks) - 1, sum(known), novel
         return True
 
+    def leave_episode(self) -> bool:
+        """Let `reset` begin the next episode, on the same engine; return False if there is none."""
+        self._begin_after = self._number, self._ticks, self._onset_passed
+        return not self.over
+
     def step(self, reply: Reply) -> Turn:
         """Take an action in the episode, or start the next episode."""
         episode = self._episode
