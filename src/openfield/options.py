@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, TypeVar, get_args
 
 import msgspec
@@ -145,6 +145,8 @@ class CommandChanges:
     """Settings of trials that `serve` and `play` make, where the user sets nothing else."""
     agents: Mapping[str, AgentSource] = field(default_factory=dict)
     """Who plays, by name. Factories play only in this process: set `workers` to 0 with them."""
+    others: Mapping[str, Any] | None = None
+    """The keys of the experiment where the user names other agents; None if they are the same."""
     serving: Any = None
     """What the domain gets when it opens its dispatcher: `Serving.options`."""
     host: str | None = None
@@ -165,6 +167,10 @@ class CommandChanges:
     """Whether a person wants to play at the terminal."""
     finish: Sequence[Callable[[Result], None]] = ()
     """Actions on the result, in this order."""
+
+    def for_others(self) -> CommandChanges:
+        """Return the changes without these agents, and without what was changed for them."""
+        return replace(self, agents={}, experiment=self.experiment if self.others is None else self.others)
 
 
 class CommandOptions(Protocol):

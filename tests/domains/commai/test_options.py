@@ -12,6 +12,7 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.domains.commai import CommaiSettings, LearnerSession, Oracle, make_environment
+from openfield.domains.commai.options import CommaiRunOptions
 from openfield.journal.reader import Run
 from support.places import SUPPORT
 
@@ -56,6 +57,19 @@ def test_a_configuration_runs_with_any_learner_and_leaves_a_summary(agent, capsy
     summary = Path("results.out").read_text()
     assert "Total reward: 20" in summary
     assert "* Number of trials per task\nM4: 2" in summary
+
+
+def test_agents_of_a_configuration_are_held_to_limits_as_everywhere(folder):
+    """Only a person, whom a configuration without a learner asks for, may take their time and skip."""
+    assert run_command(["run", "commai", "config.json", "-a", "parrots:Parrot", "--workers", "0"]) == 0
+    (trial,) = [cell.trial for cell in cells()]
+    assert trial.limits.reply_seconds == 60
+    assert "skips" not in trial.settings
+    changes = CommaiRunOptions(config=folder / "config.json").prepare()
+    assert [*changes.agents] == ["human"]
+    assert changes.experiment["workers"] == 0
+    assert changes.experiment["settings"]["skips"]
+    assert "workers" not in changes.for_others().experiment
 
 
 @pytest.mark.parametrize("setting", ["unchanged=1", "onset=10-20"])

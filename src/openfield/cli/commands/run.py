@@ -74,6 +74,7 @@ def run(
     start = target.experiment
     changes = prepare(target.domain, "run", options) if len(target.domains) == 1 else CommandChanges()
     own = {**experiment.given, "limits": limits.given}
+    changes = changes.for_others() if "agents" in own else changes
     if changes.instead is not None:
         chosen = start.change(changes.experiment, own)
         agents = {"agents": chosen.read_agents()} if "agents" in chosen.given else {}
@@ -121,5 +122,6 @@ def _make_plan(target: Target, path: Path, changes: CommandChanges, own: dict[st
         chosen = [part.change(changes.experiment, own) for part in target.experiment.split()]
         if chosen[0].share and chosen[0].sealed and chosen[0].secret is None:
             raise InvalidInput("The shares of a plan need the same sealed seed. Share it: --secret FILE.")
-        agents = changes.agents if changes.agents and "agents" not in own else None
-        return plan_parts([Part(*pair, agents) for pair in zip(chosen, target.domains, strict=True)], path)
+        return plan_parts(
+            [Part(*pair, changes.agents or None) for pair in zip(chosen, target.domains, strict=True)], path
+        )

@@ -233,7 +233,7 @@ def _with_human(changes: CommandChanges, options: CommaiPlayOptions, mode: Mode)
         "settings": {**told.get("settings", {}), "skips": True},
         "limits": {**told.get("limits", {}), "reply_seconds": None},
     }
-    return replace(changes, agents={"human": human}, experiment={**told, **unhurried})
+    return replace(changes, agents={"human": human}, experiment={**told, **unhurried}, others=told)
 
 
 def _with_view(changes: CommandChanges, options: CommaiPlayOptions) -> CommandChanges:
@@ -245,7 +245,8 @@ def _with_view(changes: CommandChanges, options: CommaiPlayOptions) -> CommandCh
 
     (name, source), = changes.agents.items()  # fmt: skip
     agent = make_watched(source, console or options.curses, options.curses, options.time_delay or 0.0)
-    return replace(changes, agents={name: agent}, experiment={**changes.experiment, "workers": 0})
+    here = {**changes.experiment, "workers": 0}
+    return replace(changes, agents={name: agent}, experiment=here, others=changes.experiment)
 
 
 def _with_remote(changes: CommandChanges, options: CommaiRunOptions) -> CommandChanges:
@@ -259,8 +260,9 @@ def _with_remote(changes: CommandChanges, options: CommaiRunOptions) -> CommandC
     _check_place(address, number)
     source = f"wire:@{address}:{number}" + (f" {program} {{port}}" if program else "")
     waits = f"Waiting for a learner on {address or LOOPBACK}:{number}. Ctrl-C stops."
-    experiment = {**changes.experiment, "workers": 0}
-    return replace(changes, agents={"remote": source}, experiment=experiment, notice="" if program else waits)
+    here = {**changes.experiment, "workers": 0}
+    notice = "" if program else waits
+    return replace(changes, agents={"remote": source}, experiment=here, others=changes.experiment, notice=notice)
 
 
 def _check_target(path: Path) -> None:
