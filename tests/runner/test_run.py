@@ -232,14 +232,7 @@ def test_resume_finds_files_from_another_folder(path: Path, monkeypatch: pytest.
     assert {cell.outcome for cell in of.resume(path).cells} == {"done"}
 
 
-NOWHERE = pytest.mark.xfail(
-    sys.version_info[:3] == (3, 13, 0),
-    raises=SystemError,
-    reason="in a folder that is gone, pickle fails in Python 3.13.0: module attributes cannot be looked up there",
-)
-
-
-@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=NOWHERE)])
+@pytest.mark.parametrize("workers", [0, 1])
 def test_a_run_whose_folder_is_removed_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     gone = path.parent / "gone"
     gone.mkdir()
