@@ -90,6 +90,20 @@ def run(
             raise InvalidInput("A dry run keeps no sealed seed. Share it with the run: --secret FILE.")
         print_plan(plan, path, json)
         return
+    _play(plan, path, changes, view, json, numbers)
+
+
+def _play(plan: Plan, path: Path, changes: CommandChanges, view: bool, json: bool, numbers: NumberOptions) -> None:
+    """Play a plan, print the numbers and where they are, and fail if nothing was scored.
+
+    Args:
+        plan: The plan.
+        path: The run file.
+        changes: What the domain does with the result.
+        view: Whether the run is shown in the browser.
+        json: Whether the numbers are printed as JSON.
+        numbers: How they are computed.
+    """
     say_reach_of(plan)
     with viewing(path) if view else nullcontext() as viewer:
         result = play_plan(plan, path, as_json=json)

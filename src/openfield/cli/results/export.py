@@ -86,13 +86,20 @@ def export(
         tables = write_tables(target, result.select(whole, **selection.choose()), result.domains, format_, across)
         print(f"{say_count(tables, 'table')} in {target}")
         return
-    if numbers is not None:
+    _refuse_layout(format_, numbers is not None, across is not None or selection != ALL_OF_RUN)
+    print(f"{_write_rows(result, target, format_, metric, intervals, failures)} in {target}")
+
+
+def _refuse_layout(format_: str, has_numbers: bool, has_choice: bool) -> None:
+    """Refuse options of tables for papers where all rows are written."""
+    from openfield.errors import InvalidInput
+
+    if has_numbers:
         raise InvalidInput(f"--numbers has no effect on --format {format_}, which has all numbers; leave it out.")
-    if across is not None or selection != ALL_OF_RUN:
+    if has_choice:
         raise InvalidInput(
             f"--across, --agent, --novelty and --domain have no effect on --format {format_}, which has all rows."
         )
-    print(f"{_write_rows(result, target, format_, metric, intervals, failures)} in {target}")
 
 
 def _list_own_formats(result: Result) -> dict[str, str]:
