@@ -567,6 +567,9 @@ def test_cells_without_a_fingerprint_are_kept_and_marked(path: Path, edit: Any) 
     (group,) = of.run({"mine": edit("# better")}, tiny_trials(1), path).summary().groups
     assert group.versions == "unknown in 1 of 1 cells"
     assert attempts(path) == [(1, "done", "")]
+    with Run(path) as run:
+        (said,) = find_false_players(run)
+    assert said.endswith("which version of its agent played it is not recorded.")
 
 
 def test_resume_keeps_the_cells_of_an_agent_that_is_gone(path: Path, edit: Any) -> None:

@@ -226,10 +226,15 @@ def find_false_players(run: Run) -> Iterator[str]:
         for domain, agents in each.agents.items()
         for name, version in agents.items()
     }
-    places = {cell.id: (cell.trial.domain, cell.agent) for cell in run.cells(with_episodes=False)} if told else {}
-    for (cell, attempt), player in run.players().items() if told else ():
+    cells, players = run.cells(with_episodes=False) if told else [], run.players()
+    places = {cell.id: (cell.trial.domain, cell.agent) for cell in cells}
+    for (cell, attempt), player in players.items() if told else ():
         if (*places[cell], player) not in known:
             yield f"Cell {cell}, attempt {attempt}: no recorded command had the agent that played it, {player}."
+    started = {(domain, name) for domain, name, _ in known if sources.get(name) is not None}
+    for one in cells:
+        if one.outcome == "done" and places[one.id] in started and (one.id, one.attempt) not in players:
+            yield f"Cell {one.id}, attempt {one.attempt}: which version of its agent played it is not recorded."
 
 
 def read_revision(folder: Path) -> tuple[str, bool]:
