@@ -145,6 +145,35 @@ def test_a_walk_gives_the_value_itself() -> None:
     assert [turn.observation["tilt"] for turn, _ in episodes(make(text, after=40, seed=1)[0])] != tilts
 
 
+class Counting(Slopes):
+    """Slopes that count how often the way of a change is made."""
+
+    made = 0
+
+    def blend(self, usual: Slope, changed: Slope) -> Blend[Slope]:
+        self.made += 1
+        return super().blend(usual, changed)
+
+
+def test_an_unchanged_twin_prepares_for_changes_and_looks_for_them_as_the_others_do() -> None:
+    """What a turn takes must not tell the trials apart, nor where the onset is."""
+    found = []
+    for trial in make("steep over 20 turns", unchanged=1):
+        domain, looks = Counting(), list[int]()
+        world = of.EpisodicWorld(domain, trial, SlopePlay)
+        turn = world.reset()
+        prepared, course = domain.made, world._course
+        assert course is not None
+        at = course.at
+        course.at = lambda *when, at=at, looks=looks: (looks.append(1), at(*when))[1]  # type: ignore[method-assign,misc]
+        while not (turn.last and world.over):
+            turn = world.step(Reply(0))
+        found.append((trial.is_changed, prepared, domain.made, len(looks)))
+    assert sorted(changed for changed, *_ in found) == [False, True]
+    assert found[0][1:] == found[1][1:]
+    assert found[0][1] == found[0][2] == 1
+
+
 def test_a_change_in_turns_goes_on_within_episodes() -> None:
     turns, truths = play(make("steep over 20 turns")[0])
     at = next(number for number, truth in enumerate(truths) if truth.novel)

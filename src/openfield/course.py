@@ -15,7 +15,7 @@ from openfield.change_process import SHARES, ChangeProcess, Range, split_process
 from openfield.errors import InvalidInput
 from openfield.novelty import HIERARCHY, Novelty
 from openfield.settings import Settings
-from openfield.trial import Phase, Trial, derive
+from openfield.trial import Phase, Trial, derive, stages_of
 
 __all__ = ["Blend", "Course", "Moment"]
 
@@ -134,9 +134,21 @@ class Course(Generic[S]):
         self._changes: dict[str, _Change] = {}
         self._begun: dict[str, int] = {}  # how often each novelty has begun
         self._blends: dict[str, tuple[S, Blend[S]]] = {}
-        processes = (self._find(name).process for phase in trial.phases for name in phase.novelty)
+        self._stages = [*stages_of(trial.novelty), *(phase.novelty for phase in trial.phases)]
+        processes = (self._find(name).process for stage in self._stages for name in stage)
         self.is_turnwise = any(process is not None and process.unit == "turns" for process in processes)
-        """Whether the world changes within episodes."""
+        """Whether the world changes within episodes, or does so in other trials of its scenario."""
+
+    def prepare(self) -> None:
+        """Make the ways to all changes of the scenario, also in a trial in which nothing changes.
+
+        To make one may take time, as an environment must be asked for its attributes. Made at the onset, it would tell
+        an agent that measures time where that is.
+        """
+        for stage in self._stages:
+            settings = self._settings
+            for name in stage:
+                settings = self._find_blend(name, self._find(name), settings).at(1.0)[0]
 
     def enter(self, phase: Phase, episodes: int, turns: int = 0) -> None:
         """Begin a phase. A novelty that was in force before goes on.
@@ -165,7 +177,7 @@ class Course(Generic[S]):
         """
         settings, strongest, active = self._settings, 0.0, []
         for name, change in self._changes.items():
-            blend, process = self._find_blend(name, change, settings), change.novelty.process
+            blend, process = self._find_blend(name, change.novelty, settings), change.novelty.process
             share = 1.0
             if process is not None:
                 time = turns - change.turns if process.unit == "turns" else episodes - change.episodes
@@ -210,18 +222,18 @@ class Course(Generic[S]):
                 yield f"in episode {episode + 1} of the trial", self.at(episode).settings
             played += phase.episodes
             for name, change in self._changes.items():
-                process, blend = change.novelty.process, self._find_blend(name, change, self._settings)
+                process, blend = change.novelty.process, self._find_blend(name, change.novelty, self._settings)
                 if process is not None and not phase.episodes:
                     _refuse_unbounded(name, process)
                 if not phase.episodes or (process is not None and process.unit == "turns"):
                     for share in sample_shares(process, next(iter(blend.ranges), SHARES)):
                         yield f"at a strength of {min(1.0, abs(share)):g}", blend.at(share)[0]
 
-    def _find_blend(self, name: str, change: _Change, settings: S) -> Blend[S]:
+    def _find_blend(self, name: str, novelty: Novelty[S], settings: S) -> Blend[S]:
         """Return the way from these settings to those with a change; the last one is kept."""
         known = self._blends.get(name)
         if known is None or (known[0] is not settings and known[0] != settings):
-            known = self._blends[name] = settings, self._blend(settings, change.novelty.change(settings))
+            known = self._blends[name] = settings, self._blend(settings, novelty.change(settings))
         return known[1]
 
 

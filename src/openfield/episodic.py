@@ -77,6 +77,8 @@ class EpisodicWorld(Generic[S]):
     def reset(self) -> Turn:
         """Start the first episode."""
         self._course = self._domain.course(self._trial)
+        if self._course is not None:
+            self._course.prepare()
         self._number, self._turns, self._phase = -1, 0, None
         while self._number < self._skipped - 1:
             self._begin_episode()

@@ -81,6 +81,50 @@ def test_a_changed_world_gets_an_environment_of_its_own() -> None:
     assert play(trial)[1] == 2
 
 
+@pytest.mark.parametrize(
+    "novelty",
+    [
+        "gravity=20",
+        "gravity=20 over 3",
+        "gravity=20 over 9 turns",
+        "make.sutton_barto_reward=true for 2",
+        "gymnasium.wrappers:NormalizeReward for 2",
+        "actions-permuted then none then gravity=20",
+    ],
+)
+def test_what_is_made_when_does_not_reveal_whether_the_world_changes(novelty: str) -> None:
+    """In a fresh worker, too, which knows nothing of the changed environment yet: making one takes time."""
+    onset = "1-2,4-5,6-7" if " then " in novelty else "1-5"
+    settings = {"training": 1, "before": 3, "after": 6, "max_steps": 5, "onset": onset}
+    trials = of.trials("gym:CartPole-v1", 3, novelty=novelty, unchanged=2, **settings)
+    assert len({trial.is_changed for trial in trials}) == 2
+    assert len({tuple(list_makings(trial)) for trial in trials}) == 1
+
+
+def list_makings(trial: of.Trial) -> list[int]:
+    """Return how many episodes were over whenever an environment was made, in a process that has made none before."""
+    domain: Any = find_domain("gym:CartPole-v1")
+    make, made, over, known = domain.make_env, list[int](), 0, domain._probes.copy()
+
+    def note(settings: Any, drawing: bool = False) -> Any:
+        made.append(over)
+        return make(settings, drawing)
+
+    domain.make_env = note
+    domain._probes.clear()
+    try:
+        world = domain.world(trial)
+        turn = world.reset()
+        while not (turn.last and world.over):
+            over += turn.last is not None
+            turn = world.step(Reply(None if turn.last else 0))
+        world.close()
+    finally:
+        del domain.make_env
+        domain._probes.update(known)
+    return made
+
+
 def test_wrappers_may_keep_anything_so_their_environment_is_not_used_again() -> None:
     wrapper = "gymnasium.wrappers:NormalizeReward"
     (trial,) = of.trials(

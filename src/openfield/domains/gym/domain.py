@@ -161,9 +161,9 @@ class GymDomain(Domain[GymSettings]):
             self._probes[key] = self._probe(settings)
         return self._probes[key]
 
-    def limit(self, settings: GymSettings, probe: Probe | None = None) -> int:
-        """Return the steps until an episode is cut off, given what the environment says of itself if that is known."""
-        steps = settings.max_steps or (probe or self.probe(settings)).steps or self._entry.steps or MAX_EPISODE_STEPS
+    def limit(self, settings: GymSettings, own: int | None) -> int:
+        """Return the steps until an episode is cut off, given those of the environment's own limit if it has one."""
+        steps = settings.max_steps or own or self._entry.steps or MAX_EPISODE_STEPS
         return max(1, round(steps * settings.time_limit))
 
     @cached_property
@@ -401,7 +401,7 @@ class GymDomain(Domain[GymSettings]):
     def _measure_scale(self, settings: GymSettings, probe: Probe) -> tuple[float, float] | None:
         if probe.threshold is None:
             return None
-        key, limit = environment_key(settings), self.limit(settings)
+        key, limit = environment_key(settings), self.limit(settings, probe.steps)
         if (floor_key := key + str(limit).encode()) not in self._floors:
             make = partial(self.make_env, settings)
             self._floors[floor_key] = self._try(lambda: measure_floor(make, probe.actions, limit))

@@ -74,7 +74,7 @@ def probe_env(env: Env, attributes: Sequence[str], text: str) -> Probe:
         actions=to_space(env.action_space),
         observations=to_space(env.observation_space),
         threshold=None if spec is None else spec.reward_threshold,
-        steps=_find_steps(env),
+        steps=find_steps(env),
         fps=read_fps(env),
         pays_otherwise=_pays_otherwise(env),
     )
@@ -97,7 +97,7 @@ def _refuse_batch(space: GymSpace, seen: Any, text: str) -> None:
         )
 
 
-def _find_steps(env: Env) -> int | None:
+def find_steps(env: Env) -> int | None:
     """Return the limit that Gymnasium sets, or the one that MiniGrid and others keep in `max_steps`."""
     own = getattr(env.unwrapped, "max_steps", None)
     given = getattr(env.spec, "max_episode_steps", None)

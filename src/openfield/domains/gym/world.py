@@ -15,12 +15,12 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from openfield.core import Ending
 from openfield.domains.gym.adapter import GymSpace, reader_of, to_env_action, to_plain
 from openfield.domains.gym.blend import follow_attributes
 from openfield.domains.gym.environment import PICTURES, Env, find_meter, render_picture
+from openfield.domains.gym.probe import Probe, find_steps
 from openfield.domains.gym.settings import GymSettings, environment_key
 from openfield.domains.gym.transforms import (
     add_noise,
@@ -170,14 +170,29 @@ class GymWorld(EpisodicWorld[GymSettings]):
                 env.close()
 
     def _begin(self, settings: GymSettings, rng: random.Random) -> GymEpisode:
-        known = settings if self._course is None else replace(settings, attributes=self._usual.attributes)
-        probe = self._family.probe(known)  # attributes on their way do not change what it says of itself
+        probe = self._probe
         if self._env is None or self._may_change or not self._is_made_for(settings):
             self.close()
             self._env = self._family.make_env(settings, self._drawing)
         self._made_with = settings if self._reuses else None
-        limit = self._family.limit(settings, probe)
+        limit = self._family.limit(settings, find_steps(self._env))
         return GymEpisode(settings, rng, self._env, limit, probe.actions, self._turnwise)
+
+    @cached_property
+    def _probe(self) -> Probe:
+        """What the environment says of itself in the normal world.
+
+        That of changed worlds is asked for now, too, and not where they begin: it takes time that an agent can measure.
+        """
+        for phase in self._phases:
+            self._family.probe(self._settings_in(phase))
+        return self._family.probe(self._usual)
+
+    @cached_property
+    def _phases(self) -> tuple[Phase, ...]:
+        """The phases of the trial, and one for each stage of its scenario."""
+        novel = [Phase("test", 1, stage) for stage in stages_of(self._trial.scenario or ())]
+        return *self._trial.phases, *novel
 
     @property
     def _may_change(self) -> bool:
@@ -196,8 +211,7 @@ class GymWorld(EpisodicWorld[GymSettings]):
     @cached_property
     def _reuses(self) -> bool:
         """Whether environments may be used again, in the normal world and in that of the set's novelties."""
-        novel = [Phase("test", 1, stage) for stage in stages_of(self._trial.scenario or ())]
-        return all(can_reuse(self._settings_in(phase)) for phase in (*self._trial.phases, *novel))
+        return all(can_reuse(self._settings_in(phase)) for phase in self._phases)
 
     def _is_made_for(self, settings: GymSettings) -> bool:
         """Return whether the environment can play another episode. A domain returns the same settings for a phase."""
