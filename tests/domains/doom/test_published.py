@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from openfield.core import Reply
 from openfield.domains.doom import ARENA
 from openfield.domains.doom.agents.reference import ReferenceAgent
 from openfield.domains.doom.maps.arena import MAPS, lay_out
+from openfield.domains.doom.options import DoomServeOptions
 from openfield.domains.doom.settings import ArenaSettings
 from openfield.domains.doom.wire.experiments import list_groups, make_experiment_trials, number_trials
 from openfield.domains.doom.wire.ini import ServerConfig
 from openfield.domains.doom.world import DoomWorld
+from openfield.runner.experiment import ServedTrials
 from support.doom.worlds import open_world, play, play_trial, still
 
 PUBLISHED = MAPS["published"]
@@ -147,6 +150,15 @@ def test_experiments_of_the_wire_are_on_the_published_map_with_all_its_numbers()
     named = ["+".join(trial.phases[-1].novelty) for trial in tests]
     assert [name[:3].rstrip(":") for name in named[::2]] == [str(group.novelty) for group in list_groups(config)]
     assert list(number_trials(tests).values()) == [0, 1] * (len(tests) // 2)
+
+
+@pytest.mark.parametrize(("chosen", "where"), [({}, "published"), ({"map": "own"}, None)])
+def test_a_server_without_a_file_is_on_the_published_map_unless_told(
+    chosen: dict[str, str], where: str | None, tmp_path: Path
+) -> None:
+    told = ServedTrials(settings=chosen, novelty="203:easy")
+    trials, _ = told.make(ARENA, DoomServeOptions().prepare(), tmp_path / "run.sqlite", 5)
+    assert {trial.settings.get("map") for trial in trials} == {where}
 
 
 def test_the_trials_of_a_command_are_one_group() -> None:
