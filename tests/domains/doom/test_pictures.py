@@ -16,7 +16,7 @@ import openfield as of
 from openfield.core import Belief, Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain, DuelDomain
-from openfield.domains.doom.pictures import Image, pack_image, unpack_image
+from openfield.domains.doom.pictures import Image, convert_colours, pack_image, unpack_image
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.gym import DomainEnv
@@ -26,6 +26,16 @@ from openfield.rollout import Rollout
 from support.doom.worlds import SHORT, TASKS, chance, open_world, play, still
 
 RGB = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
+
+
+def test_colours_are_converted_to_the_bit() -> None:
+    """Records have digests of images: these must be the same on every machine and in every version."""
+    levels = np.r_[np.arange(0, 256, 5), 254].astype(np.uint8)
+    picture = np.stack(np.meshgrid(levels, levels, levels, indexing="ij"), -1).reshape(53, -1, 3)
+    red, green, blue = np.moveaxis(picture.astype(np.int64), -1, 0)
+    assert np.array_equal(convert_colours(picture, "grey"), (77 * red + 150 * green + 29 * blue) // 256)
+    assert np.array_equal(convert_colours(picture, "bgr"), np.stack([blue, green, red], -1))
+    assert convert_colours(picture, "grey").dtype == convert_colours(picture, "bgr").dtype == np.uint8
 
 
 @pytest.mark.parametrize(
