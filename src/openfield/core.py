@@ -36,6 +36,7 @@ __all__ = [
     "Ask",
     "Belief",
     "ChecksSpec",
+    "ChecksTrial",
     "Ending",
     "Remembers",
     "Reply",
@@ -206,6 +207,15 @@ class ChecksSpec(Protocol):
 
     def check_spec(self, spec: Spec) -> Any:
         """Check that observations and actions fit; raise `InvalidInput` if they do not."""
+        ...
+
+
+@runtime_checkable
+class ChecksTrial(Protocol):
+    """A factory of agents that checks before a run starts whether a trial has what they need, such as training."""
+
+    def check_trial(self, trial: Any) -> None:
+        """Check a `Trial`; raise `InvalidInput` if agents would fail in it."""
         ...
 
 

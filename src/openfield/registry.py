@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from openfield.capabilities import AdaptsAgents, Family
-from openfield.core import AgentFactory, ChecksSpec
+from openfield.core import AgentFactory, ChecksSpec, ChecksTrial
 from openfield.domain import spec_of
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
 from openfield.files.near import suggest_file
@@ -230,6 +230,8 @@ def check_agent_source(source: AgentSource, domain: Domain[Any], trial: Trial | 
     factory = find_agent(agent, domain)
     if trial is not None and isinstance(factory, ChecksSpec):
         factory.check_spec(spec_of(domain, trial))
+    if trial is not None and isinstance(factory, ChecksTrial):
+        factory.check_trial(trial)
 
 
 def check_extra(domain: Domain[Any]) -> None:

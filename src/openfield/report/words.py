@@ -165,7 +165,10 @@ def describe_basis(comparison: Comparison) -> str:
     n, people = comparison.improvement.n, comparison.improvement.people
     units = format_units(n, people)
     shared = f"{units}, each in the trials they played" if people else units.replace(" ", " shared ")
-    basis = "no trial of both" if n == 0 else shared if comparison.paired else f"all against all, {units} or more"
+    if n == 0:
+        basis = "no trial with a performance of both"
+    else:
+        basis = shared if comparison.paired else f"all against all, {units} or more"
     return "; ".join(filter(None, (basis, comparison.versions)))
 
 

@@ -207,6 +207,6 @@ def test_the_line_about_cells_without_a_score_has_the_cause(folder, capsys):
     words = ["run", "commai", "--set", "tasks=micro4", "--trials", "2", "--workers", "0", "-l", "broken.Broken"]
     assert run_command(words) == 1
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "No cell could be scored (agent_error: " in line
+    assert "No cell was played to its end, and each counts as 0 (agent_error: " in line
     assert "'str' object has no attribute 'nothing'" in line
     assert "See more: openfield show" in line

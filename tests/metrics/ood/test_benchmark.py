@@ -13,6 +13,7 @@ from openfield.metrics.ood.benchmark import MEASURES, OWN, UNKNOWN_SET, Scored, 
 from openfield.metrics.ood.catalogue import choose_detectors
 from openfield.metrics.ood.resampling import PairedDifference, compare_detectors
 from openfield.metrics.ood.samples import Head, SampleSet
+from openfield.report.export.score_table import comparison_cells, interval_cells
 
 
 def draw(seed: int, ties: bool = False) -> tuple[Any, Any]:
@@ -152,7 +153,7 @@ def test_resamplings_are_paired_and_equal_to_drawing_samples() -> None:
     }
     table = tabulate("known", {"near": ["a", "b"], "far": []}, scored)
     found = compare_detectors(table, scored, "one", resamples=40, seed=5)
-    assert found.differences["same"]["near average"]["auroc"] == PairedDifference(0, 0, 0, 1)
+    assert found.differences["same"]["near average"]["auroc"] == PairedDifference(0, 0, 0, 1, 1)
     rng, drawn = np.random.default_rng(5), []
     for _ in range(40):
         at = rng.integers(0, len(known), len(known))
@@ -179,3 +180,22 @@ def test_differences_that_are_there_are_found_and_others_are_not() -> None:
     ).differences
     assert found["weak"]["far average"]["auroc"].high < 0
     assert found["weak"]["far average"]["auroc"].p < 0.05 < found["alike"]["far average"]["auroc"].p
+
+
+def test_p_values_are_corrected_and_say_where_more_draws_could_make_them_smaller() -> None:
+    known, unknown = draw(0, ties=False)
+    scored = {
+        "one": Scored(known, None, {"a": unknown}),
+        "worst": Scored(-known, None, {"a": -unknown}),
+        "same": Scored(known.copy(), None, {"a": unknown.copy()}),
+    }
+    table = tabulate("known", {"near": ["a"], "far": []}, scored)
+    found = compare_detectors(table, scored, "one", resamples=99)
+    worst, same = (found.differences[name]["a"]["auroc"] for name in ("worst", "same"))
+    assert (worst.floored, worst.p, worst.p_holm) == (True, 0.02, 0.04)
+    assert (same.floored, same.p_holm) == (False, 1.0)
+    rows = comparison_cells(found, ["a"], ["auroc"], 4)
+    assert [row[-1] for row in rows] == ["p, corrected", "p<=0.040", "p=1.000"]
+    (titles, *values) = interval_cells(found, ["a"], "auroc", 2)
+    assert titles == ["detector", "a"]
+    assert len(values) == 3

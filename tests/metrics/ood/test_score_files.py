@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics.ood.resampling import compare_detectors
 from openfield.metrics.ood.score_files import score_folders
 
 
@@ -54,3 +55,15 @@ def test_folders_that_cannot_be_scored_are_refused(tmp_path: Path) -> None:
     np.savez(first / "other", pred=[1])
     with pytest.raises(InvalidInput, match="a score file holds pred, conf and label"):
         score_folders({"a": first})
+
+
+def test_seeds_of_a_detector_are_averaged(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "s0"), write(tmp_path / "s1", 2.0)
+    apart, _ = score_folders({"s0": first, "s1": second})
+    together, scored = score_folders({"msp": [first, second]})
+    for column in together.columns:
+        pair = [apart.rows[name][column]["auroc"] for name in ("s0", "s1")]
+        assert together.rows["msp"][column]["auroc"] == pytest.approx(sum(pair) / 2)
+    found = compare_detectors(together, scored, "msp", resamples=20)
+    interval = found.intervals["msp"]["svhn"]["auroc"]
+    assert interval.low <= interval.value <= interval.high

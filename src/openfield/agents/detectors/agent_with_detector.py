@@ -14,15 +14,16 @@ import numpy as np
 from msgspec.structs import replace
 
 from openfield.agents.detectors.catalogue import ChangeDetector, make_detector
-from openfield.agents.detectors.rules import check_share
+from openfield.agents.detectors.rules import check_share, check_training
 from openfield.agents.detectors.signals import EpisodeDetector, EpisodeScores, Seen, TransitionSurprise, encode_value
 from openfield.agents.policy import Array
-from openfield.core import Agent, Ask, Belief, ChecksSpec, Reply, Saves, Spec, Turn
+from openfield.core import Agent, Ask, Belief, ChecksSpec, ChecksTrial, Reply, Saves, Spec, Turn
 from openfield.domain import hides_episodes
 from openfield.errors import InvalidInput
 from openfield.parameters import AgentText
 from openfield.registry import AgentSource, find_agent, find_domain
 from openfield.spaces import Fields, Space
+from openfield.trial import Trial
 
 MAX_NUMBERS = 10_000
 """Numbers of an observation that a detector keeps, and of an input of the model of transitions."""
@@ -204,6 +205,19 @@ class DetectorFactory:
         return WithDetector(
             find_agent(self.agent, domain)(spec, seed), deepcopy(self.detector), watched, hides_episodes(domain)
         )
+
+    def check_trial(self, trial: Trial) -> None:
+        """Check that a trial has enough training for the detector, or that it takes the first of the test instead.
+
+        Raises:
+            InvalidInput: It would see too few episodes.
+        """
+        factory = find_agent(self.agent, find_domain(trial.domain))
+        if isinstance(factory, ChecksTrial):
+            factory.check_trial(trial)
+        if trial.after is None and not any(phase.steps for phase in trial.phases):
+            training = sum(phase.episodes for phase in trial.phases if phase.name == "training")
+            check_training(training + self.detector.warmup, self.detector.rule.min_training)
 
     def check_spec(self, spec: Spec) -> Spec:
         """Return the spec with what the detector needs of it.

@@ -68,6 +68,7 @@ def score(
 
     Args:
         folders: Folders of OpenOOD's score files, one for each detector; --id, --near and --far then name their sets.
+            A name that is given again is another seed: numbers are means over seeds.
             The name of a domain scores its own files: openfield score DOMAIN --help
         options: Options of the domain.
         target: The domain.
@@ -113,10 +114,13 @@ def _score_folders(folders: list[str], files: SampleFiles) -> tuple[Benchmark, d
     from openfield.errors import InvalidInput
     from openfield.metrics.ood.score_files import score_folders
 
-    named = [_split(text) for text in folders]
-    if len({name for name, _ in named}) < len(named):
-        raise InvalidInput("Two folders have the same name. Name the detectors: msp=FOLDER knn=FOLDER")
-    return score_folders(dict(named), files.id, files.near, files.far)
+    named: dict[str, list[Path]] = {}
+    for text in folders:
+        name, path = _split(text)
+        if name in named and not text.startswith(f"{name}="):
+            raise InvalidInput("Two folders have the same name. Name the detectors: msp=FOLDER knn=FOLDER")
+        named.setdefault(name, []).append(path)
+    return score_folders(named, files.id, files.near, files.far)
 
 
 def _score_arrays(files: SampleFiles, detectors: tuple[str, ...]) -> tuple[Benchmark, dict[str, Scored]]:
@@ -173,6 +177,11 @@ def _print(
     }
     tables = [(title, score_table.tabulate_measure(table, name, digits, bold)) for name, title in titles.items()]
     resampled = [name for name in measures if name in RESAMPLED]
+    for name in resampled:
+        if comparison is None:
+            break
+        title = f"95 % intervals of {MEASURES[name].partition(' ')[0]}"
+        tables.append((title, score_table.interval_cells(comparison, table.columns, name, digits)))
     if comparison is not None and comparison.differences and resampled:
         against = f"Differences from {score_table.title_of(comparison.reference)}"
         tables.append((against, score_table.comparison_cells(comparison, table.columns, resampled, digits)))

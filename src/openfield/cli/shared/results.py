@@ -221,7 +221,9 @@ def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
         notes = [f"{cell.outcome}: {cell.note}" for cell in judged if cell.note]
         why = f" ({max(notes, key=notes.count).splitlines()[0].rstrip('.'):.300})" if notes else ""
         shown = f"openfield show {quote(str(result.paths[0]))}"
-        raise NothingScored(f"No cell could be scored{escape_controls(why)}. See more: {shown}")
+        counted = any((cell.outcome or "").startswith("agent_") for cell in judged)
+        told = "No cell was played to its end, and each counts as 0" if counted else "No cell could be scored"
+        raise NothingScored(f"{told}{escape_controls(why)}. See more: {shown}")
 
 
 def print_seed(facts: Mapping[str, str]) -> None:

@@ -52,9 +52,15 @@ class Scored(msgspec.Struct, frozen=True):
     right: NDArray[np.bool_] | None
     """Which known samples are classified rightly; None without labels or classes."""
     unknown: dict[str, Floats]
+    seeds: tuple[Scored, ...] = ()
+    """The same detector on networks that were trained with other seeds: its numbers are the means over all."""
 
     def measure(self, name: str) -> Values:
-        """Return every measure on one set of unknown samples."""
+        """Return every measure on one set of unknown samples, the mean over seeds if there are several."""
+        return average_measures([each.measure_seed(name) for each in (self, *self.seeds)])
+
+    def measure_seed(self, name: str) -> Values:
+        """Return every measure on one set of unknown samples, of this seed alone."""
         other = self.unknown[name]
         conf = np.concatenate([self.known, other])
         label = np.concatenate([np.zeros(len(self.known), np.int64), np.full(len(other), UNKNOWN)])

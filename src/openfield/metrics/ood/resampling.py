@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from openfield.metrics.ood.benchmark import AVERAGES, Benchmark, Scored
 from openfield.metrics.ood.samples import Floats
+from openfield.metrics.significance import correct_by_holm
 
 RESAMPLED = ("auroc", "fpr95")
 """The measures that have intervals."""
@@ -37,6 +38,10 @@ class PairedDifference(msgspec.Struct, frozen=True):
     high: float
     p: float
     """Twice the share of resamplings on the other side of zero, with one added to both counts; at most 1."""
+    p_holm: float = 1.0
+    """The same, corrected by Holm's rule for all detectors that are compared by this measure on this set."""
+    floored: bool = False
+    """Whether no resampling is on the other side: then the p-value is the least that so many of them can show."""
 
 
 class DetectorComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,17 +87,21 @@ def compare_detectors(
     """
     first, rng = scored[reference], np.random.default_rng(seed)
     names = list(first.unknown)
-    ordered = {name: {each: _Sorted(one.known, one.unknown[each]) for each in names} for name, one in scored.items()}
+    ordered = {
+        name: {each: [_Sorted(seed.known, seed.unknown[each]) for seed in (one, *one.seeds)] for each in names}
+        for name, one in scored.items()
+    }
     drawn = np.empty((len(scored), len(names), len(RESAMPLED), resamples))
     for number in range(resamples):
         known = _draw(rng, len(first.known))
         for at, each in enumerate(names):
             unknown = _draw(rng, len(first.unknown[each]))
             for row, name in enumerate(scored):
-                drawn[row, at, :, number] = ordered[name][each].measure(known, unknown)
+                seeds = [one.measure(known, unknown) for one in ordered[name][each]]
+                drawn[row, at, :, number] = np.mean(seeds, axis=0)
     columns = _add_averages(table, names, drawn)
     place = list(scored).index(reference)
-    return DetectorComparison(
+    found = DetectorComparison(
         resamples=resamples,
         reference=reference,
         intervals={
@@ -120,6 +129,22 @@ def compare_detectors(
             if row != place
         },
     )
+    return msgspec.structs.replace(found, differences=_correct(found.differences))
+
+
+def _correct(
+    differences: Mapping[str, Mapping[str, Mapping[str, PairedDifference]]],
+) -> dict[str, dict[str, dict[str, PairedDifference]]]:
+    """Return differences with corrected p-values: all detectors of one measure on one set are a family."""
+    made: dict[str, dict[str, dict[str, PairedDifference]]] = {name: {} for name in differences}
+    columns = next(iter(differences.values()), {})
+    for column in columns:
+        for measure in RESAMPLED:
+            family = {name: sets[column][measure] for name, sets in differences.items()}
+            corrected = correct_by_holm([one.p for one in family.values()])
+            for (name, one), p in zip(family.items(), corrected, strict=True):
+                made[name].setdefault(column, {})[measure] = msgspec.structs.replace(one, p_holm=p)
+    return made
 
 
 def _draw(rng: np.random.Generator, count: int) -> NDArray[Any]:
@@ -148,4 +173,4 @@ def _middle(values: Floats) -> tuple[float, float]:
 
 def _difference(value: float, drawn: Floats) -> PairedDifference:
     side = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
-    return PairedDifference(value, *_middle(drawn), min(1.0, 2 * (1 + side) / (1 + len(drawn))))
+    return PairedDifference(value, *_middle(drawn), min(1.0, 2 * (1 + side) / (1 + len(drawn))), floored=side == 0)

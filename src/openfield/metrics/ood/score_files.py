@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput, UnknownName
@@ -31,18 +32,23 @@ BENCHMARKS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def score_folders(
-    folders: Mapping[str, Path], known: str | None = None, near: Sequence[str] = (), far: Sequence[str] = ()
+    folders: Mapping[str, Path | Sequence[Path]],
+    known: str | None = None,
+    near: Sequence[str] = (),
+    far: Sequence[str] = (),
 ) -> tuple[Benchmark, dict[str, Scored]]:
     """Compute the numbers of detectors from their score files, and return them with the confidences.
 
     Args:
-        folders: The folder of each detector. Score files may also be in its folder `scores`.
+        folders: The folder of each detector, or those of several seeds, whose numbers are averaged. Score files may
+            also be in its folder `scores`.
         known: The in-distribution set; by default the one whose labels are classes.
         near: The near sets; by default those of OpenOOD's benchmark.
         far: The far sets, likewise.
     """
-    sets = {name: _read_folder(folder) for name, folder in folders.items()}
-    first = next(iter(sets.values()))
+    listed = {name: [given] if isinstance(given, Path) else list(given) for name, given in folders.items()}
+    sets = {name: [_read_folder(folder) for folder in given] for name, given in listed.items()}
+    first = next(iter(sets.values()))[0]
     known = known or _find_known(first)
     usual = BENCHMARKS.get(known, {})
     groups = {"near": list(near), "far": list(far)}
@@ -50,8 +56,13 @@ def score_folders(
         groups = {group: [name for name in first if name in usual.get(group, ())] for group in groups}
     wanted = [known, *groups["near"], *groups["far"]]
     names = wanted if near or far else [known, *(name for name in first if name != known)]
-    scored = {name: _score(name, each, names, first) for name, each in sets.items()}
+    scored = {name: _join_seeds([_score(name, each, names, first) for each in seeds]) for name, seeds in sets.items()}
     return tabulate(known, groups, scored), scored
+
+
+def _join_seeds(seeds: Sequence[Scored]) -> Scored:
+    """Return a detector with its other seeds."""
+    return msgspec.structs.replace(seeds[0], seeds=tuple(seeds[1:])) if len(seeds) > 1 else seeds[0]
 
 
 def _read_folder(folder: Path) -> dict[str, SampleSet]:

@@ -9,7 +9,7 @@ import msgspec
 
 from openfield.metrics.ood.benchmark import AVERAGES, LOWER_IS_BETTER, MEASURES, OWN, Benchmark
 from openfield.metrics.ood.catalogue import DETECTORS
-from openfield.metrics.ood.resampling import DetectorComparison
+from openfield.metrics.ood.resampling import DetectorComparison, PairedDifference
 from openfield.metrics.stats import format_p
 from openfield.report.export.paper_table import escape_latex, write_latex, write_markdown
 
@@ -56,15 +56,36 @@ def comparison_cells(
         digits: Decimals of numbers.
     """
     averages = [name for name in columns if name in AVERAGES.values()] or list(columns)
-    rows = [["detector", "measure", "set", "difference", "95 % interval", "p"]]
+    rows = [["detector", "measure", "set", "difference", "95 % interval", "p, corrected"]]
     for name, values in comparison.differences.items():
         for column in averages:
             for measure in measures:
                 one = values[column][measure]
                 interval = f"[{one.low:+.{digits}f}, {one.high:+.{digits}f}]"
                 title = MEASURES[measure].partition(" ")[0]
-                rows.append([title_of(name), title, column, f"{one.value:+.{digits}f}", interval, format_p(one.p)])
+                rows.append([title_of(name), title, column, f"{one.value:+.{digits}f}", interval, _format_p(one)])
     return rows
+
+
+def interval_cells(comparison: DetectorComparison, columns: Sequence[str], measure: str, digits: int) -> Cells:
+    """Return the table of the intervals of a measure: detectors x sets.
+
+    Args:
+        comparison: The intervals.
+        columns: The sets and averages.
+        measure: The measure.
+        digits: Decimals of numbers.
+    """
+    rows = [["detector", *columns]]
+    for name, values in comparison.intervals.items():
+        found = (values[column][measure] for column in columns)
+        rows.append([title_of(name), *(f"[{one.low:.{digits}f}, {one.high:.{digits}f}]" for one in found)])
+    return rows
+
+
+def _format_p(one: PairedDifference) -> str:
+    """Return a corrected p-value; one that more resamplings could make smaller is at most this."""
+    return format_p(one.p_holm).replace("p=", "p<=") if one.floored and one.p_holm < 1 else format_p(one.p_holm)
 
 
 def write_cells(cells: Cells, form: str, caption: str) -> str:
@@ -102,7 +123,8 @@ def list_remarks(table: Benchmark, comparison: DetectorComparison | None) -> Ite
     if comparison is not None:
         yield (
             f"Differences from {title_of(comparison.reference)} on the same {comparison.resamples} resamplings of "
-            "samples; intervals are their middle 95 %."
+            "samples; intervals are their middle 95 %. P-values are corrected over the detectors (Holm); p<= is the "
+            "least that this number of resamplings can show."
         )
     yield CONVENTIONS
 
