@@ -448,11 +448,16 @@ class Result:
 
 
 def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | DomainRules]]:
-    """Return the cells of a run file, with detections by the rules of their domains, and these domains."""
+    """Return the cells of a run file, with detections by the rules of their domains, and these domains.
+
+    A trial that is one training set counts as a test, as in the papers.
+    """
+    from openfield.metrics.curricula.sets import count_as_test
+
     cells = run.cells()
     domains = {name: _find_domain(run, name) for name in sorted({cell.trial.domain for cell in cells})}
     telling = {cell.agent for cell in cells if any(episode.belief for episode in cell.episodes)}
-    detected = (_detect(cell, domains[cell.trial.domain]) for cell in cells)
+    detected = (_detect(count_as_test(cell), domains[cell.trial.domain]) for cell in cells)
     return [_state(cell, run) if cell.agent in telling else cell for cell in detected], domains
 
 

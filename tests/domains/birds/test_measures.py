@@ -10,7 +10,9 @@ import pytest
 import openfield as of
 from openfield.cli import run_command
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.exports import as_test, published, write_detectors, write_measures
+from openfield.domains.birds.exports import published, write_detectors, write_measures
+from openfield.journal.reader import Run
+from openfield.metrics.curricula.sets import count_as_test
 from openfield.metrics.detection import PUBLISHED
 from support.records import make_cell
 
@@ -153,7 +155,12 @@ def test_a_trial_of_nothing_but_training_is_measured_as_the_published_ones_are(t
 
     result = of.run({"late": lambda spec, seed: late}, DOMAIN.trials(config=str(config), unchanged=0), run, workers=0)
     passed = [episode.performance for episode in result.cells[0].episodes]
-    assert [episode.phase for episode in result.cells[0].episodes] == ["training"] * 7
+    assert [episode.phase for episode in result.cells[0].episodes] == ["test"] * 7
+    with Run(run) as opened:
+        assert {episode.phase for episode in opened.cells()[0].episodes} == {"training"}, "on record it is what it was"
+    numbers = {name: each.mean for name, each in result.summary().groups[0].estimates.items()}
+    assert [numbers[name] for name in ("correct", "alarmed", "delay")] == [1.0, 0.0, 1.0]
+    assert [numbers[name] for name in ("before", "after")] == [sum(passed[:3]) / 3, sum(passed[3:]) / 4]
     write_measures(run, tmp_path / "measures.csv")
     row, training = read(tmp_path / "measures.csv")
     assert [(each["set"], each["levels"], each["attempts"]) for each in (row, training)] == [
@@ -206,9 +213,9 @@ def test_a_single_configured_trial_has_its_pass_rates_by_set_in_measures_and_in_
 
 def test_training_is_not_measured_where_a_test_is_novel_also_if_that_was_never_reached():
     cell = make_cell([1.0, 0.0], [1.0], [0.0])
-    assert as_test(cell) is cell
+    assert count_as_test(cell) is cell
     unreached = msgspec.structs.replace(cell, episodes=cell.episodes[:2])
-    assert as_test(unreached) is unreached
+    assert count_as_test(unreached) is unreached
 
 
 def read(path):

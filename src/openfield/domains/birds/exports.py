@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import msgspec
-
 from openfield.core import Ask, Belief, Truth
 from openfield.domains.birds.trials import configured
 from openfield.errors import InvalidInput
 from openfield.files.atomic import replacing
 from openfield.files.csv_files import write_csv
 from openfield.journal.reader import SCORED, CellRecord, Episode, Run
-from openfield.metrics.curricula.sets import split_sets
+from openfield.metrics.curricula.sets import count_as_test, split_sets
 from openfield.metrics.detection import PUBLISHED, Rule, measure_detection, measure_passive, measure_rule
 from openfield.metrics.performance import mean, measure_adaptation, performances
 from openfield.metrics.summary import counts_beliefs
@@ -124,18 +122,6 @@ def published(cells: list[CellRecord]) -> list[Any]:
     return [*_rates(correct), *_rates(passive, "passive_"), *rates]
 
 
-def as_test(cell: CellRecord) -> CellRecord:
-    """Return a cell whose training counts as its test if the trial has no test.
-
-    The published trials are a single training set: normal levels, then novel ones.
-    """
-    tested = any(phase.name == "test" and phase.novelty for phase in cell.trial.phases)
-    if tested or any(episode.phase == "test" for episode in cell.episodes):
-        return cell
-    episodes = tuple(msgspec.structs.replace(episode, phase="test") for episode in cell.episodes)
-    return msgspec.structs.replace(cell, episodes=episodes)
-
-
 def _number_trials(trials: Iterable[Trial]) -> dict[str, int]:
     """Return the number of each trial in its configuration, or its index in the run if it has no configuration."""
     known = {trial.id: trial for trial in trials}
@@ -225,7 +211,7 @@ def _groups(run: Path, cell: str | None) -> Groups:
     groups: Groups = {}
     with Run(run) as opened:
         cells = [opened.cell(cell)] if cell else opened.cells()
-    for found in map(as_test, cells):
+    for found in map(count_as_test, cells):
         if found.outcome in SCORED and found.trial.domain == "birds" and not found.trial.is_unchanged_twin:
             scenario = str(found.trial.settings.get("scenario", "all"))
             groups.setdefault((found.agent, "+".join(found.trial.novelty), scenario), []).append(found)

@@ -102,12 +102,13 @@ def choose_trials(settings: BirdsSettings, scripts: list[EvaluationScript]) -> l
 
 
 def script_phases(script: EvaluationScript) -> tuple[Phase, ...]:
-    """Return the phases of a configured trial, each with the novelties of its levels."""
+    """Return the phases of a configured trial, each with the novelties of its levels; one without tests has no test."""
     tests = [name for levels in script.tests for name in levels.levels]
     trained, tested = _novelties(script.training.levels), _novelties(tests)
     both = (*trained, *(name for name in tested if name not in trained)) if trained else ()
     # the first phase with a novelty names the trial
-    return Phase("training", novelty=both), Phase("test", novelty=tested)
+    training = Phase("training", novelty=both)
+    return (training, Phase("test", novelty=tested)) if tests else (training,)
 
 
 def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[Path, dict[int, EvaluationScript]]:

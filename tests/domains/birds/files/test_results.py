@@ -155,6 +155,28 @@ def test_what_is_exported_is_imported_to_the_same_numbers_in_the_same_table(tmp_
         assert played["estimates"][name] == imported["estimates"][name], name
 
 
+@pytest.mark.parametrize("tests", [0, 2])
+def test_the_sets_of_a_configured_trial_are_exported_and_imported_to_the_same_numbers(tmp_path, tests):
+    levels = "<game_levels novelty_level='{}' type='010601' start='0' end='1'/>"
+    test = f"<game_level_set mode='test' attempt_limit_per_level='1'>{levels.format(6)}</game_level_set>"
+    (tmp_path / "config.xml").write_text(
+        "<evaluation><trials><trial checkpoint_interaction_limit='3'>"
+        "<game_level_set mode='training' attempt_limit_per_level='2'>"
+        f"{levels.format(0)}{levels.format(6)}</game_level_set>{test * tests}</trial></trials></evaluation>"
+    )
+    own, back, logs = tmp_path / "own.sqlite", tmp_path / "back.sqlite", tmp_path / "logs"
+    of.run({"naive": "naive"}, DOMAIN.trials(config=str(tmp_path / "config.xml"), unchanged=0), own, workers=0)
+    assert run_command(["export", str(own), "--format", "logs", "-o", str(logs)]) == 0
+    with pytest.warns(UserWarning, match="no results"):
+        found = read_results([logs], "naive", DOMAIN.version)
+    import_trials(DOMAIN, found, back)
+    played, imported = Result([own, back]).summary().groups
+    assert played.scenario == imported.scenario
+    assert played.estimates["after"].n == played.estimates["set_training"].n == 1
+    assert ("set_2" in played.estimates) is bool(tests)
+    assert played.estimates == imported.estimates
+
+
 def test_a_configured_run_and_a_log_of_the_same_levels_share_a_table(logs, tmp_path, capsys):
     levels = "<game_levels novelty_level='{}' type='010601' start='0' end='0'/>"
     (tmp_path / "config.xml").write_text(

@@ -256,9 +256,9 @@ def _split_executions(rows: list[ResultsRow]) -> Iterator[list[ResultsRow]]:
 def _make_trial(
     agent: str, trial: str, rows: list[ResultsRow], reports: list[ResultsRow], version: int
 ) -> ImportedTrial:
-    tested = any(row.text("phase").lower().startswith("test") for row in rows)
-    beliefs = _assign_reports(rows, reports)
-    episodes = [_make_episode(row, tested, beliefs.get(at)) for at, row in enumerate(rows)]
+    tested = any(map(_is_test, rows))
+    beliefs, sets = _assign_reports(rows, reports), _number_sets(rows)
+    episodes = [_make_episode(row, tested, beliefs.get(at), sets[at]) for at, row in enumerate(rows)]
     named = [
         (episode.phase, _novelty(row) if episode.novel else ()) for row, episode in zip(rows, episodes, strict=True)
     ]
@@ -278,13 +278,32 @@ def _make_trial(
     return ImportedTrial(agent, made, episodes)
 
 
-def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None) -> ImportedEpisode:
+def _is_test(row: ResultsRow) -> bool:
+    return row.text("phase").lower().startswith("test")
+
+
+def _number_sets(rows: list[ResultsRow]) -> list[int | None]:
+    """Return the number of each level's set, 0 for training; None where levels have no index.
+
+    A test set begins where training is left, or where the index of the level falls.
+    """
+    found: list[int | None] = []
+    count, last = 0, math.inf
+    for row in rows:
+        index = row.number("index") if _is_test(row) else math.inf
+        count += index < last
+        last = index
+        found.append((count if _is_test(row) else 0) if "index" in row.table.columns else None)
+    return found
+
+
+def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None, number: int | None) -> ImportedEpisode:
     """Return the result of a level. A trial that is one training set is its own test, as in the published trials."""
     status = row.text("status").lower()
     if status not in PASSED | FAILED:
         raise row.error(f"'{status[:40]}' says neither that the level was passed nor that it was not")
-    phase: PhaseName = "test" if not tested or row.text("phase").lower().startswith("test") else "training"
-    detail = {
+    phase: PhaseName = "test" if not tested or _is_test(row) else "training"
+    detail: dict[str, Any] = {
         "level": row.text("level"),
         "index": int(row.number("index")),
         "score": int(row.number("score")),
@@ -294,6 +313,8 @@ def _make_episode(row: ResultsRow, tested: bool, report: ResultsRow | None) -> I
         "pigs": [int(row.number("pigs")), int(row.number("pigs_at_start"))],
         "interactions": int(row.number("birds_at_start") - row.number("birds")),
     }
+    if number is not None:
+        detail["set"] = number
     return ImportedEpisode(phase, _is_novel(row), float(status in PASSED), _belief(row, report), detail)
 
 
