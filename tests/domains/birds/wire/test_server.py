@@ -120,7 +120,7 @@ def test_an_agent_that_hangs_up_in_a_set_without_a_limit_of_attempts_is_scored(t
     assert (cell.outcome, cell.note) == ("truncated", "")
     assert [episode.detail["status"] for episode in cell.episodes] == ["Pass", "Playing"][: 1 + in_level]
     (group,) = Result([path]).summary().groups
-    assert group.estimates["training"].mean == (0.5 if in_level else 1.0)
+    assert group.estimates["before"].mean == (0.5 if in_level else 1.0)
     with serving(path, trials) as port, BirdsClient(port=port) as client:
         client.configure(1)
         assert client.state() is HarnessState.TERMINATED, "it has stopped for good"
