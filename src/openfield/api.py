@@ -17,11 +17,12 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.options import RecordKind, fill
 from openfield.planning.interim import make_look
+from openfield.planning.registering import register
 from openfield.record import Entry
 from openfield.registry import find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.executors import refuse_unguarded
-from openfield.runner.experiment import RunOptions
+from openfield.runner.experiment import RegisterOptions
 from openfield.runner.plan import Agents, Plan, make_plan
 from openfield.runner.run import read_plan, run_plan, with_options
 from openfield.runner.scheduler import Watch
@@ -49,11 +50,14 @@ class PlayKeywords(TypedDict, total=False):
 
 
 class RunKeywords(PlayKeywords, total=False):
-    """Those of `run`: also when it stops by itself, see `StoppingOptions`."""
+    """Those of `run`: also when it stops by itself, and what is registered of it; see `Experiment`."""
 
     until: str
     negligible: float
     race: bool
+    register: str | None
+    question: str
+    registered: str
 
 
 class ResumeKeywords(PlayKeywords, total=False):
@@ -124,11 +128,13 @@ def resume(
     chosen = _fill_options(workers=workers, retry=retry, **options)
     if chosen.stops or chosen.negligible:
         raise InvalidInput("A run goes on with the rule it was begun with: leave out until, negligible and race.")
+    if chosen.register is not None:
+        raise InvalidInput("A run is registered before its first trial: leave out register.")
     return _play(read_plan(journal, chosen, trust=chosen.trust), Path(journal), watch, chosen.progress)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallOptions(RunOptions, StoppingOptions):
+class CallOptions(RegisterOptions, StoppingOptions):
     """What `run` and `resume` take: the options of a run, and how this call of Python goes about it."""
 
     repeats: int = 1
@@ -140,7 +146,7 @@ class CallOptions(RunOptions, StoppingOptions):
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
-        RunOptions.__post_init__(self)
+        RegisterOptions.__post_init__(self)
         StoppingOptions.__post_init__(self)
 
 
@@ -165,6 +171,7 @@ def _as_plain(value: Any) -> Any:
 def _play(plan: Plan, journal: Path, watch: Watch | None, progress: bool | None) -> Result:
     """Play what is left of a plan, behind progress bars if a person is there to see them, and return the result."""
     look = make_look(plan, journal)
+    plan = register(plan, journal)
     with _watching(plan, journal, watch, progress) as tell:
         run_plan(plan, journal, watch=tell, look=look)
     return Result([journal])

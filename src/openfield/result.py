@@ -23,6 +23,7 @@ from openfield.journal.reader import RESUMABLE, CellRecord, Run
 from openfield.metrics.catalogue import CHANGES, find_metrics, installed_metrics, metric_names
 from openfield.provenance.people import measure_responses, name_people
 from openfield.provenance.provenance import Provenance, mark_versions, read_provenance, split_versions
+from openfield.provenance.registration import Registration, list_deviations, read_registration
 from openfield.provenance.rules import DomainRules, find_false_rules, own_rule, read_rules
 from openfield.provenance.usage import Usage, read_run_usage
 from openfield.registry import known_domain
@@ -206,6 +207,12 @@ class Result:
         asked = chosen if metrics else [metric for metric in chosen if self.baseline and metric.is_related]
         shown = tuple(name_numbers(numbers, chosen, asked))
         found = msgspec.structs.replace(summarise(cells, chosen, intervals, failures), shown=shown)
+        if self.registration is not None:
+            marked = (
+                msgspec.structs.replace(each, registered=each.name in self.registration.numbers)
+                for each in found.numbers
+            )
+            found = msgspec.structs.replace(found, numbers=tuple(marked))
         return msgspec.structs.replace(found, missing=tuple(explain_missing(found, chosen))) if metrics else found
 
     def select(self, summary: Summary, **options: Unpack[SelectionChoice]) -> Summary:
@@ -319,8 +326,16 @@ class Result:
 
     @property
     def cautions(self) -> list[str]:
-        """Cautions for readers of the numbers: sentences that were recorded while the trials were played."""
-        return [text for key, text in self.facts.items() if key.startswith("caution ")]
+        """Cautions for readers of the numbers: what was registered, and sentences recorded while trials were played."""
+        said = [text for key, text in self.facts.items() if key.startswith("caution ")]
+        if self.registration is not None:
+            said = [self.registration.describe(), *list_deviations(self.registration, self.cells), *said]
+        return said
+
+    @cached_property
+    def registration(self) -> Registration | None:
+        """What was registered of the run before its first trial."""
+        return read_registration(self.facts, ", ".join(map(str, self.paths)))
 
     def page(
         self,

@@ -71,6 +71,8 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Only some trials have it, which depends on the agent: the number of trials is always printed."""
     given: str = ""
     """The share of trials that have it. Where it is 0 the number is missing, though failed trials would count in it."""
+    registered: bool = True
+    """False in a run that was registered without it: it was found on the way."""
     unchanged: bool = False
     """Measured in unchanged twins, and only there. A twin shares its seed with a changed trial, so it is not one trial
     more in any other row."""

@@ -55,7 +55,14 @@ def split_names(wanted: str | Sequence[str] | None) -> list[str]:
 
 
 def pick_numbers(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
-    """Return the numbers that a table of these agents shows, those of returns without a scale first."""
+    """Return the numbers that a table of these agents shows: those of returns without a scale first.
+
+    In a run that was registered, those that were found on the way come last.
+    """
+    return sorted(_pick_all(summary, groups), key=lambda number: not number.registered)
+
+
+def _pick_all(summary: Summary, groups: Sequence[AgentResults]) -> list[Number]:
     known = {number.name: number for number in summary.numbers}
     if summary.shown:
         names = [name for name in (*RETURNS, *summary.shown) if name in summary.shown]

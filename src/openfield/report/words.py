@@ -130,9 +130,10 @@ def describe_onset(groups: Sequence[AgentResults]) -> str:
 
 def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
     """Return the title and note of a number; they name no onset if nothing changes in the scenario."""
-    if scenario.novelty:
-        return number.title, number.note
-    return number.title.replace(" before the onset", " in the test"), number.note.replace(" before the onset", "")
+    title, note = number.title, number.note
+    if not scenario.novelty:
+        title, note = title.replace(" before the onset", " in the test"), note.replace(" before the onset", "")
+    return title if number.registered else f"{title} (not registered)", note
 
 
 def count_trials(estimate: Estimate, number: Number | None, group: AgentResults) -> int | None:

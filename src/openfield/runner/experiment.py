@@ -49,6 +49,8 @@ Positive = msgspec.Meta(ge=1, le=1_000_000)
 """More trials than anyone waits for; without an end a mistyped number fills the memory before anything is played."""
 TAKEN_FROM_DOMAIN = ("trials", "novelty", "settings", "limits")
 """The keys of an experiment that options of a domain may change in trials that are served."""
+MAX_QUESTION = 2_000
+"""Characters of a question."""
 MAX_BUDGET = 1e8
 """Seconds: three years."""
 OF_DOMAIN = ("agents", "limits", "novelty", "redlight", "repeats", "seed", "settings", "trials")
@@ -214,7 +216,28 @@ class RunOptions(Options):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Experiment(RunOptions, TrialOptions, StoppingOptions):
+class RegisterOptions(RunOptions):
+    """How a run is played, and what is registered of it before its first trial."""
+
+    register: Annotated[str | None, Parameter(group=MORE, metavar="FILE")] = None
+    """Write into this file, before the first trial, what the run asks, who plays what, and when it stops."""
+    question: Annotated[str, Parameter(group=MORE, metavar="TEXT")] = ""
+    """With --register: the question that the run is to answer."""
+    registered: Annotated[str, Parameter(group=MORE, metavar="NAMES")] = ""
+    """With --register: the numbers that the question is about, such as after,concordance [those that tables show]."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing, wherever they come from."""
+        super().__post_init__()
+        if self.register is None and (self.question or self.registered):
+            raise InvalidInput("A question and its numbers are registered in a file: add --register FILE.")
+        if not self.question.isprintable() or len(self.question) > MAX_QUESTION:
+            raise InvalidInput(f"A question is at most {MAX_QUESTION:,} characters, all of which can be printed.")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Experiment(RegisterOptions, TrialOptions, StoppingOptions):
     """The description of a run: experiment files, `openfield run` and `of.run` all fill it.
 
     A field is a key of an experiment file and an option of `openfield run`; its docstring is the help text.
@@ -246,7 +269,7 @@ class Experiment(RunOptions, TrialOptions, StoppingOptions):
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing, wherever they come from."""
-        RunOptions.__post_init__(self)
+        RegisterOptions.__post_init__(self)
         StoppingOptions.__post_init__(self)
 
     def change(self, *changes: Mapping[str, Any]) -> Experiment:

@@ -82,3 +82,25 @@ def test_verify_says_how_much_was_planned_played_retried_and_superseded(openfiel
         record.begin(two.id)
     line = "Cells of maze.sqlite: 10 planned, 8 played; attempts: 1 retried, 2 superseded\n"
     assert line in openfield("verify", run).out
+
+
+def register(openfield: Any, run: str, *words: str) -> None:
+    alone = ("-a", "compass", "--trials", "1", "--workers", "0")
+    assert openfield("run", str(MAZE), *alone, "-o", run, *words).status == 0
+
+
+def test_a_run_is_compared_with_what_was_registered(openfield: Any) -> None:
+    register(openfield, "run.sqlite", "--register", "asked.json", "--question", "Why?")
+    assert openfield("verify", "run.sqlite", "--plan", "asked.json").status == 0
+    register(openfield, "other.sqlite")
+    said = openfield("verify", "other.sqlite", "--plan", "asked.json")
+    assert said.status != 0
+    assert "other.sqlite was not registered before its first trial" in said.err
+
+
+def test_a_registration_that_was_changed_in_the_run_is_a_fault(tmp_path: Path, openfield: Any) -> None:
+    register(openfield, "run.sqlite", "--register", "asked.json", "--question", "Why?")
+    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as db:
+        db.execute("UPDATE facts SET value = replace(value, 'Why?', 'How?') WHERE key = 'registration'")
+        db.commit()
+    assert "its registration was changed after it was signed" in openfield("verify", "run.sqlite").err

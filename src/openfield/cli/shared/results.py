@@ -45,7 +45,7 @@ def play_plan(
     from openfield.report.progress import showing_progress
     from openfield.runner.run import run_plan
 
-    look = find_look(plan, path)
+    look, plan = find_look(plan, path), register_plan(plan, path)
     confirm_calls(plan, path)
     with showing_progress(plan, path, passing) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
         run_plan(plan, path, workers, watch, look)
@@ -65,6 +65,15 @@ def say_reach_of(plan: Plan) -> None:
     if counts := count_by_scenario(plan):
         told = say_reach(min(counts), plan.stopping is not None)
         print(f"openfield: {told}. How many you need: openfield plan", file=sys.stderr)
+
+
+def register_plan(plan: Plan, path: Path) -> Plan:
+    """Return a plan with what is registered of it, if the user asks for that."""
+    if getattr(plan.options, "register", None) is None:
+        return plan
+    from openfield.planning.registering import register
+
+    return register(plan, path)
 
 
 def find_look(plan: Plan, path: Path) -> Look | None:
