@@ -9,7 +9,7 @@ import pytest
 from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
 from openfield.metrics.scenario import Scenario
-from openfield.report.matrix import Matrix, make_matrix, name_scenarios, rank_values
+from openfield.report.matrix import Matrix, make_matrix, name_scenarios, rank_first, rank_values
 from support.records import make_cell, make_trial
 
 HIGH, LOW = [0.9, 0.8, 0.9, 0.7, 0.8, 0.9, 0.8, 0.9], [0.1, 0.2, 0.0, 0.3, 0.1, 0.2, 0.1, 0.0]
@@ -123,6 +123,13 @@ def test_ranks_follow_what_is_printed_and_are_shared() -> None:
     assert [(row.agent, row.rank) for row in found.rows] == [("bob", 1), ("cyd", 1), ("ada", 3)]
     assert found.explain() == "Order: Performance after the onset; equal values share a rank."
     assert (found.has_mean, found.rows[0].mean) == (False, None)
+
+
+def test_the_number_that_ranks_agents_stands_first() -> None:
+    numbers = {number.name: number for metric in BUILT_IN for number in metric.numbers}
+    shown = [numbers[name] for name in ("before", "after", "delay")]
+    assert [number.name for number in rank_first(shown)] == ["after", "before", "delay"]
+    assert rank_first([numbers["delay"]]) == [numbers["delay"]]
 
 
 def test_scenarios_have_names_that_tell_them_apart() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import openfield as of
 from openfield.errors import InvalidInput
+from openfield.metrics.selection import pick_numbers
 from openfield.report.addresses import name_scenario
 from openfield.result import Result
 from openfield.view.publish import publish
@@ -65,6 +66,8 @@ def test_the_leaderboard_has_the_numbers_of_all_runs_read_as_one(played: list[Pa
         assert row["numbers"]["after"]["mean"] == pytest.approx(groups[row["agent"]].estimates["after"].mean)
         assert row["runs"] == ["one", "b <i>"]
         assert row["versions"] == ""
+    summary = Result(played).summary()
+    assert {*board["shown"]} == {number.name for number in pick_numbers(summary, summary.groups)}
     assert board["note"] == "the onset is fixed or published, so agents can detect the change by counting"
     assert f"; {board['note']}.</p>" in (tmp_path / "index.html").read_text()
 

@@ -266,6 +266,13 @@ def _make_rows(
     return [msgspec.structs.replace(row, rank=rank) for row, rank, _ in ordered]
 
 
+def rank_first(numbers: Sequence[Number]) -> list[Number]:
+    """Return numbers with the one first that says how well an agent did, if there is one."""
+    names = {number.name for number in numbers}
+    first = next((name for name in (*SCALED, *UNSCALED) if name in names), None)
+    return sorted(numbers, key=lambda number: number.name != first)
+
+
 def rank_values(values: Sequence[float | None], better: str = "higher") -> list[int | None]:
     """Return the rank of each value, as it is printed: equal ones share a rank, and None has none.
 

@@ -6,7 +6,7 @@ opened from a disk. The same run files give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -17,21 +17,17 @@ from openfield.files.atomic import replacing
 from openfield.journal.reader import CellRecord, Run
 from openfield.metrics.metric import Number
 from openfield.metrics.scenario import Scenario, scenario_of
+from openfield.metrics.selection import pick_numbers
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import AgentResults, Summary
 from openfield.parameters import shorten_agents
 from openfield.report import words
 from openfield.report.addresses import name_scenario
 from openfield.report.film import write_film
-from openfield.report.matrix import Matrix, make_matrix, rank_values
+from openfield.report.matrix import Matrix, make_matrix, rank_first, rank_values
 from openfield.report.page import write_page
 from openfield.report.render import render
 from openfield.result import Result
-
-HEADLINES = ("after", "before", "effect", "concordance", "correct", "alarmed")
-"""The numbers of the leaderboard; where a scenario has none of them, its first ones."""
-MAX_COLUMNS = 6
-"""Numbers beside an agent; the page of a run has all."""
 
 
 class LeaderboardRow(msgspec.Struct, frozen=True):
@@ -59,7 +55,7 @@ class Leaderboard(msgspec.Struct, frozen=True):
     """What a reader must know of its trials, such as that the onset is fixed."""
     rows: tuple[LeaderboardRow, ...]
     shown: tuple[str, ...]
-    """The names of the numbers that a page has room for; the first one orders the rows."""
+    """The names of the numbers that tables show; the first one orders the rows."""
 
 
 class PublishedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +72,7 @@ class PublishedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownBoard(msgspec.Struct, frozen=True):
-    """A leaderboard with the numbers that a page has room for."""
+    """A leaderboard with the numbers that it shows."""
 
     board: Leaderboard
     numbers: list[Number]
@@ -183,17 +179,16 @@ def _name_runs(runs: Sequence[Path]) -> dict[Path, str]:
 def _make_boards(
     result: Result, summary: Summary, homes: dict[tuple[Scenario, str], list[str]]
 ) -> Iterator[Leaderboard]:
-    numbers = {number.name: number for number in summary.numbers}
     for scenario, members in words.group_scenarios(summary):
         agents, _ = words.split_controls(members)
         if not agents:
             continue
-        shown = _pick_numbers(agents, numbers)
-        rows = _rank(agents, numbers[shown[0]]) if shown else [(None, group) for group in agents]
+        shown = rank_first(pick_numbers(summary, agents))
+        rows = _rank(agents, shown[0]) if shown else [(None, group) for group in agents]
         novelty = words.describe_novelty(scenario, result.domains)
         title, note = words.title_domain(scenario, result.domains), words.describe_onset(agents)
         made = (_make_row(rank, group, homes.get((scenario, group.agent), [])) for rank, group in rows)
-        yield Leaderboard(scenario, title, novelty, note, tuple(made), tuple(shown))
+        yield Leaderboard(scenario, title, novelty, note, tuple(made), tuple(number.name for number in shown))
 
 
 def _rank(agents: Sequence[AgentResults], number: Number) -> list[tuple[int | None, AgentResults]]:
@@ -257,14 +252,6 @@ def _pick_moment(cells: Sequence[CellRecord]) -> tuple[CellRecord, int] | None:
         (cell, episode.number) for cell in played for episode in cell.episodes if episode.novel and cell.is_scored
     ]
     return next(iter(changed), (played[0], 0) if played else None)
-
-
-def _pick_numbers(agents: Sequence[AgentResults], numbers: Mapping[str, Number]) -> list[str]:
-    """Return the names of the numbers of a leaderboard, of those that some agent has."""
-    valued = {name for group in agents for name, found in group.estimates.items() if found.mean is not None}
-    first = [name for name in HEADLINES if name in valued]
-    rest = [name for name in numbers if name in valued and name not in first]
-    return [*first, *rest][:MAX_COLUMNS]
 
 
 def _write_json(path: Path, data: object) -> None:
