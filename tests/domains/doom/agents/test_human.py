@@ -84,12 +84,18 @@ def test_help_beliefs_and_mistakes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("enemies", "health", "said"), [(0, 5, "You won."), (1, 0, "You died."), (1, 5, "is over (terminated).")]
+    ("enemies", "health", "last", "said"),
+    [
+        (0, 5, "terminated", "You won."),
+        (1, 0, "terminated", "You died."),
+        (1, 5, "terminated", "You lost."),
+        (1, 5, "truncated", "Time is up: you lost."),
+    ],
 )
-def test_how_an_episode_ended_is_said(enemies: int, health: float, said: str) -> None:
+def test_how_an_episode_ended_is_said(enemies: int, health: float, last: Any, said: str) -> None:
     human, told = player(DUEL)
     shown = {"player": body(0, 0, health=health), "enemies": [body(300, 0, health=1.0)] * enemies}
-    turn = Turn(ask=Ask.NONE, observation=shown, feedback={"performance": 0.5}, last="terminated")
+    turn = Turn(ask=Ask.NONE, observation=shown, feedback={"performance": 0.5}, last=last)
     assert human(turn) == Reply()
     assert f"{said} Score 0.500." in told.getvalue()
 

@@ -189,6 +189,8 @@ def test_a_visit_refuses_what_it_does_not_know(tmp_path: Path, capsys: pytest.Ca
     np.savez("data/arrays.npz", **{key: value for key, value in arrays.items() if key != "train_labels"})
     assert run_command(["ond", "visit", "here", "-a", "knn", "--set", "data=data"]) == 2
     assert "arrays.npz lacks train_labels" in capsys.readouterr().err
+    assert run_command(["ond", "visit", "http://127.0.0.1:9", "-a", "knn", "--set", "data=pictures"]) == 2
+    assert "a data directory with an arrays.npz; pictures has none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", ["area=activity_recognition", "protocol=CONDDA"])

@@ -90,8 +90,8 @@ class DoomWriter(TurnWriter):
         if features is None or "performance" not in feedback:
             return super().describe_end(turn)
         won, died = not features["enemies"], features["player"]["health"] <= 0
-        ended = "You won." if won else "You died." if died else f"The episode is over ({turn.last})."
-        return f"{ended} Score {feedback['performance']:.3f}."
+        lost = "You died." if died else "Time is up: you lost." if turn.last == "truncated" else "You lost."
+        return f"{'You won.' if won else lost} Score {feedback['performance']:.3f}."
 
     def pass_over(self, turn: Turn) -> Reply | None:
         """Return an action that was typed to be done several times, as long as no health is lost."""
