@@ -190,7 +190,16 @@ def test_every_attribute_of_a_domain_with_a_default_is_documented() -> None:
         "version",
     }
     used = {"agents", "baseline", "default_novelty", "metrics", "novelties", "phases", "spec", "trials", "world"}
-    inner = {"novelty_names", "check_novelties", "settings_in", "settings_of", "course", "check_courses", "novelty_in"}
+    inner = {
+        "novelty_names",
+        "check_novelties",
+        "settings_in",
+        "settings_of",
+        "course",
+        "list_moments",
+        "check_courses",
+        "novelty_in",
+    }
     assert set(re.findall(r"`(\w+)`", re.sub(r" \|[^|]* \|$", "", table, flags=re.MULTILINE))) == given - used - inner
 
 
