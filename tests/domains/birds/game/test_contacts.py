@@ -200,3 +200,24 @@ def test_a_bird_bounces_off_a_body_with_the_mean_of_both_bounces_and_off_the_gro
         if bird in (each.fixtureA.body.userData, each.fixtureB.body.userData)
     )
     assert contact.restitution == pytest.approx((0.43 + 0.1) / 2)
+
+
+@pytest.mark.parametrize(("degrees", "least", "most"), [(0, 0.0, 0.1), (40, 0.0, 0.1), (50, 0.5, 1.0), (90, 0.5, 1.0)])
+def test_a_bird_loses_its_speed_along_a_floor_but_not_along_a_wall(degrees, least, most):
+    plate = LevelObject(kind="Platform", x=0.0, y=6.0, scale_x=6.0, scale_y=0.5, rotation=degrees)
+    game, turn = built(plate), math.radians(degrees)
+    along, out = (math.cos(turn), math.sin(turn)), (-math.sin(turn), math.cos(turn))
+    game.shoot(1.0, 0.0)
+    bird, speeds = game.flying, []
+    bird.physical.position = (0.9 * out[0], 6.0 + 0.9 * out[1])
+    bird.physical.linearVelocity = (2 * along[0] - 6 * out[0], 2 * along[1] - 6 * out[1])
+
+    def note():
+        velocity = bird.physical.linearVelocity
+        speeds.append((bird.touched, velocity.x * along[0] + velocity.y * along[1]))
+
+    stop = game.watch(1, note)
+    game.run(0.2)
+    stop()
+    before, after = (next(speed for touched, speed in speeds if touched is side) for side in (False, True))
+    assert least <= after / before <= most

@@ -16,8 +16,6 @@ from openfield.domains.birds.game.physics import MATERIALS, Profile
 MIN_POINTS = 10
 PLATFORM_MASS = 1.0
 """The mass with which platforms hit; the engine gives bodies that never move none."""
-FLOOR = math.cos(math.radians(45))
-"""Least height of the normal, of length 1, of a surface that birds land on: not walls and roofs."""
 Vector = tuple[float, float]
 Touching = dict[tuple[int, int], int]
 """How many pieces of two colliders touch each other, by the numbers of the colliders."""
@@ -219,11 +217,12 @@ def _hit(contact: Any, profile: Profile) -> Hit:
         fixed = any(body is None or not body.moves for body in bodies)
         if not fixed and profile.mixed_bounce:
             contact.restitution = (contact.fixtureA.restitution + contact.fixtureB.restitution) / 2
-        elif fixed and profile.landing_grip:
+        elif fixed and profile.landing_slope:
             manifold = contact.worldManifold  # its normal does not outlive it
             normal = manifold.normal.x, manifold.normal.y
             lands_second = bodies[1] is not None and bodies[1].kind == "bird"
-            if (normal[1] if lands_second else -normal[1]) > FLOOR:
+            upwards = normal[1] if lands_second else -normal[1]
+            if upwards > math.cos(math.radians(profile.landing_slope)):
                 landing = Landing(normal, contact.friction, contact.restitution)
     return Hit(*bodies, (u.x, u.y), (w.x, w.y), landing)
 

@@ -135,8 +135,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Density of the first collider of balls, whatever the material is; 0 if it is that of the material."""
     mixed_bounce: bool
     """True if a bird bounces off a body that moves with the mean of both bounces; else with the greater one."""
-    landing_grip: bool
-    """True if friction slows down a bird that lands, without turning it."""
+    landing_slope: float
+    """Degrees. Where the surface is less steep, friction slows down a bird that lands, without turning it; 0: never."""
     pig_safe_speed: float
     """World units a second. A slower contact does not hurt a pig, except that with a rolling ball."""
     bird_outline: float
