@@ -61,6 +61,8 @@ def test_a_video_that_cannot_be_used_says_why(
     np.save(tmp_path / "episode.npy", np.zeros(7, int))
     with pytest.raises(InvalidInput, match="40 frames and 7 actions"):
         build_table([open_episode(video)], Recipe())
+    with pytest.raises(InvalidInput, match=r"no images .* Name the files in it: .*/\*\.mp4"):
+        open_episode(tmp_path)
     video.write_bytes(b"no video at all")
     with pytest.raises(InvalidInput, match="cannot be read"):
         open_episode(video)

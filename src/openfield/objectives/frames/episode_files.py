@@ -25,6 +25,7 @@ from openfield.files.arrays import (
 )
 from openfield.files.large import ALLOW_LARGE
 from openfield.objectives.frames.encode import grey
+from openfield.objectives.frames.videos import VIDEO_ENDINGS
 from openfield.objectives.tables.histograms import Array
 
 MAX_ROW = 1 << 26
@@ -122,7 +123,9 @@ def find_images(path: Path) -> list[Path]:
     """
     images = sorted((file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS), key=_in_sequence)
     if not images:
-        raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.")
+        others = {file.suffix for file in path.iterdir() if file.suffix.lower() in (".npz", *VIDEO_ENDINGS)}
+        told = f" It is read as one episode. Name the files in it: {path}/*{min(others)}" if others else ""
+        raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.{told}")
     return images
 
 
