@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from msgspec import structs
 
 from openfield.metrics.stats import Estimate
 from openfield.report.drawing import (
@@ -16,7 +17,7 @@ from openfield.report.drawing import (
     draw_spark,
     share_range,
 )
-from openfield.report.figures.curves import AgentCurves, Point, trace_agent, trace_all
+from openfield.report.figures.curves import COLOURS, AgentCurves, Point, choose_colours, trace_agent, trace_all
 from support.records import make_cell, make_run
 
 
@@ -54,7 +55,7 @@ def test_agents_are_drawn_together_with_their_names() -> None:
     names = ["ada", "bob", "a name that is longer than all"]
     drawn = str(draw_overlay([trace(name) for name in names], "all", dict.fromkeys(names, "/trials")))
     assert ">a name that is longer t…</text>" in drawn
-    assert drawn.count('class="agent"') == 2 * len(names)  # of performance and of belief
+    assert drawn.count('class="agent own ') == 2 * len(names)  # of performance and of belief
     assert drawn.count('<a href="/trials">') == 2 * len(names)
 
 
@@ -68,7 +69,27 @@ def test_labels_of_curves_that_end_low_stay_inside_and_apart() -> None:
     low = tuple(Point(at, 0.0, 0.01) for at in range(3))
     curves = [AgentCurves(name, name, False, 1, low, [], True) for name in ("a", "b")]
     drawn = str(draw_overlay(curves, "x", {"a": "", "b": ""}))
-    places = [float(y) for y in re.findall(r'<text class="t name p \w+" data-agent="\w" x="\d+" y="([\d.]+)">', drawn)]
+    places = [
+        float(y) for y in re.findall(r'<text class="t name p own \w+" data-agent="\w" x="\d+" y="([\d.]+)">', drawn)
+    ]
     assert len(places) == 2
     assert max(places) <= 180  # the panel has 178 units, and the next one begins with room
     assert abs(places[0] - places[1]) >= 13
+
+
+def test_an_agent_keeps_its_colour_on_all_pages_and_no_two_share_one() -> None:
+    names = [f"agent-{number}" for number in range(COLOURS)]
+    colours = choose_colours(names)
+    assert sorted(colours.values()) == list(range(COLOURS))
+    assert choose_colours(reversed(names)) == colours
+    assert choose_colours(names[:1])[names[0]] == colours[names[0]]
+    assert set(choose_colours(f"agent-{number}" for number in range(30)).values()) <= set(range(COLOURS))
+
+
+def test_lines_and_names_of_ten_agents_have_their_colours() -> None:
+    names = [f"agent-{number}" for number in range(10)]
+    curves = [structs.replace(trace(name), colour=number % COLOURS) for number, name in enumerate(names)]
+    drawn = str(draw_overlay(curves, "all", dict.fromkeys(names, "/trials")))
+    for number, name in enumerate(names):
+        assert f'<g class="agent own c{number % COLOURS}" data-agent="{name}"' in drawn
+        assert re.search(rf'<text class="t name p own c{number % COLOURS}" data-agent="{name}"', drawn)

@@ -99,7 +99,7 @@ class TestContent:
     def test_agents_are_drawn_together(self) -> None:
         (section,) = scenarios(render(make_run(["ada", "bob", "cyd"])))
         assert 'aria-label="Performance and belief of ada, bob, cyd, episode by episode"' in section
-        assert section.count('class="agent" data-agent=') == 6
+        assert section.count('class="agent own ') == 6
         assert 'class="overlaid"' not in render(make_run(["ada"]))
 
     def test_failures_come_first(self) -> None:

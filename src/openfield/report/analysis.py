@@ -28,7 +28,7 @@ from openfield.report.addresses import (
 )
 from openfield.report.figures import TrialLinks
 from openfield.report.figures.curriculum import AgentTasks, trace_tasks
-from openfield.report.figures.curves import AgentCurves, trace_agent
+from openfield.report.figures.curves import AgentCurves, choose_colours, trace_agent
 from openfield.report.figures.openset import SampleFigures, trace_samples
 from openfield.report.findings import write_findings
 from openfield.report.matrix import Matrix, make_campaign_matrix
@@ -265,7 +265,7 @@ def _list_agents(cells: Iterable[CellRecord]) -> list[str]:
 def _analyse_scenarios(
     summary: Summary, members: Mapping[Key, Sequence[CellRecord]], domains: Domains, homes: Homes
 ) -> Iterator[ScenarioAnalysis]:
-    names = shorten_agents(homes)
+    names, colours = shorten_agents(homes), choose_colours(homes)
     for scenario, found in group_scenarios(summary):
         agents, controls = split_controls(sorted(found, key=lambda group: group.agent))
         groups = [*(rank_agents(agents, summary.comparisons) if agents else ()), *controls]
@@ -273,8 +273,8 @@ def _analyse_scenarios(
         comparisons, note = pick_comparisons(summary.comparisons, groups)
         pairs = [one for one in summary.comparisons if one.scenario == scenario]
         traced = [
-            trace_agent(group.agent, names[group.agent], members[scenario, group.agent], homes[group.agent][0])
-            for group in groups
+            trace_agent(agent, names[agent], members[scenario, agent], homes[agent][0], colours[agent])
+            for agent in (group.agent for group in groups)
         ]
         name = name_scenario(scenario)
         findings = write_findings(groups[: len(agents)], pairs, names)

@@ -32,8 +32,8 @@ from openfield.report.figures.curves import (
 if TYPE_CHECKING:
     from openfield.objectives.study.study import StudyRow
 
-MAX_OVERLAID = 6
-"""How many agents one drawing shows: there are no more different lines."""
+MAX_OVERLAID = 10
+"""How many agents one drawing shows: there are no more different kinds of line."""
 MAX_FAINT = 12
 """How many single trials of an agent stand behind the means of several agents."""
 MAX_UNCROWDED = 3
@@ -99,7 +99,11 @@ def draw_overlay(curves: Sequence[AgentCurves], label: str, sources: Mapping[str
         return Markup("")
     first, last = share_range(shown)
     margin = min(MAX_MARGIN, 24 + 8 * max(len(each.name) for each in shown))
-    frames = [Frame(first, last, 720, 178, 30, margin, 22, 8), Frame(first, last, 720, 130, 30, margin, 22, 22)]
+    names = LABEL_GAP * len(shown)  # so that all find a place beside the lines
+    frames = [
+        Frame(first, last, 720, max(178, names + 34), 30, margin, 22, 8),
+        Frame(first, last, 720, max(130, names + 48), 30, margin, 22, 22),
+    ]
     told = any(point.belief is not None for each in shown for point in each.mean)
     onset = any(each.onset for each in shown)
     body = _draw_panel(frames[0], shown, "performance", onset, not told, sources)
@@ -159,9 +163,9 @@ def _draw_panel(
         values = _values(_cut(each.mean, frame), what)
         known = [(at, value) for at, value in values if value is not None]
         if known:
-            ends.append((frame.y(known[-1][1]), slot, each.agent, each.name))
+            ends.append((frame.y(known[-1][1]), f"own c{each.colour}", each.agent, each.name))
             line = _draw_line(f"{kind} slot{slot}", frame, values)
-            lines += f'<g class="agent" data-agent="{escape(each.agent)}">{faint}{line}</g>'
+            lines += f'<g class="agent own c{each.colour}" data-agent="{escape(each.agent)}">{faint}{line}</g>'
     name = f'<text class="quantity {kind}" x="{frame.left}" y="{frame.top - 8}">{what}</text>'
     ground = _draw_ground(frame, onset, ticks, named=what == "performance")
     return ground + lines + _label_ends(frame, ends, kind, sources) + name
@@ -248,12 +252,12 @@ def _draw_line(kind: str, frame: Frame, points: Iterable[Place]) -> str:
     return f'<path class="{kind}" d="M{found[0][0]} {found[0][1]}{(steps or "h2").replace(" -", "-")}"/>'
 
 
-def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str, str]], kind: str, sources: Mapping[str, str]) -> str:
+def _label_ends(frame: Frame, ends: Sequence[tuple[int, str, str, str]], kind: str, sources: Mapping[str, str]) -> str:
     """Write the names of lines beside their ends, pushed apart, each joined to its end by a hairline.
 
     Args:
         frame: Where the lines are drawn.
-        ends: The height of each end, its slot, its agent, and what the agent is called.
+        ends: The height of each end, the class of its colour, its agent, and what the agent is called.
         kind: The class of the lines.
         sources: Agent -> the address that its name leads to.
     """
@@ -266,9 +270,9 @@ def _label_ends(frame: Frame, ends: Sequence[tuple[int, int, str, str]], kind: s
         over = max(0.0, over - 2)
     x = frame.x(frame.last)
     drawn = ""
-    for (y, at), (_, slot, agent, name) in zip(placed, sorted(ends), strict=True):
+    for (y, at), (_, colour, agent, name) in zip(placed, sorted(ends), strict=True):
         text = (
-            f'<text class="t name {kind} slot{slot}" data-agent="{escape(agent)}" x="{x + 12}" y="{at + 4.5:.1f}">'
+            f'<text class="t name {kind} {colour}" data-agent="{escape(agent)}" x="{x + 12}" y="{at + 4.5:.1f}">'
             f"{escape(_shorten(name, MAX_NAME))}</text>"
         )
         drawn += f'<path class="lead" d="M{x + 2} {y:.0f}L{x + 9} {at:.0f}"/>{_link(text, sources[agent])}'

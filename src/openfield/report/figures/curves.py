@@ -6,6 +6,7 @@ Stands in report: cells -> curves -> drawing.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -21,6 +22,8 @@ T = TypeVar("T")
 
 MAX_POINTS = 60
 """Longer curves are averaged in bins: more points cannot be distinguished at the size drawn."""
+COLOURS = 8
+"""How many colours of agents there are; most eyes tell them apart (`page.css`)."""
 MAX_SINGLES = 24
 """How many single trials of an agent are drawn."""
 MIN_BEFORE, MAX_BEFORE = 40, 3
@@ -68,9 +71,25 @@ class AgentCurves(msgspec.Struct, frozen=True):
     """How many twins in which nothing changes are not among them."""
     unit: str = "episode"
     """What is counted from the onset: `episode`, or `step` where the test counts steps."""
+    colour: int = 0
+    """The number of its colour, below `COLOURS`: the same on all pages of a run."""
 
 
-def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) -> AgentCurves | None:
+def choose_colours(agents: Iterable[str]) -> dict[str, int]:
+    """Return a colour for each agent: the one that its name stands for, or the next that is free.
+
+    So an agent keeps its colour on all pages of a run and, unless others have taken it, in other runs too.
+    """
+    chosen: dict[str, int] = {}
+    for agent in sorted(agents):
+        own = zlib.crc32(agent.encode()) % COLOURS
+        free = ((own + step) % COLOURS for step in range(COLOURS))
+        taken = {*chosen.values()} if len(chosen) < COLOURS else set()
+        chosen[agent] = next(colour for colour in free if colour not in taken)
+    return chosen
+
+
+def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str, colour: int = 0) -> AgentCurves | None:
     """Return the curves of an agent in a scenario; trials that do not change are left out if some do.
 
     Args:
@@ -78,6 +97,7 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
         name: Its name in drawings.
         cells: Its cells in the scenario.
         run: The key of the run that they are in.
+        colour: The number of its colour.
     """
     played = [cell for cell in cells if cell.episodes]
     chosen, changed = pick_drawn(played)
@@ -89,6 +109,7 @@ def trace_agent(agent: str, name: str, cells: Sequence[CellRecord], run: str) ->
     unchanged = sum(cell.trial.is_unchanged_twin for cell in played) if changed else 0
     return AgentCurves(
         agent=agent,
+        colour=colour,
         name=name,
         control=all(cell.control for cell in chosen),
         trials=len(chosen),
