@@ -92,3 +92,15 @@ def test_the_command_refuses_another_seed_in_one_line(tmp_path: Path, capsys: py
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert "run.data was made from other trials" in said
+
+
+@pytest.mark.parametrize("novelty", ["blur every 2", "classes for 1", "classes then none"])
+def test_changes_that_go_away_are_not_served(novelty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its files know one onset: false alarms in a world that is normal again would count as detections."""
+    words = ["--novelty", novelty, "--port", "0", "-o", str(tmp_path / "run.sqlite"), "--set", "before=2"]
+    assert run_command(["serve", "ond", *words, "--set", "after=4", "--set", "training=20"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"change once and for good, and '{novelty}' goes away again" in said
+    assert not (tmp_path / "run.data").exists()
+    write_trials(DOMAIN, small_trials(novelty="classes over 3"), tmp_path / "grows.data")

@@ -244,7 +244,7 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
     All of them share one split into known and unknown classes, that of the first: the agents of a session learn once.
 
     Raises:
-        InvalidInput: The directory was made from other trials.
+        InvalidInput: The directory was made from other trials, or a world is normal again after a change.
     """
     origins = [data_directory.Origin(trial.seed, trial.scenario, trial.window, _mark(trial)) for trial in trials]
     if folder.exists():
@@ -256,13 +256,26 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
             )
         return folder
     settings, split = domain.settings_in(trials[0], Phase("test")), trials[0].seed
+    built = [build_trial(domain, trial, split) for trial in trials]
+    _refuse_return(trials, built)
     draft = folder.with_name(f".{folder.name}.{os.getpid()}.part")  # a crash must not leave half of it
     draft.mkdir(0o700, parents=True, exist_ok=True)  # labels and seeds are for its owner alone
-    names = _write_built(draft, settings, [build_trial(domain, trial, split) for trial in trials])
+    names = _write_built(draft, settings, built)
     content = msgspec.json.encode(dict(sorted(zip(names, origins, strict=True))))
     (draft / data_directory.ORIGINS_NAME).write_bytes(content)
     draft.rename(folder)
     return folder
+
+
+def _refuse_return(trials: Sequence[Trial], built: Sequence[Built]) -> None:
+    """Refuse changes that go away again: files of the protocol know one onset, after which all is changed."""
+    for trial, one in zip(trials, built, strict=True):
+        novel = [moment.novel for moment in one.moments]
+        if novel != sorted(novel):
+            raise InvalidInput(
+                f"Tests of the protocol change once and for good, and '{'+'.join(trial.novelty)}' goes away again. "
+                "Serve a change that stays, or play it without the protocol: openfield run ond"
+            )
 
 
 def _mark(trial: Trial) -> str:
