@@ -519,7 +519,7 @@ def draw_stages(plot: IntervalPlot, names: Mapping[str, str], sources: Mapping[s
         line = _draw_line(f"i slot{slot}", frame, points) if len(own) > 1 else ""
         line += "".join(_draw_mark(mark, frame, at, high) for at, mark in zip(ats, own, strict=True))
         body += _link(line, sources[agent], ' class="agent" tabindex="-1"')
-        last += [(frame.y(own[-1].value / high), slot, agent, names[agent])] if own else []
+        last += [(frame.y(own[-1].value / high), f"slot{slot}", agent, names[agent])] if own else []
     body += _label_ends(frame, last, "i", sources)
     return _wrap(body, frame.width, frame.height, plot.title)
 
