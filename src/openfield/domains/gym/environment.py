@@ -61,8 +61,26 @@ def wrap_env(env: Env, wrappers: Sequence[str], text: str) -> Env:
         if not isinstance(wrapped, gymnasium.Env):
             env.close()
             raise InvalidInput(f"{source} is not a wrapper: it makes a {type(wrapped).__name__} of {text}.")
-        env = wrapped
+        env = PlainState(wrapped) if _is_of_ns_gym(wrapped) else wrapped
     return env
+
+
+class PlainState(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """Shows what the environment shows, without what a wrapper of NS-Gym says of its change: a trial decides that."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        space = env.observation_space
+        if isinstance(space, gymnasium.spaces.Dict) and "state" in space.spaces:
+            self.observation_space = space["state"]
+
+    def observation(self, observation: Any) -> Any:
+        """Return the state within an observation of NS-Gym."""
+        return observation["state"] if isinstance(observation, dict) and "state" in observation else observation
+
+
+def _is_of_ns_gym(env: Env) -> bool:
+    return any(kind.__module__.partition(".")[0] == "ns_gym" for kind in type(env).__mro__)
 
 
 def find_meter(env: Env) -> ReturnMeter | None:
