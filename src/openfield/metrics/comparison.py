@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import variance
 from typing import NamedTuple
 
 import msgspec
@@ -32,6 +33,10 @@ from openfield.metrics.stats import (
 
 Scores = Mapping[str, float]
 """Trial id -> performance."""
+MIN_GAIN_TRIALS = 10
+"""The fewest trials that say what pairing is worth: a ratio of variances of fewer is mostly chance."""
+MIN_VARIANCE = 1e-12
+"""Differences that vary by less are all equal but for rounding."""
 APART = "no interval: different people"
 
 
@@ -70,6 +75,9 @@ class Comparison(msgspec.Struct, frozen=True):
     """The number of comparisons that it is corrected for."""
     valid: Valid = "fixed"
     """Whether the intervals and the p-value hold once, or at every look."""
+    gain: float | None = None
+    """How many times as many trials, of other seeds for each agent, would know the difference as well; None if the
+    trials are not paired, are fewer than ten, or differ all by the same."""
     versions: str = ""
     """Which cells of the two the latest known version of an agent did not play, in words; empty if it played all."""
 
@@ -116,7 +124,8 @@ def _compare(one: Key, two: Key, scores: Mapping[Key, AgentScores], intervals: I
     if len(pairs) >= MIN_TRIALS or (pairs and fewer < MIN_TRIALS):
         p = flip_signs(gaps) if len(pairs) >= MIN_TRIALS else None
         wins = bound_mean(share_wins(first, second), (0.0, 1.0)) if safe else estimate_paired_improvement(first, second)
-        return Comparison(*one, two[1], True, mark_people(difference, people), mark_people(wins, people), p)
+        made = Comparison(*one, two[1], True, mark_people(difference, people), mark_people(wins, people), p)
+        return msgspec.structs.replace(made, gain=None if people else measure_gain(pairs))
     if ours.people and theirs.people and fewer:
         difference = Estimate(_mean(all_ours) - _mean(all_theirs), None, None, fewer, APART)
     wins = estimate_improvement(all_ours, all_theirs)
@@ -135,7 +144,21 @@ def _follow(one: Key, two: Key, ours: AgentScores, theirs: AgentScores) -> Compa
     else:
         wins = without_interval(estimate_improvement(ours.units, theirs.units), NO_SEQUENCE)
     difference, wins = mark_people(difference, people), mark_people(wins, people)
-    return Comparison(*one, two[1], bool(pairs), difference, wins, bet_against(gaps, 0.0, bounds), valid="anytime")
+    p, gain = bet_against(gaps, 0.0, bounds), None if people else measure_gain(pairs)
+    return Comparison(*one, two[1], bool(pairs), difference, wins, p, valid="anytime", gain=gain)
+
+
+def measure_gain(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """Return how many times as many trials agents need if they do not meet the same worlds; None if that is not known.
+
+    What both find hard or easy in a world cancels in their difference: its variance, beside the sum of theirs, says how
+    much that is.
+    """
+    if len(pairs) < MIN_GAIN_TRIALS:
+        return None
+    apart = sum(variance(side) for side in zip(*pairs, strict=True))
+    together = variance([one - two for one, two in pairs])
+    return apart / together if together > MIN_VARIANCE else None
 
 
 def _mean(values: Iterable[float]) -> float:

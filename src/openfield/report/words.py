@@ -170,6 +170,8 @@ def describe_basis(comparison: Comparison) -> str:
         basis = "no trial with a performance of both"
     else:
         basis = shared if comparison.paired else f"all against all, {units} or more"
+    if comparison.gain is not None:
+        basis = f"{basis}, worth {n * comparison.gain:.0f} apart"
     return "; ".join(filter(None, (basis, comparison.versions)))
 
 
