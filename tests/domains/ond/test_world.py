@@ -20,7 +20,14 @@ from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.builder import write_tests, write_trials
 from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.results import ResultTable
-from openfield.domains.ond.testset.samples import Samples, draw_glyphs, load_digits, make_samples, read_folder
+from openfield.domains.ond.testset.samples import (
+    Samples,
+    alter_images,
+    draw_glyphs,
+    load_digits,
+    make_samples,
+    read_folder,
+)
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.journal.replay import resume_rollout
 from openfield.journal.verification import EpisodeCollector
@@ -343,6 +350,20 @@ def test_no_table_of_the_packaged_samples_has_those_of_a_test() -> None:
         assert found <= 0.02 * sum(map(len, shown))
     again, other = (DOMAIN.world(trial).test.images for trial in DOMAIN.trials(2, 3, "none", unchanged=0))
     assert not {image.tobytes() for image in again} & {image.tobytes() for image in other}
+
+
+def test_a_table_of_the_packaged_samples_is_worth_little_more_than_one_of_other_digits() -> None:
+    """Who brings labelled digits knows the classes of all digits: by the nearest one, altered or not."""
+    packaged, rng = load_digits(), np.random.default_rng(4)
+    at = rng.permutation(len(packaged.labels))[:300]
+    table, shown = (
+        images.reshape(len(images), -1) for images in (packaged.images, alter_images(packaged.images[at], rng))
+    )
+    far = (table**2).sum(axis=1) - 2 * shown @ table.T
+    with_them = (packaged.labels[far.argmin(axis=1)] == packaged.labels[at]).mean()
+    far[np.arange(len(at)), at] = np.inf
+    without = (packaged.labels[far.argmin(axis=1)] == packaged.labels[at]).mean()
+    assert 0.95 < without <= with_them <= without + 0.03
 
 
 def _arrays(samples: Samples) -> tuple[Any, Any]:
