@@ -47,6 +47,8 @@ WORKS = (
     "resume runs/maze.sqlite --workers 0",
     "report runs/maze.sqlite",
     "report runs/maze.sqlite --json",
+    "compare compass my_agent.py:Walker --run runs/maze.sqlite",
+    "plan maze.py --agents compass random --trials 3 --detect 0.2",
     "show runs/maze.sqlite",
     "watch runs/maze.sqlite --once",
     "verify runs/maze.sqlite --replay --trust",
@@ -171,7 +173,7 @@ def test_every_command_of_a_base_install_works_or_names_its_extra(base: Path, tm
     commands = {words[:-1] for words in answers if words[-1] == "--help" and words not in expected}
     tried = {words[:length] for words in (*expected, ("demo",), ("ond",)) for length in range(len(words) + 1)}
     assert commands <= tried, "each command is tried above"
-    assert {*list_extras()} - {"amqp", "fast", "inspect", "video", "window"} == {*NEEDS.values()}, (
+    assert {*list_extras()} - {"amqp", "cuda", "fast", "inspect", "video", "window"} == {*NEEDS.values()}, (
         "the others are for Python"
     )
     listed = {line.split()[0]: "pip install" in line for line in answers["list",]["out"].splitlines()[1:]}
@@ -202,7 +204,8 @@ def test_the_demo_plays_in_a_base_install(base: Path, tmp_path: Path) -> None:
     assert f"openfield-{__version__}-py3-none-any.whl[birds]'" in done.stdout
     advised = re.findall(r"^  \S*openfield (\w+) .*   ", done.stdout, re.MULTILINE)
     assert advised == ["run", "demo"], "what a base install has"
-    assert done.stdout.endswith("play commai\n"), "the first domain that is installed"
+    assert "run commai" in done.stdout, "the first domain that is installed"
+    assert done.stdout.endswith(f"{__version__}-py3-none-any.whl[view]'\n"), "play and view need this"
 
 
 @pytest.mark.wheel

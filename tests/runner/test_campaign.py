@@ -141,7 +141,7 @@ def test_a_mistake_in_the_file_names_the_file(text: str, message: str, tmp_path:
 
 
 def test_one_name_stands_for_one_agent_and_one_domain(cellar: str, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.py"
+    copy = tmp_path / "cellar_too.py"  # not copy.py: from now on Python looks for modules beside it
     copy.write_text(Path(MAZE).read_text())
     tables = [{"domain": MAZE}, {"domain": str(copy)}]
     with pytest.raises(InvalidInput, match="are both called 'maze'"):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 CHROMIUM = find_program("chromium")
+VISITS: dict[ViewServer, list[Visit]] = {}
+"""The open pages of each viewer."""
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
 
 
@@ -30,10 +32,15 @@ def open_browser() -> Iterator[Browser]:
 
 @contextmanager
 def open_viewer(*places: Path, **options: Any) -> Iterator[ViewServer]:
-    """Serve a viewer on a free port as long as the block goes on; options are those of `ViewServer`."""
+    """Serve a viewer on a free port as long as the block goes on; options are those of `ViewServer`.
+
+    Its pages are closed before it: a browser complains of a stream that ends while it listens.
+    """
     server = ViewServer(Library(places), **{"port": 0, **options})
     with server.serving():
         yield server
+        for visit in VISITS.pop(server, ()):
+            visit.context.close()
 
 
 class Visit:
@@ -48,6 +55,7 @@ class Visit:
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self._let_in = False
+        VISITS.setdefault(server, []).append(self)
 
     def go(self, path: str = "/") -> Page:
         """Go to an address of the viewer, the first time with a token."""

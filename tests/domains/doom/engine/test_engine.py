@@ -259,27 +259,30 @@ LATE = """
     from openfield.domains.doom.engine import launch
 
     launch.check_wad(open_world(DUEL)._maps.wad)
-    await_start, patience = launch._await, iter([4.0])
+    await_start, late = launch._await, []
 
     def wait(thread, gone):
-        launch.START_SECONDS = next(patience, 300.0)  # only the first start is given up
+        if late:
+            launch.START_SECONDS = 1200.0  # only the first start is given up
+        else:
+            launch.START_SECONDS = 4.0
+            while not own_engines():
+                time.sleep(0.001)
+            signal_engines(signal.SIGSTOP)
+            late.extend(own_engines())
         await_start(thread, gone)
 
     launch._await = wait
 
-    def hold_first():
-        while not own_engines():
-            time.sleep(0.001)
-        signal_engines(signal.SIGSTOP)
-        late = own_engines()
-        while len(own_engines()) < 2:
+    def end_first():
+        while not late or len(own_engines()) <= len(late):
             time.sleep(0.01)
         if sys.argv[2]:
             os.kill(late[0], getattr(signal, sys.argv[2]))
             while set(late) & set(own_engines()):
                 time.sleep(0.01)
 
-    holder = threading.Thread(target=hold_first)
+    holder = threading.Thread(target=end_first)
     holder.start()
     trials = DUEL.trials(3, training=0, episodes=1, limit=20, unchanged=0)
     for cell in of.run("random", trials, Path(sys.argv[1]), workers=0).cells:
@@ -429,7 +432,7 @@ def play_elsewhere(script: str, *words: str) -> str:
     """What a process of its own has to say."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-c", textwrap.dedent(script), *words]
-    return subprocess.run(command, env=environment, timeout=300, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, env=environment, timeout=1200, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 FORKS = """

@@ -177,7 +177,7 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
             assert "not a message" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_experiment"})
-            assert "no registration" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_state"})
+            assert "is not a registration" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_state"})
             client = AmqpClient(rpc, agent(), "clumsy")
             for name in (None, "", "n" * 201):
                 with pytest.raises(AgentFault, match="model_name"):
