@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import msgspec
 
+from openfield.cell import Cell
 from openfield.console import escape_controls, say_count
 from openfield.core import Belief, says_novel
 from openfield.domain import Domain
@@ -62,6 +63,13 @@ class SelectionChoice(TypedDict, total=False):
     domains: Sequence[str]
 
 
+class VersionChoice(TypedDict, total=False):
+    """Options of `Result`."""
+
+    rename: Mapping[str, str] | None
+    superseded: bool
+
+
 class FigureChoice(NumberChoice, SelectionChoice, total=False):
     """What a figure shows; see `Result.figure`."""
 
@@ -93,12 +101,21 @@ class RunRecord(msgspec.Struct, frozen=True):
 class Result:
     """One or several run files, read as one."""
 
-    def __init__(self, paths: Sequence[str | Path], baseline: str | None = None) -> None:
-        """Read run files.
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        baseline: str | None = None,
+        *,
+        rename: Mapping[str, str] | None = None,
+        superseded: bool = False,
+    ) -> None:
+        """Read run files. Versions of an agent that played the same trials in several files are told apart.
 
         Args:
             paths: The files.
             baseline: The agent that others are compared with; each domain's own if not given.
+            rename: Agent -> the name that it has here.
+            superseded: Show what earlier versions of agents played before it was played again, too.
         """
         self.paths = [Path(path) for path in paths]
         self.baseline = baseline
@@ -107,19 +124,22 @@ class Result:
         """The domains of the trials: those at hand, and what the run files say of the others."""
         known, agents = dict[str, CellRecord](), dict[str, str | None]()
         self._homes: dict[str, int] = {}  # which of the files the record of a cell is taken from
-        for number, path in enumerate(self.paths):
+        files: list[list[CellRecord]] = []
+        for path in self.paths:
             with Run(path) as run:
-                cells, domains = read_cells(run)
-                for cell in name_people(cells, run.facts):
-                    taken = choose_record(known[cell.id], cell, path) if cell.id in known else cell
-                    known[cell.id] = taken
-                    self._homes[cell.id] = number if taken is cell else self._homes[cell.id]
+                cells, domains = read_cells(run, superseded)
+                files.append(list(name_people(cells, run.facts)))
                 self.facts |= run.facts
                 agents |= run.agents
                 self.domains = domains | self.domains
+        for number, (path, cells) in enumerate(zip(self.paths, name_versions(files, self.paths), strict=True)):
+            for cell in cells:
+                taken = choose_record(known[cell.id], cell, path) if cell.id in known else cell
+                known[cell.id] = taken
+                self._homes[cell.id] = number if taken is cell else self._homes[cell.id]
         self.provenance: list[Provenance] = read_provenance(self.facts, ", ".join(map(str, self.paths)))
         marked = mark_versions(known.values(), self.provenance, agents)
-        self.cells: list[CellRecord] = list(split_versions(marked, self.provenance))
+        self.cells: list[CellRecord] = rename_agents(list(split_versions(marked, self.provenance)), rename or {})
         if any(cell.trial.imported is not None for cell in self.cells):
             from openfield.metrics.scenario import join_imported
 
@@ -462,14 +482,83 @@ class Result:
         return metric if metric.relate else replace(metric, measure=measure, pool=pool)
 
 
-def read_cells(run: Run) -> tuple[list[CellRecord], dict[str, Domain[Any] | DomainRules]]:
+def name_versions(files: Sequence[Sequence[CellRecord]], paths: Sequence[Path]) -> Iterator[list[CellRecord]]:
+    """Yield the cells of each file; where versions of an agent contradict each other, named for their files."""
+    played: dict[str, CellRecord] = {}
+    differing: set[tuple[str, str]] = set()
+    for cells in files:
+        for cell in cells:
+            other = played.setdefault(cell.id, cell)
+            if None not in (cell.player, other.player) and cell.player != other.player and _contradict(cell, other):
+                differing.add((cell.trial.domain, cell.agent))
+    stems = [path.stem for path in paths]
+    names = stems if len({*stems}) == len(stems) else [str(path) for path in paths]
+    for cells, name in zip(files, names, strict=True):
+        yield [
+            _call(cell, f"{cell.agent} ({name})") if (cell.trial.domain, cell.agent) in differing else cell
+            for cell in cells
+        ]
+
+
+def _call(cell: CellRecord, name: str) -> CellRecord:
+    """Return a cell of an agent that is called something else; it is another cell then."""
+    return msgspec.structs.replace(cell, agent=name, id=Cell(name, cell.trial, cell.repeat).id)
+
+
+def rename_agents(cells: list[CellRecord], names: Mapping[str, str]) -> list[CellRecord]:
+    """Return cells whose agents have other names.
+
+    Raises:
+        UnknownName: There is no agent of a name.
+        InvalidInput: Two agents would have the same name.
+    """
+    known = {cell.agent for cell in cells}
+    for name in names:
+        if name not in known:
+            raise UnknownName("agent", name, known, label="In these runs")
+    made = [names.get(name, name) for name in known]
+    if len({*made}) < len(made):
+        twice = next(name for name in made if made.count(name) > 1)
+        raise InvalidInput(f"Two agents would be called '{twice}'. Choose another name.")
+    return [msgspec.structs.replace(cell, agent=names.get(cell.agent, cell.agent)) for cell in cells]
+
+
+def list_superseded(run: Run, cells: Sequence[CellRecord]) -> Iterator[CellRecord]:
+    """Yield what earlier versions of agents played to the end, as agents of their own."""
+    known, found = {cell.id: cell for cell in cells}, dict[tuple[str, str], CellRecord]()
+    players = run.players()
+    for attempt in run.attempts():
+        cell, player = known[attempt.cell], players.get((attempt.cell, attempt.number))
+        planned = sum(phase.episodes for phase in cell.trial.phases)
+        if attempt.outcome != "superseded" or player is None or player == cell.player or not planned:
+            continue
+        if len(attempt.episodes) == planned:
+            earlier = msgspec.structs.replace(
+                _call(cell, f"{cell.agent} (version {player[:8]})"),
+                outcome="done",
+                note="",
+                attempt=attempt.number,
+                player=player,
+                episodes=tuple(attempt.episodes),
+                steps=sum(each.turns for each in attempt.episodes) + 1,
+            )
+            found[earlier.id, player] = earlier
+    yield from found.values()
+
+
+def read_cells(run: Run, superseded: bool = False) -> tuple[list[CellRecord], dict[str, Domain[Any] | DomainRules]]:
     """Return the cells of a run file, with detections by the rules of their domains, and these domains.
 
     A trial that is one training set counts as a test, as in the papers.
+
+    Args:
+        run: The run file.
+        superseded: Add what earlier versions of agents played.
     """
     from openfield.metrics.curricula.sets import count_as_test
 
     cells = run.cells()
+    cells += list_superseded(run, cells) if superseded else ()
     domains = {name: _find_domain(run, name) for name in sorted({cell.trial.domain for cell in cells})}
     telling = {cell.agent for cell in cells if any(episode.belief for episode in cell.episodes)}
     detected = (_detect(count_as_test(cell), domains[cell.trial.domain]) for cell in cells)
@@ -520,12 +609,18 @@ def choose_record(known: CellRecord, other: CellRecord, path: Path) -> CellRecor
         InvalidInput: Both are over and differ.
     """
     is_over, is_other_over = known.outcome not in RESUMABLE, other.outcome not in RESUMABLE
-    if is_over and is_other_over and (known.outcome, known.episodes) != (other.outcome, other.episodes):
+    if _contradict(known, other):
         raise InvalidInput(
             f"{path} and an earlier file contradict each other on cell {known.id} of '{known.agent}'. "
             "Read them apart, or name the agents differently: --agent NAME=AGENT."
         )
     return other if (is_other_over, other.steps) > (is_over, known.steps) else known
+
+
+def _contradict(known: CellRecord, other: CellRecord) -> bool:
+    """Return whether two records of a cell are over and differ."""
+    over = known.outcome not in RESUMABLE and other.outcome not in RESUMABLE
+    return over and (known.outcome, known.episodes) != (other.outcome, other.episodes)
 
 
 def read_record(path: Path) -> RunRecord:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from support.places import MAZE
 
@@ -40,3 +44,42 @@ def test_two_run_files_are_compared(openfield: Any) -> None:
         assert openfield("run", MAZE, "-a", name, *small, "-o", f"{name}.sqlite").status == 0
     told = json.loads(openfield("compare", "compass.sqlite", "random.sqlite", "--json").out)
     assert [(one["first"], one["second"]) for one in told["comparisons"]] == [("compass", "random")]
+
+
+VERSION = "import openfield as of\n\n\ndef agent(turn):\n    return of.Reply({move!r}, of.Belief({belief}))\n"
+
+
+def play_versions(openfield: Any, *files: str) -> None:
+    """Play the same trials with two versions of an agent, each into its file."""
+    small = ("--trials", 5, "--set", "training=0", "--set", "before=1", "--set", "after=1", "--workers", 0)
+    for move, belief, file in zip(("up", "right"), (0.1, 0.9), files, strict=True):
+        Path("mine.py").write_text(VERSION.format(move=move, belief=belief))
+        sys.modules.pop("openfield_file_mine", None)
+        assert openfield("run", MAZE, "-a", "mine.py:agent", *small, "-o", file).status == 0
+
+
+def list_agents(said: Any) -> list[str]:
+    return sorted({group["agent"] for group in json.loads(said.out)["groups"]})
+
+
+def test_versions_of_an_agent_in_two_files_are_told_apart(openfield: Any) -> None:
+    play_versions(openfield, "v1.sqlite", "v2.sqlite")
+    old, new = "mine.py:agent (v1)", "mine.py:agent (v2)"
+    files = "v1.sqlite", "v2.sqlite"
+    assert list_agents(openfield("report", *files, "--json")) == [old, new]
+    said = openfield("compare", *files, "--json", "--rename", f"{old}=before", "--rename", f"{new}=now")
+    assert list_agents(said) == ["before", "now"]
+    (pair,) = json.loads(said.out)["comparisons"]
+    assert ({pair["first"], pair["second"]}, pair["paired"]) == ({"before", "now"}, True)
+    assert "Unknown agent 'mine'" in openfield("report", *files, "--rename", "mine=x").err
+    assert "would be called" in openfield("report", *files, "--rename", f"{old}={new}").err
+    assert "--rename takes AGENT=NAME" in openfield("report", *files, "--rename", "mine").err
+
+
+@pytest.mark.filterwarnings("ignore:An earlier version of")
+def test_superseded_versions_are_shown_on_request(openfield: Any) -> None:
+    play_versions(openfield, "both.sqlite", "both.sqlite")
+    assert list_agents(openfield("report", "both.sqlite", "--json")) == ["mine.py:agent"]
+    latest, earlier = list_agents(openfield("report", "both.sqlite", "--superseded", "--json"))
+    assert latest == "mine.py:agent"
+    assert re.fullmatch(r"mine\.py:agent \(version [0-9a-f]{8}\)", earlier)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import NUMBERS, NumberOptions
+from openfield.cli.shared.parameters import AS_PLAYED, NUMBERS, NumberOptions, VersionOptions
 from openfield.cli.shared.results import print_result
 from openfield.files.near import RUN_SUFFIX, RUNS
 
@@ -25,6 +25,7 @@ def compare(
     *,
     run: RunFiles = None,
     numbers: NumberOptions = NUMBERS,
+    versions: VersionOptions = AS_PLAYED,
     json: bool = False,
 ) -> None:
     """Compare two agents in the trials that both played, or the agents of two run files.
@@ -34,6 +35,7 @@ def compare(
         second: Another one.
         run: The run file of the agents. Repeat it for further ones [those in runs in which both played].
         numbers: Which numbers are shown, and how they are computed.
+        versions: How versions of agents are shown.
         json: Print the numbers as JSON.
 
     Example:
@@ -47,7 +49,7 @@ def compare(
         raise InvalidInput("Compare either two agents or two run files.")
     if files and run:
         raise InvalidInput("Compare either two run files, or two agents of --run.")
-    result = Result(files or run or list(_find_runs((first, second))))
+    result = Result(files or run or list(_find_runs((first, second))), **versions.choose())
     if not files:
         _keep_agents(result, (first, second))
     print_result(result, json, numbers=numbers)

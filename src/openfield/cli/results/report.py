@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.parameters import NUMBERS, Metrics, NumberOptions, Output, Trust
+from openfield.cli.shared.parameters import AS_PLAYED, NUMBERS, Metrics, NumberOptions, Output, Trust, VersionOptions
 from openfield.cli.shared.results import print_result
 from openfield.console import escape_controls, make_console
 
@@ -33,6 +33,7 @@ def report(
     metric: Metrics = None,
     baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
     numbers: NumberOptions = NUMBERS,
+    versions: VersionOptions = AS_PLAYED,
     objectives: bool = False,
     films: bool = False,
     trust: Trust = False,
@@ -46,6 +47,7 @@ def report(
         metric: Show only this metric: a name, `module:NAME` or `file.py:NAME`. Repeat it for further ones.
         baseline: The agent that others are compared with [the domain's own].
         numbers: Which numbers are shown, and how they are computed.
+        versions: How versions of agents are shown.
         objectives: Add what agents did, without reward, in training, before the onset and after it.
         films: Add a film of each domain that draws to the page: the first episode in a changed world, played again.
         trust: Film in domains that run files name even if you did not sign them.
@@ -58,7 +60,7 @@ def report(
 
     if output is not None:
         _check_page(output, runs)
-    result = Result(runs, baseline)
+    result = Result(runs, baseline, **versions.choose())
     found = result.objectives() if objectives else None
     print_result(result, json, metric, numbers, {} if found is None else {"objectives": found})
     if found is not None and not json:

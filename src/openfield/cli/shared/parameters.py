@@ -15,7 +15,7 @@ from openfield.runner.cluster import Cluster
 from openfield.runner.experiment import RunOptions, ServedTrials
 
 if TYPE_CHECKING:
-    from openfield.result import NumberChoice, SelectionChoice
+    from openfield.result import NumberChoice, SelectionChoice, VersionChoice
 
 Output = Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")]
 """The file to write."""
@@ -53,6 +53,30 @@ class NumberOptions:
 
 
 NUMBERS = NumberOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class VersionOptions:
+    """How versions of agents are shown."""
+
+    rename: Annotated[tuple[str, ...], Parameter(group=MORE, metavar="AGENT=NAME", consume_multiple=False)] = ()
+    """Call an agent, or a version of it, something else. Repeat it for further ones."""
+    superseded: Annotated[bool, Parameter(group=MORE)] = False
+    """Show what earlier versions of agents played to the end before they were played again, too."""
+
+    def choose(self) -> VersionChoice:
+        """Return the options of `Result`."""
+        names: dict[str, str] = {}
+        for text in self.rename:
+            old, sign, new = text.rpartition("=")
+            if not sign or not old or not new:
+                raise InvalidInput(f"--rename takes AGENT=NAME, not '{text}'.")
+            names[old] = new
+        return {"rename": names, "superseded": self.superseded}
+
+
+AS_PLAYED = VersionOptions()
 
 
 @Parameter(name="*")
