@@ -98,12 +98,14 @@ class LimitGuard:
         self._started -= nanoseconds
         self._ends_at -= nanoseconds
 
-    def count_tokens(self, note: Any) -> None:
-        """Count the tokens that the note of a reply names; an agent may note anything else."""
+    def count_tokens(self, note: Any) -> int:
+        """Count the tokens that the note of a reply names, and return them; an agent may note anything else."""
         named = (note.get(name) for name in ("tokens_in", "tokens_out")) if isinstance(note, dict) else ()
-        self._tokens_left -= sum(count for count in named if type(count) is int and count > 0)
+        tokens = sum(count for count in named if type(count) is int and count > 0)
+        self._tokens_left -= tokens
         if self._tokens_left <= 0:
             self.pause_at = 0
+        return tokens
 
     def count_hesitation(self, turns: int) -> None:
         """Count a reply without an action, the last of this many replies.

@@ -132,7 +132,7 @@ class Rollout:
                 reply = self._check(reply)
             self._take(reply, took)
             if self._recorder is not None and self._recorder.due:
-                self._recorder.settle(took)
+                self._recorder.settle()
             if self.turns >= self.guard.pause_at:
                 self._pause()
         except BaseException:
@@ -210,8 +210,8 @@ class Rollout:
         except Exception as error:
             raise self._blame(error, reply, took) from error
         self.turns += 1
-        if reply.note is not None:
-            self.guard.count_tokens(reply.note)
+        if reply.note is not None and self.guard.count_tokens(reply.note) and self._recorder is not None:
+            self._recorder.hurry()
         if again:
             self.guard.count_hesitation(self.turns)
         elif turn.last is not None or truth.episode_over:

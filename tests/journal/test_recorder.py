@@ -23,7 +23,7 @@ from openfield.record import Chunk, EpisodeEnd
 from support.walks import WALKS
 
 
-def play(replies: int, length: int = 1000) -> list[tuple[Any, ...]]:
+def play(replies: int, length: int = 1000, note: Any = None) -> list[tuple[Any, ...]]:
     """What is emitted, group by group, while an agent replies so often."""
     groups: list[tuple[Any, ...]] = []
     (trial,) = WALKS.trials(count=1, length=length, training=0, before=2, unchanged=0)
@@ -31,7 +31,7 @@ def play(replies: int, length: int = 1000) -> list[tuple[Any, ...]]:
         WALKS.world(trial), recorder=Recorder("cell", 1, lambda *group: groups.append(group))
     )
     for _ in range(replies):
-        under_way.reply(of.Reply(1))
+        under_way.reply(of.Reply(1, note=note))
     return groups
 
 
@@ -87,6 +87,13 @@ def test_a_costly_reply_is_emitted_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     for replies in (1, 2, 30):
         groups = play(replies)
         assert sum(kept(groups)) == replies + 1
+
+
+def test_a_quick_reply_that_used_tokens_is_emitted_at_once() -> None:
+    groups = play(30, note={"tokens_in": 0, "tokens_out": 7})
+    assert sum(kept(groups)) == 31
+    assert all(chunk.costly for group in groups for chunk in group)
+    assert play(30, note={"tokens_in": 0, "mood": "good"}) == []
 
 
 def test_a_costly_reply_that_ends_an_episode_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,8 @@ CHUNK_BYTES = 64 * 1024
 MAX_CHUNK = 100 << 20
 """Bytes of the steps in one chunk: a step may come on top of an almost full one."""
 COSTLY_REPLY = 100_000_000
-"""Nanoseconds. A reply that took longer is on disk at once, for a few milliseconds, and not with its episode."""
+"""Nanoseconds. A reply that took longer, or used tokens, is on disk at once, for a few milliseconds, and not with its
+episode."""
 HIDDEN_NANOSECONDS = 200_000_000
 """How long the end of an episode may wait if the agent does not see it: some episodes last only ten turns."""
 LARGE_BYTES = 128 * 1024
@@ -121,13 +122,16 @@ class Recorder:
                 raise ValueError(f"a step of {large >> 20} MB; {MAX_STEP >> 20} MB are allowed")
         self._steps += 1
 
-    def settle(self, took: int) -> None:
+    def hurry(self) -> None:
+        """Let the last step be emitted now, however short its reply took: tokens were paid for it."""
+        self.due = self._costly = True
+
+    def settle(self) -> None:
         """Emit the steps so far, because the chunk is full or the last reply was costly."""
-        costly = took > COSTLY_REPLY
         if len(self._buffer) > CHUNK_BYTES:
-            self.flush(costly)
-        elif costly:
-            self.commit(costly)
+            self.flush(self._costly)
+        elif self._costly:
+            self.commit(self._costly)
         self.due = False
 
     def flush(self, costly: bool = False) -> None:
