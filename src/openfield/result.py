@@ -89,10 +89,12 @@ class RunRecord(msgspec.Struct, frozen=True):
     played: int
     retried: int
     superseded: int
+    dropped: int = 0
+    """Cells that are not played, because the run stopped by itself."""
 
     def describe(self, whose: str = "") -> dict[str, str]:
         """Return it in words, by title."""
-        cells = f"{self.planned} planned, {self.played} played"
+        cells = f"{self.planned} planned, {self.played} played" + (f", {self.dropped} not needed" * (self.dropped > 0))
         attempts = f"{self.retried} retried, {self.superseded} superseded"
         words = {"cells": f"{cells}; attempts: {attempts}", "plan": self.plan, "fingerprint": self.fingerprint}
         return {f"{title}{whose}": text for title, text in words.items()}

@@ -13,6 +13,7 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.journal.reader import Run
 from openfield.journal.schema import RULE_FACT
 from openfield.record import AttemptEnd, Entry
+from openfield.report.run_list import list_runs
 from openfield.result import Result
 from support.players import copycat
 from support.worlds import TINY
@@ -56,6 +57,9 @@ class TestDecided:
         assert comparison.valid == "anytime"
         assert comparison.difference.low > 0
         assert result.is_over
+        assert result.records[0].dropped == len(result.cells) - len(played)
+        assert f", {result.records[0].dropped} not needed" in result.records[0].describe()["cells"]
+        assert list_runs([tmp_path])[0].planned == len(played)
         with Run(tmp_path / "run.sqlite") as run:
             assert RULE_FACT in run.facts
             assert run.verify() == []

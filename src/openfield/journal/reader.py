@@ -160,6 +160,8 @@ class RunCounts(NamedTuple):
     """Attempts that failed by no fault of the agent and were made again."""
     superseded: int
     """Attempts that a new one replaced for any other reason."""
+    dropped: int = 0
+    """Cells that are not played, because the run stopped by itself."""
 
 
 class AgentProgress(NamedTuple):
@@ -434,7 +436,8 @@ class Run(RunFile):
         """Return how many cells are planned and played, and how many attempts were replaced."""
         outcomes = ("cancelled", "superseded", *OUR_FAILURES, "superseded")
         (row,) = self._rows(schema.COUNTS, tuple[int, int, int, int], outcomes)
-        return RunCounts(*row)
+        dropped = self.dropped_cells()
+        return RunCounts(*row)._replace(dropped=len(dropped - self.statuses().keys()) if dropped else 0)
 
     def _false_rows(self) -> Iterator[str]:
         """Yield what cells, trials and attempts say of themselves and others contradict."""

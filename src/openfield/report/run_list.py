@@ -85,7 +85,7 @@ def summarise_run(path: Path) -> RunSummary | None:
                 agents=tuple(agent for agent, source in agents.items() if not is_control(source)),
                 controls=tuple(agent for agent, source in agents.items() if is_control(source)),
                 novelties=tuple(sorted({"+".join(novelty) or "none" for _, novelty in scenarios})),
-                planned=counts.planned,
+                planned=counts.planned - counts.dropped,
                 played=counts.played,
                 is_live=run.is_held(time.time()),
                 started=facts.get("started", ""),

@@ -152,7 +152,7 @@ def publish(runs: Sequence[Path], folder: Path, films: bool = True, trust: bool 
                 data=f"runs/{quote(name)}.json",
                 films=made,
                 fingerprint=record.fingerprint,
-                planned=record.planned,
+                planned=record.planned - record.dropped,
                 played=record.played,
             )
         )

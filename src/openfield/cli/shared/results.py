@@ -128,6 +128,7 @@ def print_plan(plan: Plan, path: Path, as_json: bool) -> None:
     from openfield.report.render import format_seconds
     from openfield.runner.duration import count_lanes, estimate_seconds
 
+    find_look(plan, path)  # a rule that cannot be met is refused
     planned = {cell.id: (cell.agent, write_trial(cell.trial), cell.repeat) for cell in plan.cells}
     known = {}
     if path.exists():
