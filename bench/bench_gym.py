@@ -82,8 +82,24 @@ def measure(name: str, subject: Subject) -> None:
         ratio = statistics.median(one / other for one, other in zip(times, bare, strict=True))
         show(f"{name}: {label}, times the bare loop", ratio, bar)
     show(f"{name}: record of {RECORDED_STEPS} steps, MB", size, subject.megabytes)
+    if name == "CartPole":
+        measure_processes(domain, actions)
     if name == "Breakout":
         show("Breakout: record of a million frames, extrapolated, MB", size * FRAMES / RECORDED_STEPS, 100.0)
+
+
+def measure_processes(domain: of.Domain[Any], actions: list[Any]) -> None:
+    """Play a change at once, and the same change by a process that counts episodes, and one that counts turns."""
+    kinds = {"": 1.0, " over 1000": 1.03, " over 1000 turns": 1.1}
+    made = {"before": 1, "after": EPISODES, "onset": 1, "unchanged": 0}
+    trials = {kind: domain.trials(1, novelty=f"force_mag=12{kind}", **made)[0] for kind in kinds}
+    times: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for _ in range(ROUNDS):
+        for kind, trial in trials.items():
+            times[kind].append(processor_time(partial(play_world, domain.world(trial), actions)))
+    for kind, bar in list(kinds.items())[1:]:
+        ratio = statistics.median(one / other for one, other in zip(times[kind], times[""], strict=True))
+        show(f"CartPole: a change{kind}, times the change at once", ratio, bar)
 
 
 def draw_actions(name: str, count: int) -> list[Any]:

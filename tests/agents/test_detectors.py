@@ -301,6 +301,18 @@ def test_a_bomb_is_no_saved_state(maze: of.Domain[Any], monkeypatch: pytest.Monk
         agent.load(zlib.compress(bytes(5000)))
 
 
+def test_the_state_of_another_detector_is_refused(maze: of.Domain[Any]) -> None:
+    (trial,) = maze.trials(1, **SHORT)
+    agents: list[Any] = [find_agent(f"random+{name}", maze)(spec_of(maze, trial), 1) for name in ("mmd", "threshold")]
+    world = maze.world(trial)
+    turn = world.reset()
+    while not (turn.last and world.over):
+        turn = world.step(agents[0](turn))
+    agents[0](turn)
+    with pytest.raises(InvalidInput, match="saved state of another detector"):
+        agents[1].load(agents[0].save())
+
+
 def test_without_training_the_first_test_episodes_count(path: Path, maze: of.Domain[Any]) -> None:
     settings = {**SHORT, "training": 0, "before": 6}
     (calm,) = of.run(["random+threshold(warmup=5)"], maze.trials(1, **settings), path).cells

@@ -131,6 +131,8 @@ class WithDetector:
         self._training = [Seen(a.read(), b.read(), total, c.read()) for a, b, total, c in saved.episodes]
         self._fitted = saved.signal is not None
         if saved.signal is not None:
+            if saved.signal.keys() != self._detector.state.keys():
+                raise InvalidInput("This is the saved state of another detector.")
             self._detector.state.update({name: table.read() for name, table in saved.signal.items()})
             self._detector.restore(*([each.read() for each in rows] for rows in (saved.training, saved.judged)))
         self._rows, self._actions = ([each.read() for each in rows] for rows in saved.rows[:2])

@@ -7,7 +7,7 @@ alarm river's detectors begin anew by themselves; ours are fitted to as many fur
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,14 +131,12 @@ def _choose(stream: Stream, detector: ChangeDetector) -> NDArray[np.float64]:
     return np.column_stack([stream.rows[:, 0], stream.rows[:, chosen]])
 
 
-def _cut(rows: NDArray[np.float64], batch: int) -> list[tuple[int, Seen]]:
-    """Return batches as episodes, each with its last row. A batch begins with the last row of the one before."""
-    found = []
+def _cut(rows: NDArray[np.float64], batch: int) -> Iterator[tuple[int, Seen]]:
+    """Yield batches as episodes, each with its last row. A batch begins with the last row of the one before."""
     for start in range(0, len(rows) - batch + 1, batch):
         part, before = rows[start : start + batch], rows[max(0, start - 1) : start + batch, 1:]
         actions = np.zeros((len(before) - 1, 0))
-        found.append((start + batch - 1, Seen(before, actions, float(part[:, 0].mean()), part[:, 0])))
-    return found
+        yield start + batch - 1, Seen(before, actions, float(part[:, 0].mean()), part[:, 0])
 
 
 def score_detectors_on(
