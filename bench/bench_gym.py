@@ -91,7 +91,7 @@ def measure(name: str, subject: Subject) -> None:
 def measure_processes(domain: of.Domain[Any], actions: list[Any]) -> None:
     """Play a change at once, and the same change by a process that counts episodes, and one that counts turns."""
     kinds = {"": 1.0, " over 1000": 1.03, " over 1000 turns": 1.1}
-    made = {"before": 1, "after": EPISODES, "onset": 1, "unchanged": 0}
+    made: dict[str, Any] = {"before": 1, "after": EPISODES, "onset": 1, "unchanged": 0}
     trials = {kind: domain.trials(1, novelty=f"force_mag=12{kind}", **made)[0] for kind in kinds}
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     for _ in range(ROUNDS):
