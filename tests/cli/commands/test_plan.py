@@ -41,3 +41,17 @@ def test_a_run_says_first_what_its_trials_can_show(openfield: Any) -> None:
     two = openfield(*words, "two.sqlite", "-a", "random")
     assert two.err.startswith("openfield: 1 trial: no difference between agents can be seen, below 6 trials")
     assert "can be seen" not in openfield(*words, "one.sqlite").err
+
+
+def test_a_run_that_stops_says_what_all_its_trials_can_show(openfield: Any) -> None:
+    words = ("run", str(MAZE), "-a", "compass", "-a", "random", "--until", "decided", "--max-trials", "10")
+    said = openfield(*words, "--trials", "5", "--workers", "0", "-o", "run.sqlite")
+    assert said.err.startswith("openfield: at most 10 trials: only differences above 0.51 can be seen")
+    assert "the run stops by itself" in said.out
+
+
+def test_a_dry_run_refuses_a_rule_that_cannot_be_met(openfield: Any) -> None:
+    words = ("run", str(MAZE), "-a", "compass", "-a", "random", "--until", "x - random: width < 0.2", "--dry-run")
+    said = openfield(*words)
+    assert (said.status, said.out) == (2, "")
+    assert "Unknown agent 'x'" in said.err

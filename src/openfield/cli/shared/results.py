@@ -64,7 +64,8 @@ def say_reach_of(plan: Plan) -> None:
 
     if counts := count_by_scenario(plan):
         told = say_reach(min(counts), plan.stopping is not None)
-        print(f"openfield: {told}. How many you need: openfield plan", file=sys.stderr)
+        most = "" if plan.stopping is None else "at most "
+        print(f"openfield: {most}{told}. How many you need: openfield plan", file=sys.stderr)
 
 
 def register_plan(plan: Plan, path: Path) -> Plan:
@@ -111,7 +112,8 @@ def confirm_calls(plan: Plan, path: Path) -> None:
 
     estimates = estimate_plan(plan, find_left(plan, path))
     for name, estimate in estimates.items():
-        print(f"{escape_controls(name)}: {estimate}.", file=sys.stderr)
+        most = "" if plan.stopping is None else ", if the run does not stop before"
+        print(f"{escape_controls(name)}: {estimate}{most}.", file=sys.stderr)
     total, limit = sum(each.tokens for each in estimates.values()), plan.options.ask_above
     if total <= limit or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
