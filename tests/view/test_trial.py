@@ -273,3 +273,21 @@ def test_trials_of_an_environment_that_draws_offer_films(tmp_path: Path) -> None
         links = re.findall(rf'href="({place}/episodes/\d+/film\.\w+)"', client.get(place).text)
         assert [link.rpartition(".")[2] for link in links[:2]] == ["webp", "gif"]
         assert client.get(links[0]).status_code == 200
+
+
+def test_a_transcript_is_searched_and_copied(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]]
+) -> None:
+    shown = visit(server)
+    shown.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = shown.go(f"{place(recorded)}/turns")
+    total = page.locator(".entry").count()
+    page.keyboard.press("/")
+    page.keyboard.type("answered left")
+    left = page.locator(".entry:visible").count()
+    assert 0 < left < total
+    assert page.locator("#found").inner_text() == f"{left} of {total} turns"
+    page.locator("#copy").click()
+    page.locator("#found", has_text="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.count("### turn ") == copied.count("**Answered**") == left

@@ -27,7 +27,7 @@ GROUPS = {
         "run": "Evaluate agents. The same command again resumes.",
         "resume": "Go on with a run that was stopped.",
         "serve": "Serve trials to agents in other programs.",
-        "play": "Play a domain yourself.",
+        "play": "Play yourself: would you notice the change?",
     },
     "Look at results": {
         "view": "Look at runs in the browser, live and afterwards.",
