@@ -41,14 +41,21 @@ class GymBlend(Blend[GymSettings]):
                 last.close()
         super().__init__(made, replace(changed, attributes=usual.attributes))
         self._first = usual
+        self._last: tuple[float, tuple[GymSettings, bool]] | None = None
         moving = [range_ for ends in self._paths.values() for range_ in list_ranges(*ends)]
         self.ranges = (*self.ranges, *moving)
 
     def at(self, share: float) -> tuple[GymSettings, bool]:
         """Return the settings at a share of the way, and whether they differ.
 
-        Attributes are set to values, also to the normal ones: within an episode they must find their way back.
+        Attributes are set to values, also to the normal ones: within an episode they must find their way back. The last
+        answer is kept: a ramp that is complete asks for the same in every turn.
         """
+        if self._last is None or self._last[0] != share:
+            self._last = share, self._mix(share)
+        return self._last[1]
+
+    def _mix(self, share: float) -> tuple[GymSettings, bool]:
         settings, differs = super().at(share)
         settings = settings if share else self._first
         values = {path: mix(*ends, share) if share else ends[0] for path, ends in self._paths.items()}

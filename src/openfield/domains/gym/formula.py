@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from openfield.errors import InvalidInput
@@ -38,8 +39,9 @@ class Formula:
             raise InvalidInput(f"The formula '{self._text}' cannot be computed: {error}.") from None
 
 
+@lru_cache(256)
 def read_formula(text: str) -> Formula:
-    """Return the formula in a text.
+    """Return the formula in a text. It is read once: a world that changes gradually computes it in every turn.
 
     Raises:
         InvalidInput: It holds more than attributes, numbers, brackets and + - * /.
