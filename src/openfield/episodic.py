@@ -58,6 +58,7 @@ class EpisodicWorld(Generic[S]):
         self._phase: Phase | None = None
         self._turns = 0
         self._strength: float | None = None
+        self._moment: Moment[S] | None = None
         self._change = ""
         self.truth = Truth()
 
@@ -126,6 +127,7 @@ class EpisodicWorld(Generic[S]):
 
     def _take(self, moment: Moment[S]) -> S:
         """Note what is true now, and return the settings in force."""
+        self._moment = moment
         self._novel, self._strength, self._change = moment.novel, moment.strength, moment.change
         self._red_light = show_light(self._trial.red_light, moment.novel, moment.strength)
         return moment.settings
@@ -134,7 +136,7 @@ class EpisodicWorld(Generic[S]):
         """Put the settings in force that the next move has."""
         if self._course is not None:
             moment = self._course.at(self._number, self._turns)
-            if moment.strength != self._strength or moment.change != self._change:
+            if moment != self._moment:  # of two changes one may go on where the strongest stays as it is
                 self._play.change(self._take(moment))  # type: ignore[attr-defined]
 
     def _turn(self, first: bool = False) -> Turn:

@@ -313,3 +313,26 @@ def test_environments_are_made_at_the_same_episodes_whether_the_world_changes_or
     )
     assert len({trial.is_changed for trial in trials}) == 2
     assert len({tuple(list_made(trial)) for trial in trials}) == 1
+
+
+@pytest.mark.parametrize(
+    ("novelty", "name"),
+    [
+        ("gravity=19.6 over 2 turns+length=2 over 400 turns", "length"),
+        ("gravity=9.9 as walk(sigma=1, low=1, high=99) in turns", "gravity"),
+    ],
+)
+def test_a_change_goes_on_within_an_episode_where_the_strength_stays_full(novelty: str, name: str) -> None:
+    domain = of.registry.find_domain("gym:CartPole-v1")
+    (trial,) = domain.trials(1, novelty=novelty, unchanged=0, before=1, after=2, onset=1)
+    world: Any = domain.world(trial)
+    turn, values, strengths = world.reset(), list[float](), list[float | None]()
+    for number in range(60):
+        if world.truth.novel and turn.last is None:
+            values.append(getattr(world._env.unwrapped, name))
+            strengths.append(world.truth.strength)
+        turn = world.step(of.Reply(number % 2) if turn.last is None else of.Reply(None))
+    world.close()
+    full = [value for value, strength in zip(values, strengths, strict=True) if strength == 1.0]
+    assert len(full) > 5
+    assert len(set(full)) > len(full) / 2
