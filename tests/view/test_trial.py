@@ -17,6 +17,8 @@ import openfield as of
 from openfield.journal.reader import CellRecord, Run
 from openfield.report.addresses import name_run
 from openfield.view import ViewServer
+from openfield.view.frames import EpisodeOrder
+from openfield.view.pages.pictures import KeptFilms
 from support.browsers import NARROW, WIDE, open_viewer
 from support.places import SUPPORT
 from view.conftest import Visits
@@ -291,3 +293,26 @@ def test_a_transcript_is_searched_and_copied(
     page.locator("#found", has_text="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.count("### turn ") == copied.count("**Answered**") == left
+
+
+def test_a_film_is_made_once(
+    visit: Visits, server: ViewServer, recorded: tuple[Path, list[CellRecord]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = visit(server).go(place(recorded))
+    address = f"{server.origin}{place(recorded)}/episodes/2/film.webp"
+    first = page.request.get(address)
+    monkeypatch.delattr("openfield.view.frames.FramePool.open_reel")
+    again = page.request.get(address)
+    assert (first.status, again.status) == (200, 200)
+    assert again.body() == first.body()
+    assert "-2.webp" in again.headers["content-disposition"]
+
+
+def test_kept_films_are_bounded() -> None:
+    films = KeptFilms(most=10)
+    keys = [(EpisodeOrder("run", "cell", 1, number, 0, False), "gif", ()) for number in range(3)]
+    for key in keys[:2]:
+        films.keep(key, b"12345")
+    assert films.find(keys[0]) == b"12345"
+    films.keep(keys[2], b"12345")
+    assert [films.find(key) is not None for key in keys] == [True, False, True]  # the one asked for longest ago is gone

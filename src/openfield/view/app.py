@@ -82,7 +82,7 @@ def make_app(
     app.state.library, app.state.analyses, app.state.pace = library, Analyses(library), PaceMeter()
     app.state.objectives = BackgroundWork(library, run.measure_objectives)
     app.state.figures = BackgroundWork(library, run.trace_all_figures)
-    app.state.trials, app.state.frames = TrialReader(library), FramePool()
+    app.state.trials, app.state.frames, app.state.films = TrialReader(library), FramePool(), pictures.KeptFilms()
     return app
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import tempfile
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.view.frames import EpisodeOrder, FramePool, Reel
+from openfield.view.library import Signature, sign_file
 from openfield.view.page import find_status, library_of
 from openfield.view.pages.trial import TRIAL, find_sides
 from openfield.view.trials.trial import PlayedTrial
@@ -23,6 +25,10 @@ from openfield.view.trials.trial import PlayedTrial
 END = 0xFFFF_FFFF
 """Stands where a turn's number would, before the last part: JSON that says how it ended."""
 FILMS = {"webp": "image/webp", "gif": "image/gif"}
+MAX_KEPT_BYTES = 64 << 20
+"""Bytes of films that are kept."""
+FilmKey = tuple[EpisodeOrder, str, Signature]
+"""Which film it is: the episode, the format, and the state of the run file."""
 RETRY = "1"
 """Seconds after which to ask again where a worker was busy or lost."""
 PNG = b"\x89PNG"
@@ -56,6 +62,31 @@ async def send_picture(request: Request) -> Response:
     return Response(frame.data, media_type="image/png" if frame.data.startswith(PNG) else "image/jpeg")
 
 
+class KeptFilms:
+    """Films that were made lately, so that one is not made again each time that it is asked for."""
+
+    def __init__(self, most: int = MAX_KEPT_BYTES) -> None:
+        """Keep nothing yet.
+
+        Args:
+            most: How many bytes are kept.
+        """
+        self._films: OrderedDict[FilmKey, bytes] = OrderedDict()
+        self._most = most
+
+    def find(self, key: FilmKey) -> bytes | None:
+        """Return a film that is kept."""
+        if key in self._films:
+            self._films.move_to_end(key)
+        return self._films.get(key)
+
+    def keep(self, key: FilmKey, data: bytes) -> None:
+        """Keep a film, and give up those that were asked for longest ago."""
+        self._films[key] = data
+        while sum(map(len, self._films.values())) > self._most:
+            self._films.popitem(last=False)
+
+
 async def send_film(request: Request) -> Response:
     """Answer with a film of an episode as a file."""
     kind, episode = request.path_params["kind"], request.path_params["episode"]
@@ -64,9 +95,14 @@ async def send_film(request: Request) -> Response:
         if kind not in FILMS:
             raise InvalidInput("A film is a webp or a gif.")
         trial = (await run_in_threadpool(find_sides, request))[0]
+        order = _order(request, trial, episode)
+        key = order, kind, await run_in_threadpool(sign_file, trial.path)
+        name = f"{trial.path.stem}-{trial.cell.id[:8]}-{episode}.{kind}"
+        films: KeptFilms = request.app.state.films
+        if (known := films.find(key)) is not None:
+            return _send(known, kind, name)
         folder = tempfile.TemporaryDirectory(prefix="openfield-film-")
         path = Path(folder.name) / f"film.{kind}"
-        order = _order(request, trial, episode)
         reel = frames_of(request).open_reel(msgspec.structs.replace(order, film=str(path)))
         async for _ in reel.follow():
             pass
@@ -77,8 +113,16 @@ async def send_film(request: Request) -> Response:
     if not reel.is_whole or not path.is_file():
         folder.cleanup()
         return _say_missing(reel, f"Episode {episode} has no picture.")
-    name = f"{trial.path.stem}-{trial.cell.id[:8]}-{episode}.{kind}"
-    return FileResponse(path, media_type=FILMS[kind], filename=name, background=BackgroundTask(folder.cleanup))
+    data = await run_in_threadpool(path.read_bytes)
+    folder.cleanup()
+    films.keep(key, data)
+    return _send(data, kind, name)
+
+
+def _send(film: bytes, kind: str, name: str) -> Response:
+    """Answer with a film as a file of this name."""
+    head = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
+    return Response(film, media_type=FILMS[kind], headers=head)
 
 
 def frames_of(request: Request) -> FramePool:
