@@ -15,7 +15,7 @@ from openfield.registry import find_domain, installed_domains
 from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.trial import Trial
-from openfield.view.play.game import deal_trial, make_reveals, name_agents_file, play_agents, reveal_trial
+from openfield.view.play.game import deal_trials, make_reveals, name_agents_file, play_agents, reveal_trial
 from support.places import MAZE
 from support.play import open_study
 
@@ -26,26 +26,29 @@ def deal(run: Path, agent: str, count: int) -> list[Trial]:
     """Let an agent take the part of a player, and return the trials that it was dealt."""
     maze, dealt = find_domain(MAZE), []
     for _ in range(count):
-        dealt.append(deal_trial(maze, "human", run, SMALL))
+        dealt += deal_trials(maze, "human", run, SMALL)
         run_plan(make_plan({"human": agent}, dealt), run, 0)
     return dealt
 
 
 @pytest.mark.parametrize("domain", installed_domains(), ids=lambda domain: domain.name)
 def test_worlds_of_every_domain_change_or_not(domain: Any, tmp_path: Path) -> None:
-    from openfield.view.play.game import _make_trial
+    from openfield.view.play.game import _make_trials
 
-    trials = [_make_trial(domain, number, {}) for number in range(8)]
+    made = [_make_trials(domain, number, {}) for number in range(8)]
+    trials = [each[-1] for each in made]
+    assert [each[0].id for each in made if len(each) > 1] == [each[-1].after for each in made if each[-1].after]
     assert {trial.is_changed for trial in trials} == {True, False}
     assert len({trial.id for trial in trials}) == 8
-    assert deal_trial(domain, "human", tmp_path / "none.sqlite", {}) == trials[0]
+    assert deal_trials(domain, "human", tmp_path / "none.sqlite", {}) == made[0]
+    assert make_plan({"human": "sleeper"}, made[0]).cells
 
 
 def test_a_player_is_dealt_the_next_trial_and_another_player_the_same_ones(tmp_path: Path) -> None:
     run = tmp_path / "played.sqlite"
     first, second = deal(run, "random", 2)
     assert first.id != second.id
-    assert deal_trial(find_domain(MAZE), "ada", run, SMALL) == first
+    assert deal_trials(find_domain(MAZE), "ada", run, SMALL) == [first]
 
 
 def test_the_truth_is_told_about_changed_and_unchanged_worlds(tmp_path: Path) -> None:
@@ -70,7 +73,7 @@ def test_agents_and_earlier_players_are_told_beside(tmp_path: Path) -> None:
     run, maze = tmp_path / "played.sqlite", find_domain(MAZE)
     (trial,) = deal(run, "random", 1)
     run_plan(make_plan({"ada": "alarmist"}, [trial]), run, 0)
-    play_agents(maze, trial, name_agents_file(run))
+    play_agents(maze, [trial], name_agents_file(run))
     told = reveal_trial(maze, Cell("human", trial), run)
     assert [each.name for each in told.players] == ["you", "ada", *maze.demo_agents]
     assert told.text == ("You did not notice." if trial.is_changed else "You were right not to see a change.")
@@ -81,9 +84,9 @@ def test_agents_and_earlier_players_are_told_beside(tmp_path: Path) -> None:
 
 def test_the_page_tells_the_truth_at_once_and_then_about_agents(tmp_path: Path) -> None:
     run, maze = tmp_path / "played.sqlite", find_domain(MAZE)
-    trial = deal_trial(maze, "human", run, SMALL)
-    with open_study(run, maze, [trial]) as server:
-        server.study.reveal = make_reveals(maze, run)
+    trials = deal_trials(maze, "human", run, SMALL)
+    with open_study(run, maze, trials) as server:
+        server.study.reveal = make_reveals(maze, trials, run)
         address = server.links[0].replace("http", "ws", 1) + "/socket"
         told: list[dict[str, Any]] = []
         with connect(address, origin=server.links[0].partition("/play")[0]) as socket:  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import webbrowser
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,11 +133,11 @@ class _Asked:
         from openfield.runner.experiment import make_experiment
 
         if self.is_game:
-            from openfield.view.play.game import deal_trial
+            from openfield.view.play.game import deal_trials
 
             told = self.changes.experiment
             settings = {**self.changes.usual_settings, **told.get("settings", {})}
-            return [deal_trial(self.domain, self.agent, self.path, settings)], {}
+            return deal_trials(self.domain, self.agent, self.path, settings), {}
         if not self.file:
             return options.make(self.domain, self.changes, self.path, 1, **limits)
         if options.given:
@@ -180,21 +181,22 @@ def _play_at_terminal(asked: _Asked, trial_options: ServedTrials) -> None:
     except Cancelled:
         raise Cancelled(f"Stopped; your trials are in {asked.path}. The same command goes on.") from None
     if asked.is_game:
-        _tell_truth(asked, plan.cells[0])
+        _tell_truth(asked, plan.cells)
     else:
         _finish(asked, facts, Result([asked.path]))
 
 
-def _tell_truth(asked: _Asked, cell: Cell) -> None:
-    """Print what was true of a trial that was played, and how others did in it."""
+def _tell_truth(asked: _Asked, cells: Sequence[Cell]) -> None:
+    """Print what was true of the trial that was played last, and how others did in it."""
     from openfield.journal.reader import SCORED, Run
     from openfield.view.play.game import name_agents_file, play_agents, reveal_trial
 
+    cell = cells[-1]
     with Run(asked.path) as run:
         if run.cell(cell.id).outcome not in SCORED:
             return
     print("The agents of the domain play the same trial …", file=sys.stderr, flush=True)
-    play_agents(asked.domain, cell.trial, name_agents_file(asked.path))
+    play_agents(asked.domain, [each.trial for each in cells], name_agents_file(asked.path))
     for line in reveal_trial(asked.domain, cell, asked.path, with_film=False).as_lines():
         print(escape_controls(line))
     name, run_file = quote(str(asked.name)), quote(str(asked.path))
@@ -225,7 +227,7 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
             origin = RunOrigin({}, [asked.domain])
             journal.enter((), {}, {**facts, **origin.facts()}, origin.sources())
             study = PeopleStudy(journal, asked.domain, trials, people, links, asked.agent, practice)
-            study.reveal = make_reveals(asked.domain, asked.path) if asked.is_game else None
+            study.reveal = make_reveals(asked.domain, trials, asked.path) if asked.is_game else None
             server = PlayServer(study, place.host, place.port)
 
             def ready() -> None:
@@ -236,7 +238,7 @@ def _play_in_browser(asked: _Asked, trial_options: ServedTrials, place: PlaceOpt
     except KeyboardInterrupt:
         raise Cancelled(f"Stopped; the trials played are in {asked.path}. The same command goes on.") from None
     if asked.is_game:
-        _tell_truth(asked, study.persons[0].cells[0])
+        _tell_truth(asked, study.persons[0].cells)
     else:
         _finish(asked, facts, Result([asked.path]))
 

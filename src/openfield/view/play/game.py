@@ -1,6 +1,6 @@
 """The game of `openfield play DOMAIN`: a short blind trial whose world may change, and afterwards the truth about it.
 
-All players of a domain meet the same trials in the same order, so that each can be told how others did. `deal_trial`
+All players of a domain meet the same trials in the same order, so that each can be told how others did. `deal_trials`
 finds the next one, `reveal_trial` says whether and when the world changed, who noticed, and shows that moment.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -33,6 +33,8 @@ SHARE_CHANGED = 2 / 3
 """How often the world changes."""
 MAX_AGENTS = 3
 """How many of the domain's agents play the same trial."""
+MAX_NOVELTIES = 3
+"""How many novelties are tried until one can be played in a short trial."""
 AGENT_BUDGET = "60s"
 """After this time none of them begins any more: a person waits for them."""
 NEVER_CHANGED = "Your world never changed."
@@ -81,8 +83,10 @@ class Reveal(msgspec.Struct, frozen=True):
         return [f"{self.title} {self.text}", "", *table]
 
 
-def deal_trial(domain: Domain[Any], agent: str, run: Path, settings: Mapping[str, Any]) -> Trial:
-    """Return the trial that a player is given next: the first of the domain's that they have not finished.
+def deal_trials(domain: Domain[Any], agent: str, run: Path, settings: Mapping[str, Any]) -> list[Trial]:
+    """Return what a player is given next: the first trial of the domain's that they have not finished.
+
+    A trial that it comes after, such as a training that several share, stands before it.
 
     Args:
         domain: What is played.
@@ -94,41 +98,51 @@ def deal_trial(domain: Domain[Any], agent: str, run: Path, settings: Mapping[str
     if run.exists():
         with Run(run) as reader:
             done = {cell for cell, status in reader.statuses().items() if status.outcome in SCORED}
-    trials = (_make_trial(domain, number, settings) for number in itertools.count())
-    return next(trial for trial in trials if Cell(agent, trial).id not in done)
+    made = (_make_trials(domain, number, settings) for number in itertools.count())
+    return next(trials for trials in made if Cell(agent, trials[-1]).id not in done)
 
 
-def _make_trial(domain: Domain[Any], number: int, settings: Mapping[str, Any]) -> Trial:
-    """Return a trial by its number. The world changes in most of them, in any of the domain's ways."""
+def _make_trials(domain: Domain[Any], number: int, settings: Mapping[str, Any]) -> list[Trial]:
+    """Return a trial by its number, and any it comes after. The world changes in most, in one of the domain's ways."""
     seed = derive(number, domain.name, "game")
     draw = Random(seed)
     changes = draw.random() < SHARE_CHANGED
     names = [each.id for each in domain.novelties if each.difficulty != "easy"]
     draw.shuffle(names)
     short = {"preset": "short", **settings, "unchanged": 1}
-
-    def pick(novelty: str | None) -> Trial:
-        trial = next(each for each in domain.trials(1, seed, novelty, **short) if each.is_changed == changes)
-        unhurried = msgspec.structs.replace(trial.limits, reply_seconds=None)  # a person may think
-        return msgspec.structs.replace(trial, limits=unhurried)
-
-    for novelty in names[:MAX_AGENTS]:
+    for novelty in names[:MAX_NOVELTIES]:
         with suppress(OpenfieldError):  # some novelties need what short trials do not have
-            return pick(novelty)
-    return pick(domain.demo_novelty or domain.default_novelty)
+            return _pick(domain.trials(1, seed, novelty, **short), changes)
+    return _pick(domain.trials(1, seed, domain.demo_novelty or domain.default_novelty, **short), changes)
 
 
-def play_agents(domain: Domain[Any], trial: Trial, run: Path) -> None:
+def _pick(trials: Sequence[Trial], changes: bool) -> list[Trial]:
+    """Return the test in which the world changes, or that in which it does not, without a limit of time."""
+    needed = {trial.after for trial in trials}
+    chosen = next(trial for trial in trials if trial.id not in needed and trial.is_changed == changes)
+    before = next((trial for trial in trials if trial.id == chosen.after), None)
+    if before is None:
+        return [_without_limit(chosen)]
+    unhurried = _without_limit(before)
+    return [unhurried, msgspec.structs.replace(_without_limit(chosen), after=unhurried.id)]
+
+
+def _without_limit(trial: Trial) -> Trial:
+    """Return a trial in which a person may think."""
+    return msgspec.structs.replace(trial, limits=msgspec.structs.replace(trial.limits, reply_seconds=None))
+
+
+def play_agents(domain: Domain[Any], trials: Sequence[Trial], run: Path) -> None:
     """Let agents that come with a domain play a trial, unless they have; those that cannot are left out.
 
     Args:
         domain: The domain.
-        trial: The trial.
+        trials: The trial, behind any that it comes after.
         run: Their run file.
     """
     agents = list(domain.demo_agents or domain.agents)[:MAX_AGENTS]
     with suppress(OpenfieldError):
-        plan = make_plan(agents, [trial])
+        plan = make_plan(agents, list(trials))
         run.parent.mkdir(parents=True, exist_ok=True)
         run_plan(with_options(plan, RunOptions(workers=1, budget=AGENT_BUDGET)), run)
 
@@ -226,13 +240,13 @@ def _say_noticed(cell: CellRecord) -> str:
     return f"{delay}, {false}" if false else delay
 
 
-def make_reveals(domain: Domain[Any], run: Path) -> Callable[[Cell], Iterator[dict[str, Any]]]:
+def make_reveals(domain: Domain[Any], trials: Sequence[Trial], run: Path) -> Callable[[Cell], Iterator[dict[str, Any]]]:
     """Return what yields the content of a page after a trial: at once, and again when agents have played it, too."""
 
     def reveal(cell: Cell) -> Iterator[dict[str, Any]]:
         first = reveal_trial(domain, cell, run)
         yield {**first.as_content(), "waiting": True}
-        play_agents(domain, cell.trial, name_agents_file(run))
+        play_agents(domain, trials, name_agents_file(run))
         whole = reveal_trial(domain, cell, run, with_film=False)
         yield {**msgspec.structs.replace(whole, film=first.film).as_content(), "waiting": False}
 

@@ -237,7 +237,7 @@ class PersonVisit:
                 await self._channel.show("between", title=title, text=text)
                 await self._wait_for_go()
                 continue
-            if study.reveal is not None:
+            if study.reveal is not None and trial.place + 1 == len(person.cells):
                 await study.work(study.flush)
                 await self._reveal(study.reveal(trial.cell))
             elif trial.place + 1 < len(person.cells):
