@@ -15,7 +15,7 @@ from openfield.registry import find_domain, installed_domains
 from openfield.runner.plan import make_plan
 from openfield.runner.run import run_plan
 from openfield.trial import Trial
-from openfield.view.play.game import deal_trials, make_reveals, name_agents_file, play_agents, reveal_trial
+from openfield.view.play.game import deal_game, make_reveals, name_agents_file, play_agents, reveal_trial
 from support.places import MAZE
 from support.play import open_study
 
@@ -26,7 +26,7 @@ def deal(run: Path, agent: str, count: int) -> list[Trial]:
     """Let an agent take the part of a player, and return the trials that it was dealt."""
     maze, dealt = find_domain(MAZE), []
     for _ in range(count):
-        dealt += deal_trials(maze, "human", run, SMALL)
+        dealt += deal_game(maze, "human", run, SMALL)
         run_plan(make_plan({"human": agent}, dealt), run, 0)
     return dealt
 
@@ -40,7 +40,7 @@ def test_worlds_of_every_domain_change_or_not(domain: Any, tmp_path: Path) -> No
     assert [each[0].id for each in made if len(each) > 1] == [each[-1].after for each in made if each[-1].after]
     assert {trial.is_changed for trial in trials} == {True, False}
     assert len({trial.id for trial in trials}) == 8
-    assert deal_trials(domain, "human", tmp_path / "none.sqlite", {}) == made[0]
+    assert deal_game(domain, "human", tmp_path / "none.sqlite", {}) == made[0]
     assert make_plan({"human": "sleeper"}, made[0]).cells
 
 
@@ -48,7 +48,7 @@ def test_a_player_is_dealt_the_next_trial_and_another_player_the_same_ones(tmp_p
     run = tmp_path / "played.sqlite"
     first, second = deal(run, "random", 2)
     assert first.id != second.id
-    assert deal_trials(find_domain(MAZE), "ada", run, SMALL) == [first]
+    assert deal_game(find_domain(MAZE), "ada", run, SMALL) == [first]
 
 
 def test_the_truth_is_told_about_changed_and_unchanged_worlds(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_agents_and_earlier_players_are_told_beside(tmp_path: Path) -> None:
 
 def test_the_page_tells_the_truth_at_once_and_then_about_agents(tmp_path: Path) -> None:
     run, maze = tmp_path / "played.sqlite", find_domain(MAZE)
-    trials = deal_trials(maze, "human", run, SMALL)
+    trials = deal_game(maze, "human", run, SMALL)
     with open_study(run, maze, trials) as server:
         server.study.reveal = make_reveals(maze, trials, run)
         address = server.links[0].replace("http", "ws", 1) + "/socket"

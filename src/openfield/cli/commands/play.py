@@ -133,11 +133,11 @@ class _Asked:
         from openfield.runner.experiment import make_experiment
 
         if self.is_game:
-            from openfield.view.play.game import deal_trials
+            from openfield.view.play.game import deal_game
 
             told = self.changes.experiment
             settings = {**self.changes.usual_settings, **told.get("settings", {})}
-            return deal_trials(self.domain, self.agent, self.path, settings), {}
+            return deal_game(self.domain, self.agent, self.path, settings), {}
         if not self.file:
             return options.make(self.domain, self.changes, self.path, 1, **limits)
         if options.given:

@@ -1,6 +1,6 @@
 """The game of `openfield play DOMAIN`: a short blind trial whose world may change, and afterwards the truth about it.
 
-All players of a domain meet the same trials in the same order, so that each can be told how others did. `deal_trials`
+All players of a domain meet the same trials in the same order, so that each can be told how others did. `deal_game`
 finds the next one, `reveal_trial` says whether and when the world changed, who noticed, and shows that moment.
 """
 
@@ -83,7 +83,7 @@ class Reveal(msgspec.Struct, frozen=True):
         return [f"{self.title} {self.text}", "", *table]
 
 
-def deal_trials(domain: Domain[Any], agent: str, run: Path, settings: Mapping[str, Any]) -> list[Trial]:
+def deal_game(domain: Domain[Any], agent: str, run: Path, settings: Mapping[str, Any]) -> list[Trial]:
     """Return what a player is given next: the first trial of the domain's that they have not finished.
 
     A trial that it comes after, such as a training that several share, stands before it.
