@@ -49,6 +49,8 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("run maze.py --workers 1.5", "--workers takes a whole number, not '1.5'."),
         ("run maze.py --tag 'two words'", "A tag is a word of letters, digits and . : + - _, not 'two words'."),
         ("run maze.py --reply-seconds soon", "--reply-seconds takes a number, not 'soon'."),
+        ("plan maze.py --agents compass", "A plan compares agents: name two, as in --agents planner naive."),
+        ("plan maze.py --agents compass random --power 2", "--power cannot be 2.0. Must be <= 0.99."),
         ("run maze.py --novelty ''", "--novelty is empty. Is a variable of your shell not set?"),
         ("run maze.py --novelty=", "--novelty is empty. Is a variable of your shell not set?"),
         ("serve maze.py --token ''", "--token is empty."),
