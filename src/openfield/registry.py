@@ -446,14 +446,15 @@ def _import(place: str, source: str, importer: Domain[Any] | None = None) -> Mod
 
 def _explain_import(place: str, error: BaseException) -> str:
     """Return why a module cannot be imported, with the line that is wrong, or the file that was probably meant."""
-    reason = traceback.format_exception_only(error)[-1].strip()
+    reason = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
     if isinstance(error, SyntaxError):
         line = " ".join((error.text or "").split())
         shown = f": {line}" if line else ""
         return f"{reason} ({Path(error.filename or place).name}, line {error.lineno}{shown})"
     if isinstance(error, FileNotFoundError) and place.endswith(".py") and not Path(place).exists():
         return f"no such file: {place}.{suggest_file(Path(place))}"
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(Path(place).resolve())]
+    file = str(Path(place).resolve() if place.endswith(".py") else Path(*place.split(".")).with_suffix(".py"))
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(file)]
     return f"{reason} (line {own[-1].lineno})" if own else reason
 
 

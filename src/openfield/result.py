@@ -557,7 +557,7 @@ def read_cells(run: Run, superseded: bool = False) -> tuple[list[CellRecord], di
         run: The run file.
         superseded: Add what earlier versions of agents played.
     """
-    from openfield.metrics.curricula.sets import count_as_test
+    from openfield.metrics.performance import count_as_test
 
     cells = run.cells()
     cells += list_superseded(run, cells) if superseded else ()

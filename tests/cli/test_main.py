@@ -117,7 +117,7 @@ def test_a_table_into_a_closed_pipe_is_no_error(tmp_path: Path, finished: Path) 
 def test_mistakes_in_a_real_shell(tmp_path: Path) -> None:
     done = shell(tmp_path, "show", "nowhere.sqlite")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "openfield: There is no run file nowhere.sqlite.\n"
+    assert done.stderr == "openfield: There is no run file nowhere.sqlite. Make a run: openfield demo\n"
 
 
 def test_warnings_of_other_packages_come_without_their_colours(tmp_path: Path) -> None:

@@ -161,5 +161,5 @@ def test_the_earlier_attempts_of_a_cell_come_along(tmp_path: Path) -> None:
     second = play(tmp_path / "b.sqlite", tiny_trials(1))
     merge_runs([first, second], joined := tmp_path / "joined.sqlite")
     with Run(joined) as run:
-        assert run.counts() == (2, 2, 3, 0)
+        assert run.counts() == (2, 2, 3, 0, 0)
         assert run.verify() == []

@@ -164,7 +164,7 @@ def test_a_budget_ends_a_run_between_two_cells(tmp_path: Path) -> None:
     with pytest.warns(RunWarning, match="The budget is used up; some cells are left. To go on: openfield resume"):
         run_plan(replace(plan, options=RunOptions(workers=0, budget="0.000000001s")), path := tmp_path / "run.sqlite")
     with Run(path) as run:
-        assert run.counts() == (3, 0, 0, 0)
+        assert run.counts() == (3, 0, 0, 0, 0)
     run_plan(replace(plan, options=RunOptions(workers=0, budget="1h")), path)
     with Run(path) as run:
         assert run.counts().played == 3

@@ -162,6 +162,26 @@ def has_borders(trial: Trial) -> bool:
     return plan is not None and len(plan.tasks) != 1
 
 
+def split_sets(cell: CellRecord) -> dict[int, list[Episode]]:
+    """Return the episodes of a cell by the number of their set; empty if they have none."""
+    sets: dict[int, list[Episode]] = {}
+    for episode in cell.episodes:
+        if "set" in (episode.detail or {}):
+            sets.setdefault(int(episode.detail["set"]), []).append(episode)
+    return sets
+
+
+def count_as_test(cell: CellRecord) -> CellRecord:
+    """Return a cell whose training set counts as its test if no test is planned.
+
+    The published trials are such a single set: normal levels, then novel ones.
+    """
+    if any(phase.name == "test" for phase in cell.trial.phases) or not split_sets(cell):
+        return cell
+    episodes = tuple(msgspec.structs.replace(episode, phase="test") for episode in cell.episodes)
+    return msgspec.structs.replace(cell, episodes=episodes)
+
+
 def performances(episodes: Iterable[Episode]) -> list[float]:
     """Return the performances of the episodes that have one."""
     found = (episode.performance for episode in episodes)

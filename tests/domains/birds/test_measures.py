@@ -12,8 +12,8 @@ from openfield.cli import run_command
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.exports import published, write_detectors, write_measures
 from openfield.journal.reader import Run
-from openfield.metrics.curricula.sets import count_as_test
 from openfield.metrics.detection import PUBLISHED
+from openfield.metrics.performance import count_as_test
 from support.records import make_cell
 
 NORMAL, NOVEL = 40, 60

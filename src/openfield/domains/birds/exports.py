@@ -17,9 +17,8 @@ from openfield.errors import InvalidInput
 from openfield.files.atomic import replacing
 from openfield.files.csv_files import write_csv
 from openfield.journal.reader import SCORED, CellRecord, Episode, Run
-from openfield.metrics.curricula.sets import count_as_test, split_sets
 from openfield.metrics.detection import PUBLISHED, Rule, measure_detection, measure_passive, measure_rule
-from openfield.metrics.performance import mean, measure_adaptation, performances
+from openfield.metrics.performance import count_as_test, mean, measure_adaptation, performances, split_sets
 from openfield.metrics.summary import counts_beliefs
 from openfield.record import Step
 from openfield.trial import Trial

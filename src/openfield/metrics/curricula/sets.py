@@ -6,34 +6,12 @@ The rates are of the attempts that were made. Failed episodes count in `performa
 
 from __future__ import annotations
 
-import msgspec
-
 from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.metric import built_in, undefined
-from openfield.metrics.performance import mean, performances
+from openfield.metrics.performance import mean, performances, split_sets
 
 MAX_TEST_SETS = 9
 """Test sets with a row of their own; the tenth row has all later ones together."""
-
-
-def split_sets(cell: CellRecord) -> dict[int, list[Episode]]:
-    """Return the episodes of a cell by the number of their set; empty if they have none."""
-    sets: dict[int, list[Episode]] = {}
-    for episode in cell.episodes:
-        if "set" in (episode.detail or {}):
-            sets.setdefault(int(episode.detail["set"]), []).append(episode)
-    return sets
-
-
-def count_as_test(cell: CellRecord) -> CellRecord:
-    """Return a cell whose training set counts as its test if no test is planned.
-
-    The published trials are such a single set: normal levels, then novel ones.
-    """
-    if any(phase.name == "test" for phase in cell.trial.phases) or not split_sets(cell):
-        return cell
-    episodes = tuple(msgspec.structs.replace(episode, phase="test") for episode in cell.episodes)
-    return msgspec.structs.replace(cell, episodes=episodes)
 
 
 def count_levels(episodes: list[Episode]) -> int:

@@ -160,8 +160,10 @@ class CellDispatcher:
         self.groups: dict[str, Session] = {}
         self._remote = remote
 
-    async def open(self, name: str, agent: str, trials: dict[str, Any], facts: dict[str, Any]) -> Session:
-        """Enter a session."""
+    async def open(
+        self, name: str, agent: str, trials: dict[str, Any], facts: dict[str, Any], caution: str = ""
+    ) -> Session:
+        """Enter a session. No caution is kept: the trial of the cell says by which rules it is played."""
         self.groups[name] = Session(name, agent, 0, dict.fromkeys(trials, ""), dict(facts))
         return self.groups[name]
 
