@@ -269,6 +269,8 @@ def test_short_names_of_agents_are_their_own() -> None:
         "best.onnx",
         "wire:run it",
     ]
+    watched = ["random+river:ADWIN(delta=0.1)", "a/net.py:Net+cusum"]
+    assert list(shorten_agents(watched).values()) == ["random+river:ADWIN(delta=0.1)", "Net+cusum"]
     assert shorten_agents(["x.py:Net", "net.py:Other"]) == {"x.py:Net": "Net", "net.py:Other": "Other"}
 
 
@@ -294,6 +296,11 @@ def test_a_detector_is_split_from_its_agent(text: str, agent: str, detector: str
     assert (found.detector and found.detector.name) == detector
     assert read_agent(found.name) == read_agent(read_agent(found.name).name)
     assert strip_parameters(text) == found.place
+
+
+def test_an_agent_has_one_detector() -> None:
+    with pytest.raises(InvalidInput, match="has two detectors, and an agent takes one"):
+        read_agent("random+cusum+deedee(watch=reward)")
 
 
 def test_a_detector_stays_with_its_agent_and_is_part_of_its_version(tmp_path: Path) -> None:

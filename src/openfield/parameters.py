@@ -39,6 +39,8 @@ RIVER = "river:"
 DETECTORS = ("surprise", "returns", "observations", "cusum", "threshold", "bocpd", "mmd", "deedee")
 """Detectors of our own that an agent may have, as `AGENT+NAME`; `openfield.agents.detectors` makes them."""
 WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+RIVER_DETECTORS = (f"{RIVER}ADWIN", f"{RIVER}KSWIN", f"{RIVER}PageHinkley")
+"""Some detectors of river that fit any numbers."""
 _PLACE = re.compile(r".*?\.py:[\w.]+(?=\()|[^()]*(?=\()")
 _DETECTOR = re.compile(rf"\+(?:{'|'.join(DETECTORS)}|{RIVER}\w+)(?:\(.*\))?", re.DOTALL)
 _BARE = re.compile(r"[^,=()\[\]{}\"']+")
@@ -156,6 +158,8 @@ def read_agent(source: Any, unpack: Callable[[dict[str, Any]], Mapping[str, Any]
     plain, detector = split_detector(source)
     if detector:
         agent, made = read_agent(plain, unpack), read_agent(detector)
+        if agent.detector is not None:
+            raise InvalidInput(f"'{source}' has two detectors, and an agent takes one.")
         return AgentText(source, agent.place, agent.parameters, made)
     place = strip_parameters(source)
     if place == source:
@@ -209,7 +213,10 @@ def shorten_agents(agents: Iterable[str]) -> dict[str, str]:
 
 
 def _list_names(agent: str) -> list[str]:
-    """Return the possible names of an agent, the shortest first and its own last."""
+    """Return the possible names of an agent, the shortest first and its own last. A detector is part of them all."""
+    player, detector = split_detector(agent)
+    if detector:
+        return [f"{name}+{detector}" for name in _list_names(player)]
     place, bracket, parameters = agent.partition("(")
     if ":" not in place or " " in place:  # a name, or a command line
         return [agent]

@@ -33,6 +33,7 @@ from openfield.parameters import (
     LLM,
     MODELS,
     RIVER,
+    RIVER_DETECTORS,
     AgentText,
     is_control,
     make_agent_text,
@@ -193,13 +194,13 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     points = find_entry_points("openfield.agents")
     if plain in points:
         return _as_factory(load(points[plain].value), parameters)
+    player, plus, detector = plain.rpartition("+")
+    if plus and player in agent_names(domain):
+        raise UnknownName("detector", detector, [*DETECTORS, *RIVER_DETECTORS, f"{RIVER}NAME"], label="Known")
     if ":" in plain:
         return _adapt(load(plain, domain), domain, parameters)
     if plain.endswith(".py"):
         raise InvalidInput(f"Which agent of {plain}? Write {plain}:NAME.")
-    player, plus, detector = plain.rpartition("+")
-    if plus and player in agent_names(domain):
-        raise UnknownName("detector", detector, [*DETECTORS, f"{RIVER}NAME"], label="Known")
     raise UnknownName("agent", plain, agent_names(domain), label=f"For {domain.name}")
 
 

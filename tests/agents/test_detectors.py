@@ -164,7 +164,7 @@ def test_what_cannot_be_watched_is_refused_before_the_run(path: Path, maze: of.D
     ("detector", "options", "kind", "told"),
     [
         ("surprises", {}, UnknownName, "surprise"),
-        (7, {}, InvalidInput, "a int has not"),
+        (7, {}, InvalidInput, "an object of int has not"),
         ("returns", {"false_alarms": 0}, InvalidInput, "'false_alarms' is a number above 0"),
     ],
 )

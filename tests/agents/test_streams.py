@@ -89,9 +89,19 @@ def test_batches_and_features_are_what_a_detector_sees() -> None:
         find_alarms(stream, "mmd(features=3)")
 
 
+@pytest.mark.parametrize("batch", [1, 7])
+def test_transitions_are_those_between_rows(batch: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    rows[250:] *= 6.0
+    alarms = find_alarms(Stream(rows, 200, batch), "surprise")
+    assert 250 <= alarms[0] < 300
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        ("stream.csv --truth onsets.csv --batch 10", "'mmd(window=50)' needs 100 batches of training, and has 20"),
+        ("stream.csv --truth onsets.csv --detector ADWIN", "Did you mean 'river:ADWIN'?"),
         ("stream.csv --truth late.csv", "late.csv: the change from 900 to 900 is not within 900 rows."),
         ("stream.csv --truth early.csv", "the change at row 20 is within the 200 rows of training"),
         ("stream.csv --truth turned.csv", "turned.csv: changes are not in order."),

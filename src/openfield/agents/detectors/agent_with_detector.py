@@ -150,8 +150,9 @@ class WithDetector:
         self._total += turn.reward
         if turn.ask is Ask.ACT or turn.last is not None:
             row = encode_value(self._spec.observations, turn.observation)[self._columns]
-            self._rows = [*self._rows[: len(self._actions)], row]
-            self._rewards = [*self._rewards[: len(self._actions)], float(turn.reward)]
+            del self._rows[len(self._actions) :], self._rewards[len(self._actions) :]  # a turn that is shown again
+            self._rows.append(row)
+            self._rewards.append(float(turn.reward))
         if (turn.last is not None or (self._hidden and len(self._rows) > PIECE)) and len(self._rows) > 1:
             actions = np.array(self._actions[: len(self._rows) - 1])
             seen = Seen(np.array(self._rows), actions, self._total, np.array(self._rewards[1:]))
@@ -220,6 +221,11 @@ class DetectorFactory:
         if trial.after is None and not any(phase.steps for phase in trial.phases):
             training = sum(phase.episodes for phase in trial.phases if phase.name == "training")
             check_training(training + self.detector.warmup, self.detector.rule.min_training)
+            if 0 < trial.test_length <= self.detector.warmup:
+                raise InvalidInput(
+                    f"A warmup of {self.detector.warmup} leaves nothing to judge: the test has {trial.test_length} "
+                    "episodes."
+                )
 
     def check_spec(self, spec: Spec) -> Spec:
         """Return the spec with what the detector needs of it.

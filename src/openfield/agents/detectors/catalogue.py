@@ -34,7 +34,7 @@ from openfield.agents.detectors.signals import (
 )
 from openfield.agents.policy import Array
 from openfield.errors import InvalidInput, UnknownName
-from openfield.parameters import RIVER, AgentText, read_agent
+from openfield.parameters import RIVER, RIVER_DETECTORS, AgentText, read_agent
 
 COMMON = ("watch", "features", "warmup")
 MAX_WARMUP = 100_000
@@ -49,7 +49,7 @@ class DetectorKind(NamedTuple):
     """What it watches if nothing is said."""
     note: str
     watches: Callable[[], EpisodeDetector] | None = None
-    """EpisodeScores episodes, for a detector that watches nothing else."""
+    """What scores episodes, for a detector that watches nothing else."""
 
 
 KINDS: dict[str, DetectorKind] = {
@@ -140,14 +140,15 @@ def make_detector(
     """
     if not isinstance(source, str | AgentText):
         if not (callable(getattr(source, "fit", None)) and callable(getattr(source, "score", None))):
-            raise InvalidInput(f"A detector has fit(episodes) and score(episode); a {type(source).__name__} has not.")
+            kind = type(source).__name__
+            raise InvalidInput(f"A detector has fit(episodes) and score(episode), and an object of {kind} has not.")
         return ChangeDetector(EpisodeScores(source), Cusum(**_take(false_alarms, {})))
     text = read_agent(source)
     given = dict(text.parameters)
     if text.place.startswith(RIVER):
         return _make_river(text.place.removeprefix(RIVER), given, hold)
     if text.place not in KINDS:
-        raise UnknownName("detector", text.place, [*KINDS, f"{RIVER}NAME"], label="Known")
+        raise UnknownName("detector", text.place, [*KINDS, *RIVER_DETECTORS, f"{RIVER}NAME"], label="Known")
     kind = KINDS[text.place]
     own = list(inspect.signature(kind.rule).parameters)
     allowed = [*own, *(name for name in COMMON if name != "watch" or kind.watches is None)]

@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 class EpisodeDetector(Protocol):
-    """EpisodeScores how unusual an episode is."""
+    """Scores how unusual an episode is."""
 
     def fit(self, episodes: Sequence[Seen], /) -> None:
         """Learn from episodes in which nothing has changed; forget earlier ones."""
@@ -256,7 +256,7 @@ def log_mean_square(values: Array) -> float:
 def _tell(episode: Seen) -> Array:
     """Return what the next observation is predicted from: the observation, the action, and each with the other."""
     before, actions = episode.observations[:-1], episode.actions
-    crossed = (before[:, :, None] * actions[:, None, :]).reshape(len(before), -1)
+    crossed = (before[:, :, None] * actions[:, None, :]).reshape(len(before), before.shape[1] * actions.shape[1])
     return np.hstack([before, actions, crossed, np.ones((len(before), 1))])
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from openfield.agents.detectors.catalogue import ChangeDetector, make_detector
 from openfield.agents.detectors.river_rules import RiverRule
+from openfield.agents.detectors.rules import MIN_TRAINING
 from openfield.agents.detectors.signals import Seen
 from openfield.errors import InvalidInput, UnknownName
 from openfield.files.number_table import Columns, read_number_table
@@ -23,10 +24,6 @@ from openfield.metrics.drift.alarms import DriftScores, score_alarms
 
 STREAM_DETECTORS = ("cusum", "threshold(watch=return)", "bocpd(hazard=0.001)", "mmd(window=50)", "deedee")
 """What a stream is scored with if nothing is said."""
-RIVER_DETECTORS = ("river:ADWIN", "river:KSWIN", "river:PageHinkley")
-"""The same, where river is installed."""
-
-
 FALSE_ALARMS = 0.001
 """Share of unchanged batches with a false alarm, where the text of a detector does not say it."""
 
@@ -104,10 +101,14 @@ def find_alarms(stream: Stream, source: str) -> list[int]:
         source: The detector as text.
     """
     detector = make_detector(source, FALSE_ALARMS, hold=1)
-    if "actions" in detector.signal.needs and "observations" not in detector.signal.needs:
+    needs = detector.signal.needs
+    if "actions" in needs and "observations" not in needs:
         raise InvalidInput(f"'{source}' watches actions, and a stream has none.")
+    _check_training(stream, source, detector)
     waiting, wanted, fitted, alarms = list[Seen](), stream.training, False, list[int]()
     for end, episode in _cut(_choose(stream, detector), stream.batch):
+        if "actions" in needs and not len(episode.actions):
+            continue  # the first row alone is no transition
         if not fitted:
             waiting.append(episode)
             if len(waiting) * stream.batch >= wanted:
@@ -119,6 +120,17 @@ def find_alarms(stream: Stream, source: str) -> list[int]:
                 detector, fitted = make_detector(source, FALSE_ALARMS), False
         detector.judged.clear()  # a stream is not resumed
     return alarms
+
+
+def _check_training(stream: Stream, source: str, detector: ChangeDetector) -> None:
+    """Refuse a detector that needs more batches than the training has."""
+    wanted = max(detector.rule.min_training, MIN_TRAINING if detector.signal.learns else 0)
+    count = -(-stream.training // stream.batch)
+    if count < wanted:
+        raise InvalidInput(
+            f"'{source}' needs {wanted} batches of training, and has {count}: --training {wanted * stream.batch}, or "
+            "name other detectors with --detector."
+        )
 
 
 def _choose(stream: Stream, detector: ChangeDetector) -> NDArray[np.float64]:

@@ -61,7 +61,6 @@ def detect(
     from importlib.util import find_spec
 
     from openfield.agents.detectors.stream import (
-        RIVER_DETECTORS,
         STREAM_DETECTORS,
         read_changes,
         read_stream,
@@ -69,6 +68,7 @@ def detect(
     )
     from openfield.console import print_json, print_table, say_count
     from openfield.files.large import allowing_large
+    from openfield.parameters import RIVER_DETECTORS
 
     with allowing_large(allow_large):
         found = read_stream(stream, column, training, batch)
