@@ -55,7 +55,7 @@ class RunKeywords(PlayKeywords, total=False):
     until: str
     negligible: float
     race: bool
-    register: str | None
+    register: str | Path | None
     question: str
     registered: str
 
@@ -162,7 +162,9 @@ def _fill_options(**values: Any) -> CallOptions:
 
 
 def _as_plain(value: Any) -> Any:
-    """Return numbers of NumPy as those of Python: they are as good."""
+    """Return numbers of NumPy as those of Python, and paths as text: they are as good."""
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value

@@ -131,8 +131,11 @@ class TestRace:
             play(tmp_path / "run.sqlite", {"copycat": copycat}, **options)
 
     def test_too_few_trials_settle_nothing(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidInput, match="can never be met: 4 trials have no interval"):
+        with pytest.raises(InvalidInput, match="never be met: there are 4 trials that may change"):
             play(tmp_path / "run.sqlite", {"copycat": copycat, "contrary": contrary}, 4, race=True)
+        twins = [trial for trial in of.trials(TINY, 6) if trial.is_unchanged_twin]
+        with pytest.raises(InvalidInput, match="there are 0 trials that may change, and an interval takes 5"):
+            of.run({"copycat": copycat, "contrary": contrary}, twins, tmp_path / "run.sqlite", race=True)
 
 
 class TestGoingOn:

@@ -96,6 +96,7 @@ def test_a_run_that_was_begun_is_not_registered_afterwards() -> None:
         (ASKED | {"registered": "nothing"}, UnknownName, "Unknown number 'nothing'"),
         (ASKED | {"question": "a\nb"}, InvalidInput, "all of which can be printed"),
         (ASKED | {"share": "0/2"}, InvalidInput, "leave out --share"),
+        ({"register": "run.sqlite"}, InvalidInput, "run.sqlite is the run file. Name another one: --register run.json"),
     ],
 )
 def test_mistakes_are_said_before_anything_is_written(

@@ -40,6 +40,9 @@ def register(plan: Plan, run: Path) -> Plan:
         return plan
     if wanted.share is not None:
         raise InvalidInput("A run is registered as a whole, not share by share: leave out --share.")
+    path = Path(wanted.register)
+    if path.absolute() == run.absolute():
+        raise InvalidInput(f"{path} is the run file. Name another one: --register {path.with_suffix('.json')}")
     found = make_registration(plan, wanted.question, wanted.registered or None)
     facts = _read_facts(run)
     kept = read_registration(facts, run)
@@ -47,7 +50,6 @@ def register(plan: Plan, run: Path) -> Plan:
         _check_same(kept, found, f"{run} was registered")
     elif facts:
         raise InvalidInput(f"{run} was begun without being registered. Use another run file: --output FILE")
-    path = Path(wanted.register)
     if path.exists():
         written = read_registration_file(path)
         _check_same(written, found, f"{path} was written")

@@ -280,6 +280,10 @@ class Experiment(RegisterOptions, TrialOptions, StoppingOptions):
             merged |= {**values, **tables}
         return make_experiment(merged)
 
+    def without(self, *names: str) -> Experiment:
+        """Return the experiment without the values of these keys."""
+        return make_experiment({key: value for key, value in self.given.items() if key not in names})
+
     def split(self) -> list[Experiment]:
         """Return an experiment for each of its domains: itself if it names only one.
 

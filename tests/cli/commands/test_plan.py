@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ def test_a_pilot_or_a_run_says_how_many_trials_are_needed_and_what_they_take(ope
     [
         ((), "Name a domain for a pilot, or run files"),
         ((str(MAZE), "-a", "compass"), "compares agents: name two"),
-        ((str(MAZE), "run.sqlite"), "Name one domain, or run files"),
+        ((str(MAZE), "run.sqlite"), "Name one domain or run files"),
         (("run.sqlite", "-a", "compass"), "Existing runs have their agents and trials"),
         ((str(MAZE), "--detect", "0"), "--detect cannot be 0.0"),
     ],
@@ -34,6 +35,14 @@ def test_mistakes_are_said_in_one_line(openfield: Any, words: tuple[str, ...], s
     told = openfield("plan", *words)
     assert (told.status, told.out) == (2, "")
     assert said in told.err
+
+
+def test_a_pilot_of_an_experiment_file_leaves_its_run_alone(openfield: Any) -> None:
+    asked = 'register = "asked.json"\nuntil = "decided"\nmax_trials = 40\nsecret = "secret.key"\nshare = "0/2"\n'
+    Path("study.toml").write_text(f"domain = '{MAZE}'\n{asked}[agents]\na = 'compass'\nb = 'random'\n")
+    told = openfield("plan", "study.toml", "--trials", "3", "--json")
+    assert json.loads(told.out)["needs"][0]["measured"] == 3
+    assert sorted(path.name for path in Path().iterdir()) == ["study.toml"]
 
 
 def test_a_run_says_first_what_its_trials_can_show(openfield: Any) -> None:

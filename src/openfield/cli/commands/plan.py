@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 PILOT = 10
 """Trials of a pilot."""
+OF_RUN = (
+    *("until", "negligible", "race", "max_trials"),
+    *("register", "question", "registered"),
+    *("share", "sealed", "secret", "output"),
+)
+"""Keys of an experiment file that are about its run and not about a pilot."""
 BAR = 40
 """Columns of the longest bar."""
 
@@ -73,7 +79,7 @@ def plan(
             raise InvalidInput("Existing runs have their agents and trials: leave the other options out.")
         result = Result(list(sources))
     elif len(sources) > 1:
-        raise InvalidInput(f"Name one domain, or run files, not {' and '.join(sources)}.")
+        raise InvalidInput(f"Name one domain or run files, not {' and '.join(sources)}. Agents follow --agents.")
     else:
         with TemporaryDirectory() as folder:
             result = _play_pilot(sources[0], agents, pilot, Path(output or f"{folder}/pilot.sqlite"), json)
@@ -101,14 +107,13 @@ def _play_pilot(name: str, agents: PilotAgents, pilot: TrialOptions, path: Path,
     from openfield.trial import derive
 
     target = find_target("plan", name)
+    chosen = target.experiment.without(*OF_RUN)
     own: dict[str, Any] = {**pilot.given, **agents.given}
-    usual: dict[str, Any] = {} if "trials_of" in own else {"trials": PILOT, "settings": {"unchanged": 0}}
-    if not own.keys() & {"seed", "sealed", "secret", "trials_of"}:
+    copied = chosen.trials_of is not None or "trials_of" in own
+    usual: dict[str, Any] = {} if copied else {"trials": PILOT, "settings": {"unchanged": 0}}
+    if not copied and not own.keys() & {"seed", "sealed", "secret"}:
         usual["seed"] = derive(target.experiment.seed, "pilot")
-    parts = [
-        part.change({"until": "", "race": False, "negligible": 0.0}, usual, own) for part in target.experiment.split()
-    ]
-    chosen = target.experiment.change({"until": "", "race": False, "negligible": 0.0})
+    parts = [part.change(usual, own) for part in chosen.split()]
     made = plan_parts([Part(*pair) for pair in zip(parts, target.domains, strict=True)], path)
     if len(made.agents) < 2:
         raise InvalidInput("A plan compares agents: name two, as in --agents planner naive.")

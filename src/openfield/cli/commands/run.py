@@ -11,14 +11,7 @@ from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, DomainTarget, Target, find_target, prepare
 from openfield.cli.shared.parameters import NO_ISOLATION, NUMBERS, NumberOptions, check_cluster
-from openfield.cli.shared.results import (
-    fail_if_nothing_scored,
-    play_plan,
-    print_plan,
-    print_result,
-    print_seed,
-    say_reach_of,
-)
+from openfield.cli.shared.results import fail_if_nothing_scored, play_plan, print_plan, print_result, print_seed
 from openfield.cli.shared.viewer import viewing, wait_for_readers
 from openfield.console import print_json
 from openfield.isolation import IsolationOptions
@@ -104,9 +97,8 @@ def _play(plan: Plan, path: Path, changes: CommandChanges, view: bool, json: boo
         json: Whether the numbers are printed as JSON.
         numbers: How they are computed.
     """
-    say_reach_of(plan)
     with viewing(path) if view else nullcontext() as viewer:
-        result = play_plan(plan, path, as_json=json)
+        result = play_plan(plan, path, as_json=json, says_reach=True)
         print_result(result, json, numbers=numbers)
         for finish in changes.finish:
             finish(result)

@@ -30,6 +30,7 @@ def play_plan(
     workers: Players | None = None,
     as_json: bool = False,
     passing: bool = False,
+    says_reach: bool = False,
 ) -> Result:
     """Play what is left of a plan, show how far it is, and return the result.
 
@@ -41,11 +42,14 @@ def play_plan(
         workers: What plays it.
         as_json: Whether JSON is printed.
         passing: Whether what shows how far it is goes at the end.
+        says_reach: Whether it is said first what the number of trials can show.
     """
     from openfield.report.progress import showing_progress
     from openfield.runner.run import run_plan
 
     look, plan = find_look(plan, path), register_plan(plan, path)
+    if says_reach:
+        _say_reach_of(plan)
     confirm_calls(plan, path)
     with showing_progress(plan, path, passing) as watch, redirect_stdout(sys.stderr) if as_json else nullcontext():
         run_plan(plan, path, workers, watch, look)
@@ -54,7 +58,7 @@ def play_plan(
     return Result([path])
 
 
-def say_reach_of(plan: Plan) -> None:
+def _say_reach_of(plan: Plan) -> None:
     """Say before the first trial what the number of trials can show, if agents are compared."""
     from openfield.parameters import is_control
 
