@@ -105,7 +105,7 @@ class Result:
 
     def __init__(
         self,
-        paths: Sequence[str | Path],
+        paths: str | Path | Sequence[str | Path],
         baseline: str | None = None,
         *,
         rename: Mapping[str, str] | None = None,
@@ -114,12 +114,12 @@ class Result:
         """Read run files. Versions of an agent that played the same trials in several files are told apart.
 
         Args:
-            paths: The files.
+            paths: The files, or a single one.
             baseline: The agent that others are compared with; each domain's own if not given.
             rename: Agent -> the name that it has here.
             superseded: Show what earlier versions of agents played before it was played again, too.
         """
-        self.paths = [Path(path) for path in paths]
+        self.paths = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         self.baseline = baseline
         self.facts: dict[str, str] = {}
         self.domains: dict[str, Domain[Any] | DomainRules] = {}

@@ -49,8 +49,6 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("run maze.py --workers 1.5", "--workers takes a whole number, not '1.5'."),
         ("run maze.py --tag 'two words'", "A tag is a word of letters, digits and . : + - _, not 'two words'."),
         ("run maze.py --reply-seconds soon", "--reply-seconds takes a number, not 'soon'."),
-        ("plan maze.py --agents compass", "A plan compares agents: name two, as in --agents planner naive."),
-        ("plan maze.py --agents compass random --power 2", "--power cannot be 2.0. Must be <= 0.99."),
         ("run maze.py --novelty ''", "--novelty is empty. Is a variable of your shell not set?"),
         ("run maze.py --novelty=", "--novelty is empty. Is a variable of your shell not set?"),
         ("serve maze.py --token ''", "--token is empty."),
@@ -104,6 +102,99 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("play maze.py --terminal --people 3", "People play in a browser: leave out --terminal"),
         ("play maze.py --people 0", "--people cannot be 0. Must be >= 1."),
     ],
+    "Detectors of change": [
+        ("detect nowhere.csv --truth onsets.csv", "nowhere.csv"),
+        ("detect --truth onsets.csv", "STREAM is missing. Help: openfield detect --help"),
+        (
+            "run maze.py --agent random+river:ADWON --dry-run",
+            "Unknown detector 'river:ADWON'. Did you mean 'river:ADWIN'?",
+        ),
+        ("run maze.py --agent 'random+cusum(watch=sky)' --dry-run", "Unknown signal 'sky'. A detector watches: action"),
+        ("run maze.py --agent counter+cusum --dry-run", "'counter' is a control, which states a belief of its own"),
+        ("run maze.py --agent random+ADWIN", "Unknown detector 'ADWIN'. Did you mean 'river:ADWIN'?"),
+        ("run maze.py --agent random+cusum+mmd", "'random+cusum+mmd' has two detectors, and an agent takes one."),
+        (
+            "run maze.py --agent 'random+cusum(warmup=99)'",
+            "A warmup of 99 leaves nothing to judge: the test has 25 episodes.",
+        ),
+        ("run maze.py --agent 'random+mmd(window=9)'", "A detector needs 18 training episodes, and saw 5. Make trials"),
+        (
+            "detect stream.csv --truth onsets.csv --training 2 --detector cusm",
+            "Unknown detector 'cusm'. Did you mean 'cusum'?",
+        ),
+        ("detect stream.csv --truth stream.csv", "stream.csv: no column onset. Its columns of numbers are a, b."),
+        ("detect stream.csv --truth onsets.csv", "the change at row 2 is within the 200 rows of training. Make them"),
+        (
+            "detect stream.csv --truth onsets.csv --training 2",
+            "'cusum' needs 3 batches of training, and has 2: --training 3",
+        ),
+        ("detect strem.csv --truth onsets.csv", "strem.csv cannot be read: No such file or directory. Did you mean"),
+    ],
+    "How a change comes": [
+        (
+            "run maze.py --novelty 'swapped over 20'",
+            "'swapped' changes no number gradually, so it cannot come 'over 20'",
+        ),
+        ("run maze.py --novelty 'slip:hard ovr 5'", "Unknown novelty 'slip:hard ovr 5'. Did you mean 'slip:hard'?"),
+        ("run maze.py --novelty 'slip:hard over 900'", "takes 900 episodes, and the test has 18 at most"),
+        ("run maze.py --novelty 'slip:hard over 9 turns'", "between episodes only. Count episodes: leave out 'turns'."),
+        ("run maze.py --novelty 'slip:hard every 5 for 9'", "it would never go, as it stays for its whole period."),
+        ("run maze.py --novelty 'slip:hard as sinus(period=3)'", "Unknown process 'sinus'. Did you mean 'sine'?"),
+    ],
+    "Trials that are needed, and when to stop": [
+        ("plan maze.py --agents compass", "A plan compares agents: name two, as in --agents planner naive."),
+        ("plan maze.py --agents compass random --power 2", "--power cannot be 2.0. Must be <= 0.99."),
+        ("plan maze.py compass random", "Name one domain or run files, not maze.py and compass and random. Agents"),
+        ("plan x.sqlite --agents compass random", "Existing runs have their agents and trials: leave the other"),
+        ("plan maze.py --agents compass random --detect 5", "--detect cannot be 5.0. Must be < 1."),
+        ("run maze.py --until decided", "--until 'decided' compares agents: add a second one, such as --agent random."),
+        ("run maze.py -a compass -a random --until soon", "--until takes 'decided', 'AGENT - AGENT: width < 0.1' or"),
+        (
+            "run maze.py -a compass -a random --until 'compass - randm: width < 0.5'",
+            "Unknown agent 'randm'. Did you mean 'random'?",
+        ),
+        (
+            "run maze.py -a compass -a random --until 'compass: aftr width < 0.5'",
+            "Unknown number 'aftr'. Did you mean 'after'?",
+        ),
+        (
+            "run maze.py -a compass -a random --until 'compass - random: width < 0.01'",
+            "an interval is wider than 0.081. More: --max-trials",
+        ),
+        (
+            "run maze.py -a compass -a random --race --max-trials 3",
+            "there are 3 trials that may change, and an interval takes 5.",
+        ),
+        (
+            "run maze.py -a compass -a random --race --share 0/2",
+            "A share does not see the trials of the others: leave out --race.",
+        ),
+        (
+            "run maze.py -a compass -a random --negligible 0.1",
+            "--negligible says when two agents count as equal: add --until decided or --race.",
+        ),
+        (
+            "run maze.py -a compass -a random --max-trials 50",
+            "--max-trials bounds a run that stops by itself: add --until or --race",
+        ),
+        (
+            "run maze.py -a compass -a random --question 'Who?'",
+            "A question and its numbers are registered in a file: add --register FILE.",
+        ),
+        (
+            "run maze.py -a compass -a random --register x.sqlite -o x.sqlite",
+            "x.sqlite is the run file. Name another one: --register x.json",
+        ),
+        (
+            "run maze.py -a compass -a random --register asked.json --registered aftr",
+            "Unknown number 'aftr'. Did you mean 'after'?",
+        ),
+        (
+            "run maze.py -a compass -a random --share 0/2 --register asked.json",
+            "registered as a whole, not share by share: leave out --share.",
+        ),
+        ("verify x.sqlite --plan asked.jsn", "asked.jsn cannot be read: No such file or directory."),
+    ],
     "Experiment files": [
         ("run nowhere.toml", "nowhere.toml cannot be read: No such file or directory."),
         ("run domain.toml", "domain.toml: missing required field `domain`."),
@@ -131,6 +222,12 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
         ("report notes.txt", "notes.txt is not a run of openfield."),
         ("figure nowhere.sqlite -o x.pdf", "There is no run file nowhere.sqlite"),
         ("compare nowhere.sqlite compass", "Compare either two agents or two run files"),
+        ("compare compass compass", "Compare two different agents, or two different run files."),
+        ("compare compass random", "No run in runs has both compass and random. Name it: openfield compare compass"),
+        ("figure x.sqlite --kind curve", "--kind is one of curves, belief, intervals, profile, learning, not 'curve'."),
+        ("figure x.sqlite -o fig.txt", "A figure is written as pdf, svg, png: name it fig.pdf, for instance."),
+        ("report x.sqlite --rename compass", "--rename takes AGENT=NAME, not 'compass'."),
+        ("report x.sqlite --rename compass=c", "Unknown agent 'compass'. In these runs: none."),
         ("publish nowhere", "There is no run file or folder nowhere."),
         ("publish notes.txt", "There is no run file to publish."),
         ("verify other.sqlite", "other.sqlite is an SQLite file, but not a run of openfield."),
@@ -238,14 +335,6 @@ MISTAKES: dict[str, list[tuple[str, str]]] = {
             "score ond --results results",
             "Give --results and --data, or --detection, --classification, --data and --test.",
         ),
-        ("detect nowhere.csv --truth onsets.csv", "nowhere.csv"),
-        ("detect --truth onsets.csv", "STREAM is missing. Help: openfield detect --help"),
-        (
-            "run maze.py --agent random+river:ADWON --dry-run",
-            "Unknown detector 'river:ADWON'. Did you mean 'river:ADWIN'?",
-        ),
-        ("run maze.py --agent 'random+cusum(watch=sky)' --dry-run", "Unknown signal 'sky'. A detector watches: action"),
-        ("run maze.py --agent counter+cusum --dry-run", "'counter' is a control, which states a belief of its own"),
         ("score --id nowhere.npy", "nowhere.npy cannot be read as arrays: No such file or directory."),
         ("ond merge", "FILES is missing."),
         ("ond merge nowhere.npz -o all.npz", "nowhere.npz cannot be read"),
@@ -275,6 +364,8 @@ def write_files(folder: Path) -> None:
     (folder / "domain.toml").write_text("trials = 3\n")
     for name, text in EXPERIMENTS.items():
         (folder / f"{name}.toml").write_text(f'domain = "maze.py"\n{text}\n')
+    (folder / "stream.csv").write_text("a,b\n" + "1,2\n3,5\n" * 300)
+    (folder / "onsets.csv").write_text("onset\n2\n")
     (folder / "notes.txt").write_text("all the things I did not do\n")
     (folder / "blank.sqlite").touch()
     sqlite3.connect(folder / "other.sqlite").execute("CREATE TABLE birds (name)").connection.close()

@@ -14,6 +14,12 @@ import pytest
 from support.places import MAZE
 
 
+def test_an_agent_is_not_compared_with_itself(openfield: Any, run: Path) -> None:
+    said = openfield("compare", "random", "random", "--run", run)
+    assert (said.status, said.out) == (2, "")
+    assert "Compare two different agents" in said.err
+
+
 def test_only_the_two_agents_are_compared(openfield: Any, run: Path) -> None:
     told = json.loads(openfield("compare", "random", "compass", "--run", run, "--json").out)
     assert {group["agent"] for group in told["groups"]} == {"compass", "random"}
@@ -35,7 +41,7 @@ def test_mistakes_are_said_in_a_line(openfield: Any, run: Path) -> None:
         "Unknown agent 'compas'. Did you mean 'compass'?" in openfield("compare", "compas", "random", "--run", run).err
     )
     assert "either two agents or two run files" in openfield("compare", run, "random").err
-    assert "either two run files, or two agents" in openfield("compare", run, run, "--run", run).err
+    assert "either two run files, or two agents" in openfield("compare", run, "b.sqlite", "--run", run).err
 
 
 def test_two_run_files_are_compared(openfield: Any) -> None:

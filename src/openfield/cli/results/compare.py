@@ -44,6 +44,8 @@ def compare(
     from openfield.errors import InvalidInput
     from openfield.result import Result
 
+    if first == second:
+        raise InvalidInput("Compare two different agents, or two different run files.")
     files = [Path(word) for word in (first, second) if _is_run(word)]
     if len(files) == 1:
         raise InvalidInput("Compare either two agents or two run files.")

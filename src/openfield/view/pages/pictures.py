@@ -90,7 +90,6 @@ class KeptFilms:
 async def send_film(request: Request) -> Response:
     """Answer with a film of an episode as a file."""
     kind, episode = request.path_params["kind"], request.path_params["episode"]
-    folder: tempfile.TemporaryDirectory[str] | None = None
     try:
         if kind not in FILMS:
             raise InvalidInput("A film is a webp or a gif.")
@@ -101,20 +100,16 @@ async def send_film(request: Request) -> Response:
         films: KeptFilms = request.app.state.films
         if (known := films.find(key)) is not None:
             return _send(known, kind, name)
-        folder = tempfile.TemporaryDirectory(prefix="openfield-film-")
-        path = Path(folder.name) / f"film.{kind}"
-        reel = frames_of(request).open_reel(msgspec.structs.replace(order, film=str(path)))
-        async for _ in reel.follow():
-            pass
+        with tempfile.TemporaryDirectory(prefix="openfield-film-") as folder:
+            path = Path(folder) / f"film.{kind}"
+            reel = frames_of(request).open_reel(msgspec.structs.replace(order, film=str(path)))
+            async for _ in reel.follow():
+                pass
+            if not reel.is_whole or not path.is_file():
+                return _say_missing(reel, f"Episode {episode} has no picture.")
+            data = await run_in_threadpool(path.read_bytes)
     except OpenfieldError as error:
-        if folder is not None:
-            folder.cleanup()
         return _refuse(error)
-    if not reel.is_whole or not path.is_file():
-        folder.cleanup()
-        return _say_missing(reel, f"Episode {episode} has no picture.")
-    data = await run_in_threadpool(path.read_bytes)
-    folder.cleanup()
     films.keep(key, data)
     return _send(data, kind, name)
 
