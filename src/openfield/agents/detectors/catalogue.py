@@ -140,8 +140,8 @@ def make_detector(
     """
     if not isinstance(source, str | AgentText):
         if not (callable(getattr(source, "fit", None)) and callable(getattr(source, "score", None))):
-            kind = type(source).__name__
-            raise InvalidInput(f"A detector has fit(episodes) and score(episode), and an object of {kind} has not.")
+            made = type(source).__name__
+            raise InvalidInput(f"A detector has fit(episodes) and score(episode), and an object of {made} has not.")
         return ChangeDetector(EpisodeScores(source), Cusum(**_take(false_alarms, {})))
     text = read_agent(source)
     given = dict(text.parameters)
