@@ -6,7 +6,7 @@ the settings of an episode or a turn, and put what it says into the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -146,9 +146,15 @@ class Course(Generic[S]):
         an agent that measures time where that is.
         """
         for stage in self._stages:
-            settings = self._settings
-            for name in stage:
-                settings = self._find_blend(name, self._find(name), settings).at(1.0)[0]
+            self._prepare(stage, self._settings)
+
+    def _prepare(self, stage: Sequence[str], settings: S) -> None:
+        """Make the ways of a stage: that of each change from where those before it may have led."""
+        for name in stage[:1]:
+            novelty = self._find(name)
+            blend = self._find_blend(name, novelty, settings)
+            for share in (1.0,) if novelty.process is None else (0.0, 1.0):
+                self._prepare(stage[1:], blend.at(share)[0])
 
     def enter(self, phase: Phase, episodes: int, turns: int = 0) -> None:
         """Begin a phase. A novelty that was in force before goes on.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 import openfield as of
 from openfield.core import Reply
@@ -90,6 +91,9 @@ def test_a_changed_world_gets_an_environment_of_its_own() -> None:
         "make.sutton_barto_reward=true for 2",
         "gymnasium.wrappers:NormalizeReward for 2",
         "actions-permuted then none then gravity=20",
+        "gravity=20 over 3+length*=2",
+        "gravity=20 with probability 0.5+length=2 over 4+length*=2 over 9 turns",
+        "make.sutton_barto_reward=true for 2+actions-permuted every 3+gravity=20 over 3",
     ],
 )
 def test_what_is_made_when_does_not_reveal_whether_the_world_changes(novelty: str) -> None:
@@ -104,14 +108,16 @@ def test_what_is_made_when_does_not_reveal_whether_the_world_changes(novelty: st
 def list_makings(trial: of.Trial) -> list[int]:
     """Return how many episodes were over whenever an environment was made, in a process that has made none before."""
     domain: Any = find_domain("gym:CartPole-v1")
-    make, made, over, known = domain.make_env, list[int](), 0, domain._probes.copy()
+    make, made, over = domain.make_env, list[int](), 0
+    known = {name: getattr(domain, name).copy() for name in ("_probes", "_values", "_defaults")}
 
     def note(settings: Any, drawing: bool = False) -> Any:
         made.append(over)
         return make(settings, drawing)
 
     domain.make_env = note
-    domain._probes.clear()
+    for name in known:
+        getattr(domain, name).clear()
     try:
         world = domain.world(trial)
         turn = world.reset()
@@ -121,8 +127,23 @@ def list_makings(trial: of.Trial) -> list[int]:
         world.close()
     finally:
         del domain.make_env
-        domain._probes.update(known)
+        for name, values in known.items():
+            getattr(domain, name).update(values)
     return made
+
+
+def test_a_gradual_change_of_an_argument_comes_after_changes_of_attributes() -> None:
+    suggested = "gravity=20\\+make.masscart=2 over 3"
+    with pytest.raises(of.errors.InvalidInput, match=f"Write it first: '{suggested}'"):
+        of.trials(f"gym:{__file__}:Heavy", 1, novelty="make.masscart=2 over 3+gravity=20", allow_drift=True)
+
+
+class Heavy(CartPoleEnv):
+    """A cart of any mass."""
+
+    def __init__(self, masscart: float = 1.0, render_mode: str | None = None) -> None:
+        super().__init__(render_mode=render_mode)
+        self.masscart = masscart
 
 
 def test_wrappers_may_keep_anything_so_their_environment_is_not_used_again() -> None:

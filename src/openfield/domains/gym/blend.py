@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from openfield.course import Blend, list_ranges, mix
-from openfield.domains.gym.environment import Env, derive_attributes, read_attribute, set_attribute, split_change
+from openfield.domains.gym.environment import (
+    Env,
+    Holder,
+    derive_attributes,
+    read_attribute,
+    set_attribute,
+    split_change,
+)
 from openfield.domains.gym.settings import GymSettings
 from openfield.errors import InvalidInput
+from openfield.novelty import Novelty
 from openfield.parameters import write_value
 
 if TYPE_CHECKING:
@@ -24,21 +30,19 @@ MADE = ("make", "instead", "wrappers", "novel_wrappers", "time_limit")
 
 
 class GymBlend(Blend[GymSettings]):
-    """The way from some settings to others. Values that the settings do not tell are read off two environments."""
+    """The way from some settings to others. Values that the settings do not tell are those of the environment."""
 
     def __init__(self, domain: GymDomain, usual: GymSettings, changed: GymSettings) -> None:
         known = set(usual.attributes)
         texts = [text for text in changed.attributes if text not in known]
         self._paths: dict[str, tuple[Any, Any]] = {}
         made = usual
-        if texts or changed.make != usual.make:
-            first, last = domain.make_env(usual), domain.make_env(changed)
-            try:
-                self._paths = {path: _read_ends(first, last, text) for text, path in _list_paths(texts)}
-                made = replace(usual, make={**_list_defaults(first, changed.make), **usual.make})
-            finally:
-                first.close()
-                last.close()
+        if texts:
+            first, last = (domain.attributes_of(each, texts) for each in (usual, changed))
+            self._paths = {path: _read_ends(first, last, text) for text, path in _list_paths(texts)}
+        if changed.make != usual.make:
+            defaults = domain.argument_defaults(usual)
+            made = replace(usual, make={**{key: defaults[key] for key in changed.make if key in defaults}, **usual.make})
         super().__init__(made, replace(changed, attributes=usual.attributes))
         self._first = usual
         self._last: tuple[float, tuple[GymSettings, bool]] | None = None
@@ -78,6 +82,25 @@ def check_turnwise(name: str, usual: GymSettings, changed: GymSettings) -> None:
         )
 
 
+def check_order(novelties: Iterable[Novelty[GymSettings]], settings: GymSettings) -> None:
+    """Refuse a change of attributes after a gradual one of arguments: their normal values would change with these.
+
+    Raises:
+        InvalidInput: There is one.
+    """
+    gradual = ""
+    for novelty in novelties:
+        changed = novelty.change(settings)
+        if gradual and changed.attributes != settings.attributes:
+            raise InvalidInput(
+                f"'{novelty.id}' changes an attribute of environments whose arguments '{gradual}' changes gradually. "
+                f"Write it first: '{novelty.id}+{gradual}'."
+            )
+        if novelty.process is not None and novelty.process.is_graded and changed.make != settings.make:
+            gradual = gradual or novelty.id
+        settings = changed
+
+
 def follow_attributes(env: Env, before: GymSettings, now: GymSettings) -> None:
     """Change the attributes of a running environment that are not what they were, and what is computed from them."""
     known = set(before.attributes)
@@ -94,19 +117,10 @@ def _list_paths(texts: Iterable[str]) -> list[tuple[str, str]]:
     return [(text, found[0]) for text, found in parsed if found is not None]
 
 
-def _read_ends(first: Env, last: Env, text: str) -> tuple[Any, Any]:
+def _read_ends(first: Holder, last: Holder, text: str) -> tuple[Any, Any]:
     usual, changed = (_as_plain(read_attribute(env, text, text)) for env in (first, last))
     return usual, changed
 
 
 def _as_plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
-def _list_defaults(env: Env, wanted: Iterable[str]) -> dict[str, Any]:
-    """Return the values that arguments of a constructor have where none is given."""
-    with suppress(TypeError, ValueError):
-        parameters = inspect.signature(type(env.unwrapped)).parameters
-        defaults = {name: parameters[name].default for name in wanted if name in parameters}
-        return {name: value for name, value in defaults.items() if isinstance(value, int | float)}
-    return {}

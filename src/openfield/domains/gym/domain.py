@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +17,23 @@ from openfield.change_process import split_process
 from openfield.core import Spec, World
 from openfield.course import Blend
 from openfield.domain import Domain
-from openfield.domains.gym.blend import GymBlend, check_turnwise
-from openfield.domains.gym.environment import PICTURES, Env, MakeEnv, ReturnMeter, make_env, one_line, wrap_env
+from openfield.domains.gym.blend import GymBlend, check_order, check_turnwise
+from openfield.domains.gym.environment import (
+    PICTURES,
+    Env,
+    Holder,
+    MakeEnv,
+    ReturnMeter,
+    derive_attributes,
+    list_needed,
+    make_env,
+    make_stand_in,
+    one_line,
+    read_attribute,
+    read_defaults,
+    set_attribute,
+    wrap_env,
+)
 from openfield.domains.gym.generic import RULES, Fit
 from openfield.domains.gym.makers import find_maker
 from openfield.domains.gym.novelty import join_changes, list_novelties
@@ -97,6 +113,9 @@ class GymDomain(Domain[GymSettings]):
             ) from None
         self._probes: dict[bytes, Probe] = {}
         self._floors: dict[bytes, float] = {}
+        self._values: dict[bytes, dict[str, Any]] = {}
+        """Attributes of environments that a change of theirs is about, before it."""
+        self._defaults: dict[str, dict[str, Any]] = {}
         self._phases: dict[tuple[str, tuple[str, ...]], GymSettings] = {}
         self._steady: set[bytes] = set()
         self._effective: set[tuple[bytes, bytes]] = set()
@@ -160,6 +179,37 @@ class GymDomain(Domain[GymSettings]):
         if key not in self._probes:
             self._probes[key] = self._probe(settings)
         return self._probes[key]
+
+    def attributes_of(self, settings: GymSettings, texts: Sequence[str]) -> Holder:
+        """Return a stand-in for an environment with these settings, which has the attributes that changes are about.
+
+        To make an environment takes time that an agent can measure. So only one is made for all changes of attributes,
+        and they are carried out on what was read off it.
+        """
+        bare, text = msgspec.structs.replace(settings, attributes=()), settings.instead or self._text
+        needed = list_needed((*settings.attributes, *texts), settings.derived)
+        known = self._values.setdefault(environment_key(bare), {})
+        if any(path not in known for path in needed):
+            env = self.make_env(bare)
+            try:
+                known.update({path: copy.deepcopy(read_attribute(env, f"{path}=0", text)) for path in needed})
+            finally:
+                env.close()
+        stand_in = make_stand_in({path: known[path] for path in needed})
+        for change in settings.attributes:
+            set_attribute(stand_in, change, text)
+        if settings.attributes:
+            derive_attributes(stand_in, settings.attributes, settings.derived, text)
+        return stand_in
+
+    def argument_defaults(self, settings: GymSettings) -> dict[str, Any]:
+        """Return the numbers that arguments of the constructor are where none is given."""
+        known = self._defaults
+        if settings.instead not in known:
+            env = self.make_env(settings)
+            known[settings.instead] = read_defaults(env)
+            env.close()
+        return known[settings.instead]
 
     def limit(self, settings: GymSettings, own: int | None) -> int:
         """Return the steps until an episode is cut off, given those of the environment's own limit if it has one."""
@@ -303,7 +353,9 @@ class GymDomain(Domain[GymSettings]):
     def check_novelties(self, settings: GymSettings, names: Sequence[str]) -> None:
         """Refuse novelties that the environment does not have, and those that change its spaces."""
         super().check_novelties(settings, names)
-        for novelty in (find_novelty(self.novelties, name) for name in names):
+        novelties = [find_novelty(self.novelties, name) for name in names]
+        check_order(novelties, settings)
+        for novelty in novelties:
             if novelty.process is not None and novelty.process.unit == "turns":
                 check_turnwise(novelty.id, settings, novelty.change(settings))
         self._check_spaces(settings, apply_novelties(self.novelties, names, settings), "+".join(names))

@@ -5,15 +5,18 @@ Whatever is wrong with an environment becomes one line.
 
 from __future__ import annotations
 
+import copy
+import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import ModuleType, SimpleNamespace
+from typing import Any, Protocol
 
 import numpy as np
 
-from openfield.domains.gym.formula import read_formula
+from openfield.domains.gym.formula import Formula, read_formula
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName, describe_error, find_near
 from openfield.registry import load
 from openfield.settings import read_plain
@@ -33,6 +36,15 @@ PICTURES = "rgb_array"
 DEFAULT_FPS = 30.0
 
 _CHANGE = re.compile(r"(?P<path>[A-Za-z]\w*(?:\.[A-Za-z]\w*)*)(?P<sign>=|\*=|/=|-=)(?P<value>.+)", re.DOTALL)
+
+
+class Holder(Protocol):
+    """What has attributes that a text can change: an environment, or a stand-in for one."""
+
+    @property
+    def unwrapped(self) -> Any:
+        """What has them."""
+        ...
 
 
 class ReturnMeter(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -184,7 +196,7 @@ def split_change(text: str) -> tuple[str, str, Any] | None:
     return None if found is None else (found["path"], found["sign"], read_plain(found["value"]))
 
 
-def set_attribute(env: Env, change: str, text: str) -> None:
+def set_attribute(env: Holder, change: str, text: str) -> None:
     """Carry out a change of an attribute of the unwrapped environment."""
     holder, name, _ = _find_attribute(env, change, text)
     value = _changed_value(getattr(holder, name), change)
@@ -194,19 +206,55 @@ def set_attribute(env: Env, change: str, text: str) -> None:
         raise InvalidInput(f"'{change}' cannot be set in {text}: {one_line(error)}") from None
 
 
-def derive_attributes(env: Env, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> None:
+def derive_attributes(env: Holder, attributes: Sequence[str], derived: Mapping[str, str], text: str) -> None:
     """Compute anew what follows from changed attributes, unless it was changed itself."""
+    for name, formula in _list_derived(attributes, derived):
+        values = {each: read_attribute(env, f"{each}=0", text) for each in formula.names}
+        set_attribute(env, f"{name}={formula.compute(values)}", text)
+
+
+def list_needed(attributes: Sequence[str], derived: Mapping[str, str]) -> list[str]:
+    """Return the attributes that changes are about, and those which follow from them."""
+    paths = [parsed[0] for parsed in map(split_change, attributes) if parsed is not None]
+    found = [[name, *formula.names] for name, formula in _list_derived(attributes, derived)]
+    return list(dict.fromkeys([*paths, *(name for names in found for name in names)]))
+
+
+def make_stand_in(values: Mapping[str, Any]) -> Holder:
+    """Return an object with attributes as an environment has them, by their paths. It is changed in its place."""
+    top = SimpleNamespace()
+    for path, value in values.items():
+        *parents, name = path.split(".")
+        holder = top
+        for parent in parents:
+            if not hasattr(holder, parent):
+                setattr(holder, parent, SimpleNamespace())
+            holder = getattr(holder, parent)
+        setattr(holder, name, copy.deepcopy(value))
+    return SimpleNamespace(unwrapped=top)
+
+
+def read_defaults(env: Env) -> dict[str, Any]:
+    """Return the numbers that arguments of a constructor are where none is given."""
+    with suppress(TypeError, ValueError):
+        parameters = inspect.signature(type(env.unwrapped)).parameters
+        defaults = {name: parameter.default for name, parameter in parameters.items()}
+        return {name: value for name, value in defaults.items() if isinstance(value, int | float)}
+    return {}
+
+
+def _list_derived(attributes: Sequence[str], derived: Mapping[str, str]) -> Iterator[tuple[str, Formula]]:
+    """Yield the attributes to be computed anew, in order, each with its formula."""
     changed = {parsed[0] for parsed in map(split_change, attributes) if parsed is not None}
     given = set(changed)
     for name, formula in derived.items():
         parsed = read_formula(formula)
         if name not in given and changed.intersection(parsed.names):
-            values = {each: read_attribute(env, f"{each}=0", text) for each in parsed.names}
-            set_attribute(env, f"{name}={parsed.compute(values)}", text)
+            yield name, parsed
             changed.add(name)
 
 
-def read_attribute(env: Env, change: str, text: str) -> Any:
+def read_attribute(env: Holder, change: str, text: str) -> Any:
     """Return the attribute that a change is about."""
     holder, name, _ = _find_attribute(env, change, text)
     return getattr(holder, name)
@@ -226,7 +274,7 @@ def list_attributes(holder: Any) -> list[str]:
     return sorted(found)
 
 
-def _find_attribute(env: Env, change: str, text: str) -> tuple[Any, str, str]:
+def _find_attribute(env: Holder, change: str, text: str) -> tuple[Any, str, str]:
     parsed = split_change(change)
     if parsed is None:
         raise InvalidInput(
