@@ -24,10 +24,22 @@ RECORD_FACT = "record"
 """The fact of a run file that says which of these it keeps, if that was said."""
 MAX_STEP = 64 << 20
 """Bytes of one step, that is a reply and the turn it led to. An agent that replies with more is flooding."""
+MAX_VALUES = 4_000_000
+"""Values in one step or detail, of which each list and mapping counts as eight: a byte may become 64 in memory."""
 MAX_REPLY_NOTE = 8 << 20
 """Bytes of the note of a reply."""
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What encoding raises for values that have no form in the record."""
+
+
+_CONTAINER = 8
+_CONTAINERS = bytes((*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF))
+"""How lists and mappings begin in MessagePack."""
+_FIXED = {2: (0xCC, 0xD0), 3: (0xCD, 0xD1, 0xD4, 0xDC, 0xDE), 4: (0xD5,), 5: (0xCA, 0xCE, 0xD2, 0xDD, 0xDF)}
+_LONG = {9: (0xCB, 0xCF, 0xD3), 6: (0xD6,), 10: (0xD7,), 18: (0xD8,)}
+_SIZED = {-1: (0xC4, 0xC7, 0xD9), -2: (0xC5, 0xC8, 0xDA), -4: (0xC6, 0xC9, 0xDB)}
+_WIDTHS = {kind: width for widths in (_FIXED, _LONG, _SIZED) for width, kinds in widths.items() for kind in kinds}
+"""Bytes of each kind of value, or those of its length, negative."""
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
@@ -165,6 +177,32 @@ def write_large_step(step: tuple[Any, ...], buffer: bytearray, full: bool = Fals
     (_FULL_ENCODER if full else ENCODER).encode_into(turn, buffer, -1)
     for part in truth:
         ENCODER.encode_into(part, buffer, -1)
+
+
+def has_too_many_values(data: bytes | bytearray) -> bool:
+    """Return whether encoded values would take much more memory than they have bytes."""
+    if len(data) <= MAX_VALUES // _CONTAINER:
+        return False
+    most = len(data) + (_CONTAINER - 1) * (len(data) - len(data.translate(None, _CONTAINERS)))
+    return most > MAX_VALUES and _exceeds(data)
+
+
+def _exceeds(data: bytes | bytearray) -> bool:
+    """Go through encoded values one by one, without making them, as long as there are not too many."""
+    at, counted, end = 0, 0, len(data)
+    while at < end:
+        kind = data[at]
+        counted += _CONTAINER if kind in _CONTAINERS else 1
+        if counted > MAX_VALUES:
+            return True
+        width = _WIDTHS.get(kind)
+        if width is None:
+            at += 1 + (kind & 31 if 0xA0 <= kind < 0xC0 else 0)
+        elif width > 0:
+            at += width
+        else:  # how long it is follows
+            at += 1 - width + int.from_bytes(data[at + 1 : at + 1 - width], "big") + (0xC7 <= kind <= 0xC9)
+    return False
 
 
 def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:

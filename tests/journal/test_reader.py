@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sqlite3
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 import openfield as of
 from openfield.errors import DamagedRun, UnknownName
+from openfield.journal import reader, schema, steps
+from openfield.journal.fingerprint import TABLES, Fingerprint
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.result import Result
@@ -104,6 +107,66 @@ def test_verify_finds_a_flipped_byte_in_the_file_itself(run_file: Path) -> None:
     with Run(run_file) as run:
         (fault,) = run.verify()
     assert "A chunk of the record is damaged (cell " in fault
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("facts", "value", "x"),
+        ("agents", "source", "x"),
+        ("trials", "content", "x"),
+        ("attempts", "note", "x"),
+        ("episodes", "ended", "x"),
+        ("episodes", "detail", b"x"),
+        ("chunks", "data", b"x"),
+    ],
+)
+def test_a_value_that_openfield_never_writes_is_refused_before_it_is_read(
+    run_file: Path, monkeypatch: pytest.MonkeyPatch, table: str, column: str, value: str | bytes
+) -> None:
+    for name in ("MAX_ROW", "MAX_STEPS_ROW"):
+        for module in (schema, steps, reader):
+            monkeypatch.setattr(module, name, 100_000, raising=False)
+    change(run_file, f"UPDATE {table} SET {column} = ? WHERE rowid = (SELECT min(rowid) FROM {table})", value * 150_000)
+    with Run(run_file) as run:
+        assert run.verify() == [f"{run_file} is damaged: a value in it is larger than any that openfield writes."]
+
+
+def test_one_chunk_that_is_too_large_ends_the_reading(run_file: Path) -> None:
+    data = zlib.compress(bytes(2 << 20))
+    with closing(sqlite3.connect(run_file)) as db, db:
+        db.execute("UPDATE chunks SET data = ?, crc = ?", (data, zlib.crc32(data)))
+    with Run(run_file) as run:
+        (fault,) = run.verify()
+    assert re.fullmatch(r"A chunk of the record is too large \(cell .*\): its 2 kB hold more than .* kB\.", fault)
+
+
+def test_a_text_that_is_no_trial_is_damage(run_file: Path) -> None:
+    for text in ("\0", "[" * 100_000, "{}", f'"{"x" * (5 << 20)}"'):
+        change(run_file, "UPDATE trials SET content = ? WHERE rowid = (SELECT min(rowid) FROM trials)", text)
+        with Run(run_file) as run:
+            (fault,) = run.verify()
+        assert "cannot be read" in fault
+
+
+def test_a_detail_of_too_many_values_is_damage(run_file: Path) -> None:
+    detail = b"\xdd" + (600_000).to_bytes(4, "big") + b"\x90" * 600_000
+    change(run_file, "UPDATE episodes SET detail = ? WHERE rowid = (SELECT min(rowid) FROM episodes)", detail)
+    with Run(run_file) as run, pytest.raises(DamagedRun, match=r"episode 0.*more than 4,000,000 values"):
+        run.cells()
+
+
+@pytest.mark.parametrize("size", [0, 200, 300, 70_000, 3 << 20])
+def test_a_saved_state_counts_in_the_fingerprint_as_a_whole(run_file: Path, size: int) -> None:
+    cell = rows(run_file, "SELECT id FROM cells")[0][0]
+    state = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    with closing(sqlite3.connect(run_file)) as db, db:
+        db.execute("INSERT OR REPLACE INTO states VALUES (?, 1, 7, ?)", (cell, state))
+    whole, parts = Fingerprint(), Fingerprint()
+    whole.add("states", [(cell, 1, 7, state)])
+    with Run(run_file) as run:
+        run._add_states(parts, f"{TABLES['states'].partition(' ORDER')[0]} WHERE cell = '{cell}'")
+    assert str(parts) == str(whole)
 
 
 def test_verify_finds_a_missing_chunk(run_file: Path) -> None:

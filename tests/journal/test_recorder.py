@@ -8,18 +8,19 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import openfield as of
 from journal.test_writer import enter, episode
 from openfield.core import Ask, Truth, Turn
-from openfield.errors import DamagedRun
+from openfield.errors import AgentProtocol, DamagedRun
 from openfield.journal import recorder as recorders
 from openfield.journal import writer as journals
 from openfield.journal.reader import Run
-from openfield.journal.recorder import Recorder, read_chunk
+from openfield.journal.recorder import OversizedChunk, Recorder, read_chunk
 from openfield.journal.writer import Journal
-from openfield.record import Chunk, EpisodeEnd
+from openfield.record import Chunk, EpisodeEnd, has_too_many_values
 from support.walks import WALKS
 
 
@@ -166,3 +167,47 @@ def test_a_chunk_that_grows_without_end_is_damage(monkeypatch: pytest.MonkeyPatc
     data = zlib.compress(bytes(8 << 20))
     with pytest.raises(DamagedRun, match="too large"):
         read_chunk(Chunk("cell", 1, 0, 1, zlib.crc32(data), data))
+
+
+def test_what_shrinks_to_almost_nothing_is_written_so_that_it_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    emitted: list[Chunk] = []
+    recorder = Recorder("cell", 1, lambda *entries: emitted.extend(entries), full=True)  # type: ignore[arg-type]
+    recorder.write(None, 0, Turn(observation=bytes(3 << 20)), Truth())
+    recorder.flush()
+    (chunk,) = emitted
+    assert 1 < (3 << 20) / len(chunk.data) < recorders.MAX_RATIO
+    assert read_chunk(chunk)[0].turn is not None
+    monkeypatch.setattr(recorders, "MAX_RATIO", 10)
+    with pytest.raises(OversizedChunk, match="cell cell, attempt 1, turns 0 to 0"):
+        read_chunk(chunk)
+
+
+def test_a_few_bytes_that_become_many_values_are_not_read(path: Path) -> None:
+    nested = b"\xdd" + (600_000).to_bytes(4, "big") + b"\x90" * 600_000
+    data = recorders._store(nested, len(nested))
+    with pytest.raises(OversizedChunk, match="more than 4,000,000 values"):
+        read_chunk(Chunk("cell", 1, 0, 1, zlib.crc32(data), data))
+
+
+def test_values_are_counted_as_they_are_encoded() -> None:
+    short = [None, True, 5, -5, 300, 1 << 20, 1 << 40, -300, -(1 << 20), -(1 << 40), 0.5, "a", "b" * 40, "c" * 300]
+    sizes = ["d" * 70_000, b"e", b"f" * 300, b"\x90" * 70_000, {"key": []}, {str(n): n for n in range(20)}]
+    kinds = [*short, *sizes, [0] * 20, [0] * 70_000, msgspec.msgpack.Ext(5, b"\x90" * 4)]
+    kinds += [msgspec.msgpack.Ext(5, b"\x90" * size) for size in (1, 2, 8, 16, 3, 300, 70_000)]
+    left = 4_000_000 - weigh(kinds) - 8
+    assert not has_too_many_values(msgspec.msgpack.encode([kinds] + [0.5] * left))
+    assert has_too_many_values(msgspec.msgpack.encode([kinds] + [0.5] * (left + 1)))
+
+
+def weigh(value: Any) -> int:
+    """How many values there are in one: lists and mappings count as eight."""
+    if isinstance(value, dict):
+        return 8 + sum(weigh(key) + weigh(each) for key, each in value.items())
+    return 8 + sum(map(weigh, value)) if isinstance(value, list) else 1
+
+
+def test_a_reply_of_too_many_values_is_the_agents_fault() -> None:
+    (trial,) = WALKS.trials(count=1, training=0, before=2, unchanged=0)
+    under_way = of.rollout.Rollout(WALKS.world(trial), recorder=Recorder("cell", 1, lambda *_: None))
+    with pytest.raises(AgentProtocol, match="Turn 0: the reply has more than 4,000,000 values"):
+        under_way.reply(of.Reply(1, note=[[]] * 600_000))

@@ -22,7 +22,7 @@ TABLES = {
     "cells": "SELECT id, agent, trial, repeat FROM cells ORDER BY rowid",
     "attempts": "SELECT cell, number, outcome, note, seconds FROM attempts ORDER BY cell, number",
     "episodes": EPISODES.format(only=""),
-    "states": "SELECT cell, attempt, step, data FROM states ORDER BY cell, attempt",
+    "states": "SELECT cell, attempt, step, length(data), rowid FROM states ORDER BY cell, attempt",
     "verdicts": "SELECT cell, attempt, number, detected FROM verdicts ORDER BY cell, attempt, number",
     "strengths": "SELECT cell, attempt, number, strength, change FROM strengths ORDER BY cell, attempt, number",
     "players": "SELECT cell, attempt, fingerprint FROM players ORDER BY cell, attempt",
@@ -34,7 +34,7 @@ TABLES = {
 """The tables that a reader uses, in an order of their own where the reader has none. Leases are left out: they end with
 the run.
 
-The chain of an attempt's last chunk stands for all its steps.
+The chain of an attempt's last chunk stands for all its steps. The saved states themselves are read in parts.
 """
 _PARTS = {"name": "its class or function", "command": "its command", "code": "its code"}
 """What the parts of a version are called that are neither files, packages nor parameters."""
@@ -69,8 +69,21 @@ class Fingerprint:
         for row in rows:
             self._digest.update(_ENCODER.encode((table, *row)))
 
+    def add_large(self, table: str, row: tuple[object, ...], size: int, parts: Iterable[bytes]) -> None:
+        """Add a row whose last value is bytes, in parts: they are not in memory as a whole."""
+        values = _ENCODER.encode((table, *row, b""))
+        self._digest.update(values[:-2] + _start_bytes(size))
+        for part in parts:
+            self._digest.update(part)
+
     def __str__(self) -> str:
         return self._digest.hexdigest()
+
+
+def _start_bytes(size: int) -> bytes:
+    """Return how bytes of a size begin in MessagePack."""
+    kind, width = (b"\xc4", 1) if size < 1 << 8 else (b"\xc5", 2) if size < 1 << 16 else (b"\xc6", 4)
+    return kind + size.to_bytes(width, "big")
 
 
 def fingerprint_plan(cells: Iterable[tuple[str, str, int]]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -18,7 +19,16 @@ from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal import schema
 from openfield.journal.fingerprint import TABLES, Fingerprint
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
-from openfield.journal.schema import BEGUN_FACT, DROPPED_FACT, LATER_FACT, PLAN_FACT, RULE_FACT, SourceText
+from openfield.journal.schema import (
+    BEGUN_FACT,
+    DROPPED_FACT,
+    LATER_FACT,
+    MAX_STATE_ROW,
+    MAX_STEPS_ROW,
+    PLAN_FACT,
+    RULE_FACT,
+    SourceText,
+)
 from openfield.journal.steps import Place, RunFile, attempt_of
 from openfield.journal.verification import (
     Attempt,
@@ -29,7 +39,7 @@ from openfield.journal.verification import (
     find_false_steps,
 )
 from openfield.parameters import is_control
-from openfield.record import RECORD_FACT, Chunk, RawStep, Step
+from openfield.record import MAX_VALUES, RECORD_FACT, Chunk, RawStep, Step, has_too_many_values
 from openfield.trial import Trial, hash_trial
 
 S = TypeVar("S")
@@ -40,6 +50,10 @@ SCORED = ("done", "truncated")
 OUR_FAILURES = ("world_error", "harness_error")
 """Outcomes that are not behaviour of the agent: the cell is tried again, this many times."""
 MAX_RETRIES = 3
+PART_BYTES = 1 << 20
+"""Bytes of a saved state that are in memory at a time."""
+MAX_TRIAL = 4 << 20
+"""Bytes of the text of a trial."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,7 +384,7 @@ class Run(RunFile):
     def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
         """Return after how many steps the agent was saved last, and its state."""
         query = "SELECT step, data FROM states WHERE cell = ? AND attempt = ?"
-        rows = self._rows(query, tuple[int, bytes], (cell, attempt))
+        rows = self._rows(query, tuple[int, bytes], (cell, attempt), 1, MAX_STATE_ROW)
         return next(iter(rows), None)
 
     def verify(self) -> list[str]:
@@ -415,11 +429,21 @@ class Run(RunFile):
         found = Fingerprint()
         tails = self.tails()
         for table, query in TABLES.items():
-            if table != "steps" or not tails:
-                found.add(table, self._rows(query, Any))
+            if table == "states":
+                self._add_states(found, query)
+            elif table != "steps" or not tails:
+                large = MAX_STEPS_ROW if table == "episodes" else 0
+                found.add(table, self._rows(query, Any, (), 64, large))
         if tails:
             found.add("steps", self._ends_of_chains())
         return str(found)
+
+    def _add_states(self, found: Fingerprint, query: str) -> None:
+        """Add the saved states of agents, which may be larger than the memory that is left."""
+        with self.snapshot():
+            for *place, size, row in self._rows(query, tuple[str, int, int, int, int]):
+                with self._db.blobopen("states", "data", row, readonly=True) as state:
+                    found.add_large("states", tuple(place), size, iter(partial(state.read, PART_BYTES), b""))
 
     def _ends_of_chains(self) -> Iterator[tuple[str, int, int, bytes]]:
         """Yield how many steps each attempt has and their chain, as if those in tails were in chunks already."""
@@ -443,6 +467,7 @@ class Run(RunFile):
         """Yield what cells, trials and attempts say of themselves and others contradict."""
         sources = self.agents
         for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
+            self._read_trial(key, content)
             if hash_trial(msgspec.json.decode(content)) != key:
                 yield f"Trial {key} has changed."
         for cell, agent, trial, repeat in self._rows("SELECT id, agent, trial, repeat FROM cells", _Cell):
@@ -496,10 +521,12 @@ class Run(RunFile):
         episodes: dict[tuple[str, int], list[Episode]] = {}
         query, verdicts = schema.EPISODES.format(only=_only("cell", only)), self.verdicts(only)
         strengths = self.strengths(only)
-        rows = self._rows(query, _Episode, () if only is None else (only,))
+        rows = self._rows(query, _Episode, () if only is None else (only,), 64, MAX_STEPS_ROW)
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in rows:
             strength, change = strengths.get((cell, attempt, number), (None, ""))
             try:
+                if any(part is not None and has_too_many_values(part) for part in (data, detail)):
+                    raise msgspec.DecodeError(f"it has more than {MAX_VALUES:,} values")
                 belief = None if data is None else _BELIEF.decode(data)
                 episode = Episode(
                     number=number,
@@ -514,7 +541,7 @@ class Run(RunFile):
                     strength=strength,
                     change=change,
                 )
-            except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (KeyError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 place = f"cell {cell}, attempt {attempt}, episode {number}"
                 raise DamagedRun(f"{self.path} is damaged ({place}): {error}.") from None
             episodes.setdefault((cell, attempt), []).append(episode)
@@ -524,10 +551,15 @@ class Run(RunFile):
         """Yield all trials with their ids, or only the trial of a cell."""
         query = schema.TRIALS if cell is None else schema.TRIAL
         for key, content in self._rows(query, tuple[str, str], () if cell is None else (cell,)):
-            try:
-                yield key, msgspec.json.decode(content, type=Trial)
-            except msgspec.DecodeError as error:
-                raise DamagedRun(f"{self.path}: trial {key} cannot be read: {error}.") from None
+            yield key, self._read_trial(key, content)
+
+    def _read_trial(self, key: str, content: str) -> Trial:
+        if len(content) > MAX_TRIAL:
+            raise DamagedRun(f"{self.path}: trial {key} cannot be read: it has {len(content) >> 20} MB.")
+        try:
+            return msgspec.json.decode(content, type=Trial)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise DamagedRun(f"{self.path}: trial {key} cannot be read: {error}.") from None
 
     def _known(self, trials: dict[str, Trial], key: str, cell: str) -> Trial:
         if key not in trials:

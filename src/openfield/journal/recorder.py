@@ -19,6 +19,7 @@ from openfield.errors import DamagedRun
 from openfield.journal.receipt import Receipt
 from openfield.record import (
     MAX_STEP,
+    MAX_VALUES,
     STEP_ENCODER,
     AgentState,
     AttemptEnd,
@@ -28,6 +29,7 @@ from openfield.record import (
     LargeArray,
     RawStep,
     Step,
+    has_too_many_values,
     write_large_step,
 )
 
@@ -35,6 +37,8 @@ CHUNK_BYTES = 64 * 1024
 """Size of a chunk: with 16 kB a turn costs more, and 256 kB leave the processor's cache."""
 MAX_CHUNK = 100 << 20
 """Bytes of the steps in one chunk: a step may come on top of an almost full one."""
+MAX_RATIO = 250
+"""How many times its bytes the steps of a large chunk may be: a small file must not take long to read."""
 COSTLY_REPLY = 100_000_000
 """Nanoseconds. A reply that took longer, or used tokens, is on disk at once, for a few milliseconds, and not with its
 episode."""
@@ -42,11 +46,18 @@ HIDDEN_NANOSECONDS = 200_000_000
 """How long the end of an episode may wait if the agent does not see it: some episodes last only ten turns."""
 LARGE_BYTES = 128 * 1024
 """Chunks from this size on hold single large values. Numbers are stored as they are: compressing 450 kB takes 3 ms."""
+FEW_BYTES = 1 << 20
+"""What is unpacked at once; more is unpacked in small parts."""
+PART_BYTES = 16 * 1024
 SAMPLE_BYTES = 8 * 1024
 MAX_BLOCK = 0xFFFF
 """Bytes of a block of a zlib stream that is stored as it is."""
 SMALL_BYTES = 512
 """Chunks below this size are stored as they are: for zlib Python lets other threads go first, and agents wait."""
+
+
+class OversizedChunk(DamagedRun):
+    """A chunk holds more than openfield writes, so nothing more of its file is read."""
 
 
 class Emit(Protocol):
@@ -120,6 +131,9 @@ class Recorder:
             if len(buffer) - size > MAX_STEP:
                 large, buffer[size:] = len(buffer) - size, b""
                 raise ValueError(f"a step of {large >> 20} MB; {MAX_STEP >> 20} MB are allowed")
+            if has_too_many_values(bytes(buffer[size:])):
+                del buffer[size:]
+                raise ValueError(f"a step of more than {MAX_VALUES:,} values")
         self._steps += 1
 
     def hurry(self) -> None:
@@ -220,6 +234,20 @@ def read_raw_chunk(chunk: Chunk) -> list[RawStep]:
     return _decode(chunk, _RAW_STEPS)
 
 
+def digest_chunk(chunk: Chunk) -> bytes:
+    """Return the digest of the steps of a chunk: that of their uncompressed bytes; empty if they cannot be read.
+
+    Raises:
+        OversizedChunk: They are too many.
+    """
+    try:
+        return hashlib.sha256(unpack(chunk)).digest()
+    except OversizedChunk:
+        raise
+    except DamagedRun:
+        return b""
+
+
 def keep_first(chunk: Chunk, count: int) -> Chunk:
     """Return a chunk of the first steps only."""
     kept = b"".join(bytes(step) for step in _decode(chunk, _ENCODED_STEPS)[:count])
@@ -274,13 +302,23 @@ def _pack(
 
 
 def _compress(steps: bytes, full: bool) -> bytes:
-    if SMALL_BYTES <= len(steps) < LARGE_BYTES or (len(steps) >= LARGE_BYTES and (full or _shrinks(steps))):
+    if SMALL_BYTES <= len(steps) < LARGE_BYTES:
         return zlib.compress(steps, 1)
-    parts: list[bytes | memoryview] = [_STREAM]  # stored as they are, in a fifth of the time that zlib takes for it
+    if len(steps) >= LARGE_BYTES and (full or _shrinks(steps)):
+        return _store(steps, len(steps) // MAX_RATIO + 1)
+    return _store(steps, len(steps))
+
+
+def _store(steps: bytes, plain: int) -> bytes:
+    """Return steps as a zlib stream. Its first bytes are as they are, in a fifth of the time that zlib takes."""
+    parts: list[bytes | memoryview] = [_STREAM]
     view = memoryview(steps)  # slices of it copy nothing
-    for at in range(0, len(steps), MAX_BLOCK):
-        size = min(len(steps) - at, MAX_BLOCK)
+    for at in range(0, plain, MAX_BLOCK):
+        size = min(plain - at, MAX_BLOCK)
         parts += (_BLOCK.pack(at + size == len(steps), size, size ^ 0xFFFF), view[at : at + size])
+    if plain < len(steps):
+        packing = zlib.compressobj(1, wbits=-zlib.MAX_WBITS)
+        parts += (packing.compress(view[plain:]), packing.flush())
     return b"".join([*parts, zlib.adler32(steps).to_bytes(4, "big")])
 
 
@@ -291,12 +329,30 @@ def _shrinks(steps: bytes) -> bool:
 
 
 def inflate(data: bytes) -> bytes:
-    """Return the steps of a chunk; a hostile file may hold one that grows without end."""
+    """Return the steps of a chunk.
+
+    Raises:
+        OversizedChunk: They are more than openfield writes: a hostile file may hold some that grow without end.
+        zlib.error: They cannot be read.
+    """
     unpacking = zlib.decompressobj()
-    steps = unpacking.decompress(data, MAX_CHUNK)
+    steps = unpacking.decompress(data, FEW_BYTES)
+    room = min(MAX_CHUNK, max(LARGE_BYTES, MAX_RATIO * len(data)))
+    if unpacking.eof and len(steps) <= room:
+        return steps
+    return _inflate_large(data, room)
+
+
+def _inflate_large(data: bytes, room: int) -> bytes:
+    """Return the steps of a chunk, which are counted first: parts of too many would fill the memory."""
+    unpacking, size = zlib.decompressobj(), 0
+    for at in range(0, len(data), PART_BYTES):
+        size += len(unpacking.decompress(data[at : at + PART_BYTES]))
+        if size > room:
+            raise OversizedChunk(f"its {len(data) >> 10} kB hold more than {room >> 10} kB")
     if not unpacking.eof:
-        raise zlib.error("it is cut short, or too large")
-    return steps
+        raise zlib.error("it is cut short")
+    return zlib.decompress(data, bufsize=size)
 
 
 def _as_list(steps: bytes | bytearray, count: int) -> bytes:
@@ -304,17 +360,38 @@ def _as_list(steps: bytes | bytearray, count: int) -> bytes:
     return _ARRAY32 + count.to_bytes(4, "big") + steps
 
 
-def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[Any]:
-    place = f"cell {chunk.cell}, attempt {chunk.attempt}, turns {chunk.first} to {chunk.first + chunk.count - 1}"
+def unpack(chunk: Chunk) -> bytes:
+    """Return the encoded steps of a chunk.
+
+    Raises:
+        DamagedRun: They cannot be read, or are too many.
+    """
     if zlib.crc32(chunk.data) != chunk.crc:
-        raise DamagedRun(f"A chunk of the record is damaged ({place}): its checksum does not fit.")
+        raise DamagedRun(f"A chunk of the record is damaged ({_place(chunk)}): its checksum does not fit.")
     try:
-        steps = decoder.decode(inflate(chunk.data))
-    except (zlib.error, msgspec.DecodeError, RecursionError) as error:
-        raise DamagedRun(f"A chunk of the record is damaged ({place}): {error}.") from None
-    if len(steps) != chunk.count:
-        raise DamagedRun(f"A chunk of the record is damaged ({place}): it holds {len(steps)} turns.")
+        steps = inflate(chunk.data)
+    except zlib.error as error:
+        raise DamagedRun(f"A chunk of the record is damaged ({_place(chunk)}): {error}.") from None
+    except OversizedChunk as error:
+        raise OversizedChunk(f"A chunk of the record is too large ({_place(chunk)}): {error}.") from None
+    if has_too_many_values(steps):
+        told = f"it holds more than {MAX_VALUES:,} values"
+        raise OversizedChunk(f"A chunk of the record is too large ({_place(chunk)}): {told}.")
     return steps
+
+
+def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[Any]:
+    try:
+        steps = decoder.decode(unpack(chunk))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DamagedRun(f"A chunk of the record is damaged ({_place(chunk)}): {error}.") from None
+    if len(steps) != chunk.count:
+        raise DamagedRun(f"A chunk of the record is damaged ({_place(chunk)}): it holds {len(steps)} turns.")
+    return steps
+
+
+def _place(chunk: Chunk) -> str:
+    return f"cell {chunk.cell}, attempt {chunk.attempt}, turns {chunk.first} to {chunk.first + chunk.count - 1}"
 
 
 _ARRAY32 = b"\xdd"

@@ -13,7 +13,6 @@ import re
 import sqlite3
 import stat
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -25,7 +24,6 @@ import msgspec
 from openfield import __version__
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBusy
 from openfield.files.near import suggest_run
-from openfield.journal.recorder import inflate
 
 T = TypeVar("T")
 APPLICATION_ID = 0x6F66_6C64  # "ofld"
@@ -39,6 +37,8 @@ MIN_PAGE = 512
 """Bytes of the smallest page that SQLite writes."""
 RUN_LOGS = ("-wal", "-shm", "-journal", ".lock")
 """What follows the name of a run file in the names of files that belong to it."""
+MAX_ROW, MAX_STEPS_ROW, MAX_STATE_ROW = 32 << 20, 101 << 20, 513 << 20
+"""Bytes of a row, of one with steps or the detail of an episode, and of one with the saved state of an agent."""
 SCHEMA_VERSION = 3
 """The number of the format, which is described in docs/record.md. It stays while fields are only added."""
 STRENGTHS = """strengths (
@@ -189,6 +189,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     with explaining(path):
         db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
         with closing_on_error(db):
+            db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_STATE_ROW)
             if not _is_empty(db):
                 _check_schema(db, path)  # before anything is changed: it may belong to another program
             db.execute("PRAGMA journal_mode = WAL")
@@ -278,6 +279,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         _take_back(path)
         db = _connect_read_only(path)
         with closing_on_error(db):
+            db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW)
             db.execute("BEGIN")  # the file is locked once for all that is checked
             _check_schema(db, path)
             db.execute("COMMIT")
@@ -319,6 +321,8 @@ def explain_error(error: sqlite3.Error, path: Path) -> JournalError:
         return NotARun(f"{path} is not a run of openfield. Name a run file, such as runs/maze.sqlite.")
     if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
         return DamagedRun(f"{path} is damaged or cut short: {text}.")
+    if "too big" in text:
+        return DamagedRun(f"{path} is damaged: a value in it is larger than any that openfield writes.")
     if "readonly" in text:
         return JournalError(f"{path} cannot be written: it, or its folder, is read-only.")
     if "unable to open" in text:
@@ -348,14 +352,6 @@ def _create(db: sqlite3.Connection) -> None:
         db.execute(f"{statement} STRICT")
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def digest_chunk(data: bytes) -> bytes:
-    """Return the digest of the steps of a chunk: that of their uncompressed bytes; empty if they cannot be read."""
-    try:
-        return hashlib.sha256(inflate(data)).digest()
-    except zlib.error:
-        return b""
 
 
 def extend_chain(before: bytes, digest: bytes) -> bytes:

@@ -27,14 +27,23 @@ from msgspec.structs import astuple
 from openfield.errors import DamagedRun
 from openfield.journal.leases import Leases, placeholders, split_blocks
 from openfield.journal.recorder import join_chunks, keep_first
-from openfield.journal.schema import BEGUN_FACT, CHUNKS, COUNT_BEGUN, explaining, extend_chain, open_to_read
+from openfield.journal.schema import (
+    BEGUN_FACT,
+    CHUNKS,
+    COUNT_BEGUN,
+    MAX_ROW,
+    MAX_STEPS_ROW,
+    explaining,
+    extend_chain,
+    open_to_read,
+)
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, AttemptPlayer, Chunk, Entry, EpisodeEnd
 
 Place = tuple[str, int]
 """A cell and the number of an attempt."""
 LINK_BYTES = 8
 """How much of a chain value an entry holds."""
-MAX_ROW = 1 << 20
+MAX_SHARED = 1 << 20
 """Bytes of the steps in one row, if they belong to several attempts."""
 MAX_KEPT = 128 << 20
 """Bytes of the rows a journal keeps. A slow agent keeps all rows that it is in, and with them turns of fast ones."""
@@ -42,7 +51,7 @@ MAX_NUMBER = 1 << 48
 """The largest number of an attempt or a step that is read: a hostile file may hold any."""
 DEAD_ROWS = 64
 """How many rows are removed together."""
-CHUNKS_AT_ONCE = 4
+CHUNKS_AT_ONCE = 1
 """How many chunks are in memory at a time: one may be a single reply of half a megabyte, or of fifty."""
 LAST = "SELECT first + count, chain FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
 
@@ -105,7 +114,7 @@ class Tails:
         block: list[TailEntry] = []
         size = 0
         for entry in entries:
-            if size + len(entry.data) > MAX_ROW and block:
+            if size + len(entry.data) > MAX_SHARED and block:
                 self._write_row(db, block)
                 block, size = [], 0
             block.append(entry)
@@ -344,7 +353,8 @@ class RunFile:
         """Open a run file, and refuse any other file."""
         self.path = Path(path)
         self._db = open_to_read(self.path)
-        self._lock = threading.Lock()
+        self._lock, self._limits = threading.Lock(), threading.Lock()
+        self._large: list[int] = []  # how large rows may be for those who need them larger than others
 
     def __enter__(self) -> Self:
         return self
@@ -360,7 +370,7 @@ class RunFile:
         """Yield the chunks of an attempt, from the one on that holds a step, and what follows the last one."""
         with self.snapshot():
             tail = self.tails(cell).get((cell, attempt))
-            rows = self._rows(CHUNKS, _Chunk, (cell, attempt, cell, attempt, first), CHUNKS_AT_ONCE)
+            rows = self._rows(CHUNKS, _Chunk, (cell, attempt, cell, attempt, first), CHUNKS_AT_ONCE, MAX_STEPS_ROW)
             head = list(itertools.islice(rows, 1))  # from now on the others are of the same moment
         yield from (Chunk(*row) for row in itertools.chain(head, rows))
         yield from (chunk for chunk, _ in (tail.chunks() if tail is not None else ()))
@@ -370,7 +380,7 @@ class RunFile:
         query = "SELECT cell, attempt, first, count, crc, data, chain FROM chunks ORDER BY cell, attempt, first"
         with self.snapshot():
             tails = self.tails()
-            rows = self._rows(query, _ChainedChunk, (), CHUNKS_AT_ONCE)
+            rows = self._rows(query, _ChainedChunk, (), CHUNKS_AT_ONCE, MAX_STEPS_ROW)
             head = list(itertools.islice(rows, 1))
         chunks = ((Chunk(*fields), chain) for *fields, chain in itertools.chain(head, rows))
         late = (each for _, tail in sorted(tails.items()) for each in tail.chunks())
@@ -378,7 +388,7 @@ class RunFile:
 
     def tails(self, cell: str | None = None) -> dict[Place, Tail]:
         """Return the steps that follow the last chunks of attempts: of all, or only of those at a cell."""
-        with explaining(self.path):
+        with explaining(self.path), self._allowing(MAX_STEPS_ROW):
             return read_tails(self._db, cell)
 
     @contextmanager
@@ -394,12 +404,42 @@ class RunFile:
             finally:
                 self._db.execute("COMMIT")
 
-    def _rows(self, query: str, kind: Any, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
-        """Yield rows, each of the type it was written as: a damaged file may hold anything."""
+    def _rows(
+        self, query: str, kind: Any, values: Iterable[Any] = (), at_once: int = 256, most: int = 0
+    ) -> Iterator[Any]:
+        """Yield rows, each of the type it was written as: a damaged file may hold anything.
+
+        Args:
+            query: The query.
+            kind: The type of a row.
+            values: The parameters of the query.
+            at_once: How many rows are in memory at a time.
+            most: Bytes of the largest row, if it may be larger than others.
+        """
         with explaining(self.path):
-            cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
-            while rows := cursor.fetchmany(at_once):
+            with self._allowing(most):
+                cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
+                rows = cursor.fetchmany(at_once)
+            while rows:
                 yield from msgspec.convert(rows, list[kind])
+                with self._allowing(most):
+                    rows = cursor.fetchmany(at_once)
+
+    @contextmanager
+    def _allowing(self, most: int) -> Iterator[None]:
+        """Let SQLite read rows meanwhile that are larger than usual."""
+        if most <= MAX_ROW:
+            yield
+            return
+        with self._limits:
+            self._large.append(most)
+            self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(self._large))
+        try:
+            yield
+        finally:
+            with self._limits:
+                self._large.remove(most)
+                self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(self._large, default=MAX_ROW))
 
 
 def attempt_of(chunk: tuple[Chunk, bytes]) -> Place:

@@ -19,9 +19,9 @@ import numpy as np
 from openfield.core import Ask, Reply, Truth, Turn, World
 from openfield.errors import AgentProtocol, DamagedRun, OpenfieldError, ReplayMismatch
 from openfield.journal.fingerprint import CodeVersion
-from openfield.journal.recorder import Recorder, read_chunk
+from openfield.journal.recorder import Recorder, digest_chunk, read_chunk
 from openfield.journal.replay import resume_rollout
-from openfield.journal.schema import SourceText, digest_chunk, extend_chain
+from openfield.journal.schema import SourceText, extend_chain
 from openfield.limit_guard import CUT_OFF, NEVER, UNLIMITED
 from openfield.parameters import is_command
 from openfield.record import (
@@ -133,11 +133,15 @@ class EpisodeCollector(Recorder):
 
 
 def find_false_steps(chunks: Iterable[tuple[Chunk, bytes]]) -> Iterator[str]:
-    """Yield the faults of the chunks of an attempt, given with their chain values: gaps, damage, false chains."""
+    """Yield the faults of the chunks of an attempt, given with their chain values: gaps, damage, false chains.
+
+    Raises:
+        OversizedChunk: A chunk is too large. The others are not read: reading many takes for ever.
+    """
     expected, chain = 0, b""
     for chunk, told in chunks:
         place = f"Cell {chunk.cell}, attempt {chunk.attempt}"
-        chain = extend_chain(chain, digest_chunk(chunk.data))
+        chain = extend_chain(chain, digest_chunk(chunk))
         if chunk.first != expected:
             yield f"{place}: turns before {chunk.first} are missing."
         else:

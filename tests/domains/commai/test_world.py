@@ -1,13 +1,14 @@
 """The world: bytes as turns, hidden instances, budgets, bad symbols, and novelties that start when they should."""
 
 import random
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
 import openfield as of
-from openfield.core import Ask, Reply, Turn
+from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.commai import DOMAIN, CommaiSettings, make_environment
 from openfield.domains.commai.agents.learner_agent import LearnerAgent
 from openfield.domains.commai.agents.oracle import OracleAgent
@@ -260,6 +261,13 @@ def test_the_last_normal_instance_is_recorded_as_one(tmp_path):
     )
     result = of.run(["echo"], trials, tmp_path / "run.sqlite")
     assert [episode.novel for episode in result.cells[0].episodes] == [False] * 3 + [True] * 5
+
+
+@pytest.mark.parametrize("novel", [np.array([0.5]), (0.1, 0.9), [0.5]])
+def test_an_array_as_a_belief_is_the_learners_fault(novel: Any) -> None:
+    rollout = Rollout(DOMAIN.world(DOMAIN.trials(1, tasks="micro4", unchanged=0)[0]))
+    with pytest.raises(AgentProtocol, match="Turn 0: the belief has a list of"):
+        rollout.reply(Reply(" ", Belief(novel)))
 
 
 @pytest.mark.parametrize("said", [np.array([1, 2]), np.array([65]), np.zeros((2, 2)), [65], {"a": 1}])

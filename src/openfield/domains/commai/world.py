@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.core import Ask, Reply, Truth, Turn
+from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.course import Course
 from openfield.domains.commai.curriculum import make_environment, open_scheduler
 from openfield.domains.commai.environment import schedulers
@@ -115,6 +115,15 @@ class CommaiWorld:
         spoken = environment.spoken
         self._until = (spoken if spoken - since < left else since + left - 1) if self._leisurely else 0
         return self._turns[reward][symbol]
+
+    def check_belief(self, belief: Belief) -> None:
+        """Refuse a belief of several probabilities: a turn shows one symbol.
+
+        Raises:
+            AgentProtocol: There are several.
+        """
+        if isinstance(belief.novel, tuple):
+            raise AgentProtocol(f"the belief has a list of {len(belief.novel)}; here it is one number from 0 to 1")
 
     def look(self, query: str) -> Any:
         """Return the `map` of the grid world, if the current task has one, or the name of the current `task`."""

@@ -42,7 +42,9 @@ class GymBlend(Blend[GymSettings]):
             self._paths = {path: _read_ends(first, last, text) for text, path in _list_paths(texts)}
         if changed.make != usual.make:
             defaults = domain.argument_defaults(usual)
-            made = replace(usual, make={**{key: defaults[key] for key in changed.make if key in defaults}, **usual.make})
+            made = replace(
+                usual, make={**{key: defaults[key] for key in changed.make if key in defaults}, **usual.make}
+            )
         super().__init__(made, replace(changed, attributes=usual.attributes))
         self._first = usual
         self._last: tuple[float, tuple[GymSettings, bool]] | None = None

@@ -116,7 +116,13 @@ class LearnerAgent:
     def _belief(self) -> Belief | None:
         belief = self.learner.belief
         value = belief() if callable(belief) else belief
-        return value if value is None or isinstance(value, Belief) else Belief(float(value))
+        if value is None or isinstance(value, Belief):
+            return value
+        try:
+            return Belief(float(value))
+        except (TypeError, ValueError):
+            name = type(self.learner).__name__
+            raise AgentProtocol(f"{name} believes {value!r:.60}; a belief is one number from 0 to 1.") from None
 
 
 class QuietView:
