@@ -39,8 +39,8 @@ def open_viewer(*places: Path, **options: Any) -> Iterator[ViewServer]:
     server = ViewServer(Library(places), **{"port": 0, **options})
     with server.serving():
         yield server
-        for visit in VISITS.pop(server, ()):
-            visit.context.close()
+        for visit in list(VISITS.pop(server, ())):
+            visit.close()
 
 
 class Visit:
@@ -56,6 +56,12 @@ class Visit:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self._let_in = False
         VISITS.setdefault(server, []).append(self)
+
+    def close(self) -> None:
+        """Close its pages, while their browser is there."""
+        self.context.close()
+        if self in VISITS.get(self.server, ()):
+            VISITS[self.server].remove(self)
 
     def go(self, path: str = "/") -> Page:
         """Go to an address of the viewer, the first time with a token."""

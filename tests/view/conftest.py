@@ -57,5 +57,5 @@ def visit(browser: Browser, viewer: ViewServer) -> Iterator[Visits]:
 
     yield open_page
     for each in opened:
-        each.context.close()
+        each.close()
     assert [error for each in opened for error in each.errors] == []

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
+from openfield.provenance.remarks import EditedRemarks, locate_remarks, read_remarks
+from openfield.report.addresses import name_run, run_address
 from openfield.serving.listen import is_own_host
 from openfield.view import ViewServer
+from support.browsers import open_viewer
 
 
 @pytest.fixture
@@ -73,6 +78,25 @@ def test_a_second_host_is_refused(viewer: ViewServer, client: httpx.Client) -> N
 def test_nothing_can_be_changed(viewer: ViewServer, client: httpx.Client) -> None:
     client.get(viewer.address())
     assert [client.request(method, "/").status_code for method in ("POST", "PUT", "DELETE")] == [405] * 3
+
+
+def test_remarks_are_put_only_by_those_who_were_let_in(runs: Path, tmp_path: Path, client: httpx.Client) -> None:
+    path = Path(shutil.copy(runs / "maze.sqlite", tmp_path))
+    with open_viewer(path) as server:
+        place, told = f"{server.origin}{run_address(name_run(path))}/remarks", {"tags": ["paper"], "note": "kept"}
+        assert client.put(place, json=told).status_code == 403
+        client.get(server.address())
+        assert client.put(place, json=told, headers={"origin": "http://evil.example"}).status_code == 403
+        assert client.post(place, json=told).status_code == 405
+        assert client.put(place, json={"tags": ["two words"]}).json()["error"].startswith("A tag is a word")
+        assert client.put(place, content=b"x" * 200_000).status_code == 400
+        assert client.put(f"{server.origin}/runs/none/remarks", json=told).status_code == 404
+        assert not locate_remarks(path).exists()
+        assert client.put(place, json=told).json() == told
+        assert read_remarks(path) == EditedRemarks(("paper",), "kept")
+        server.library.editable = False  # as where other machines are let in
+        assert client.put(place, json=told).status_code == 400
+        assert 'id="remarks"' not in client.get(f"{server.origin}{run_address(name_run(path))}").text
 
 
 def test_every_answer_has_a_strict_policy(viewer: ViewServer, client: httpx.Client) -> None:

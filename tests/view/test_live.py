@@ -54,7 +54,7 @@ def test_a_run_is_watched_to_its_end(visit: Visits, tmp_path: Path, monkeypatch:
         visitor = visit(server)
         playing.start()
         page = visitor.go("/")
-        page.get_by_role("link", name="live").click()
+        page.get_by_role("link", name="live", exact=True).click()
         page.get_by_text("Playing").wait_for()
         page.get_by_text("0 of 2 cells").wait_for()
         page.evaluate("window.mark = 'the same page'")
@@ -102,7 +102,7 @@ def test_pages_go_on_when_a_killed_server_is_started_again(
     port = address.partition("?")[0].rstrip("/").rpartition(":")[2]
     page = browser.new_page()  # not a `Visit`: the browser complains while there is no server
     page.goto(address)
-    page.get_by_role("rowheader", name="maze").get_by_role("link").click()
+    page.get_by_role("rowheader", name="maze").get_by_role("link", name="maze", exact=True).click()
     page.locator(".curves").first.wait_for()
     page.wait_for_load_state()  # the page's scripts have run
     server.kill()

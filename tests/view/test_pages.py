@@ -199,7 +199,7 @@ def test_everything_can_be_reached_by_keys(visit: Visits) -> None:
     page.keyboard.press("x")
     page.keyboard.press("j")
     page.keyboard.press("x")
-    assert page.locator("input:checked").count() == 2
+    assert page.locator("#picked input:checked").count() == 2
     page.keyboard.press("c")
     page.wait_for_url("**/compare?*")
     assert page.get_by_role("heading", name="Paired differences").count() == 1

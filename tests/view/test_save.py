@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-CONTROLS = "button, .button, .layout-switch"
+CONTROLS = "button, .button, .layout-switch, .remarks"
 """What only works with a script or the server."""
 
 

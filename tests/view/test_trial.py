@@ -288,7 +288,7 @@ def test_a_transcript_is_searched_and_copied(
     page.keyboard.type("answered left")
     left = page.locator(".entry:visible").count()
     assert 0 < left < total
-    assert page.locator("#found").inner_text() == f"{left} of {total} turns"
+    assert page.locator("#found").inner_text() == f"{left} of {total} turns here"
     page.locator("#copy").click()
     page.locator("#found", has_text="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")

@@ -18,6 +18,7 @@ from openfield.journal.reader import CellRecord
 from openfield.metrics.summary import Summary
 from openfield.provenance.people import PERSON
 from openfield.provenance.provenance import FACT, Provenance
+from openfield.provenance.remarks import join_remarks
 from openfield.provenance.trust import SIGNATURE
 from openfield.report.analysis import Analysis, ScenarioAnalysis, ScenarioFigures, TrialScore, analyse, trace_figures
 from openfield.report.figures.stages import StageFigures, arrange_objectives
@@ -117,6 +118,8 @@ class ReportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What `Result.objectives` returned."""
     films: Sequence[DomainFilm] = ()
     provenance: Sequence[Provenance] = ()
+    paths: Sequence[Path] = ()
+    """The run files: readers may have written tags and a note beside a single one."""
     links: Mapping[str, str] = {}
     """Title -> address of what else is on a site."""
 
@@ -159,6 +162,7 @@ def write_report(
         objectives=objectives,
         films=films,
         provenance=result.provenance,
+        paths=result.paths,
         links=links,
     )
     write_page(path, render_page(title, cells, result.domains, summary, options))
@@ -194,12 +198,13 @@ def _make_page(
     title: str, cells: Sequence[CellRecord], domains: Domains, summary: Summary, options: ReportOptions
 ) -> RunPage:
     told = [describe_provenance(each) for each in options.provenance]
+    tags, notes = join_remarks(options.provenance, *options.paths)
     about = RunSummary(
         run=title,
         planned=len(cells),
         played=sum(cell.outcome is not None for cell in cells),
-        tags=tuple(dict.fromkeys(tag for each in options.provenance for tag in each.tags)),
-        notes=tuple(each.note for each in options.provenance if each.note),
+        tags=tags,
+        notes=notes,
     )
     homes = {cell.agent: ("", cell.agent) for cell in cells}
     objectives, analysis = options.objectives, analyse(cells, summary, domains, homes, options.cautions)

@@ -19,6 +19,7 @@ from openfield.files.near import suggest_run
 from openfield.journal.reader import Run
 from openfield.parameters import is_control
 from openfield.provenance.provenance import read_provenance
+from openfield.provenance.remarks import join_remarks
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +80,7 @@ def summarise_run(path: Path) -> RunSummary | None:
             facts, counts = run.facts, run.counts()
             told = read_provenance(facts, path)
             scenarios, agents = run.scenarios(), run.agents
+            tags, notes = join_remarks(told, path)
             return RunSummary(
                 run=str(path),
                 domains=tuple(sorted({domain for domain, _ in scenarios})),
@@ -90,8 +92,8 @@ def summarise_run(path: Path) -> RunSummary | None:
                 is_live=run.is_held(time.time()),
                 started=facts.get("started", ""),
                 changed=changed,
-                tags=tuple(dict.fromkeys(tag for each in told for tag in each.tags)),
-                notes=tuple(each.note for each in told if each.note),
+                tags=tags,
+                notes=notes,
             )
     except NotARun:
         return None

@@ -47,9 +47,14 @@ def allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def is_local(host: str) -> bool:
+    """Return whether a server on this address lets no other machine in."""
+    return host in ("127.0.0.1", "localhost", "::1")
+
+
 def check_exposure(host: str, has_token: bool) -> None:
     """Refuse to open a server to other machines without a token."""
-    if host not in ("127.0.0.1", "localhost", "::1") and not has_token:
+    if not is_local(host) and not has_token:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
 
 

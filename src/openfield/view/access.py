@@ -3,13 +3,14 @@
 The address that is printed carries a token. The first browser that shows it gets a cookie instead, which no script can
 read and which is sent to this server alone, and is sent on to the address without the token. The guard also checks that
 a request is for this server and from its own pages (a foreign page in the same browser could try), refuses to change
-anything but where people play, and gives every answer a strict content security policy.
+anything but the remarks about a run and where people play, and gives every answer a strict content security policy.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
@@ -27,6 +28,8 @@ SESSION_SECONDS = 24 * 3600
 READING = ("GET", "HEAD")
 WRITABLE = ("/play/",)
 """Where requests may change something: people play there."""
+EDITED = re.compile(r"/runs/[^/]+/remarks")
+"""What may be put: the tags and the note of a run. No form of a foreign page can send such a request."""
 OPEN = ("/static/",)
 """What needs no session: files that are the same for everybody."""
 POLICY = (
@@ -124,7 +127,9 @@ class AccessGuard:
             return make_refusal("This server has another name", "Use the address that openfield printed.", 421)
         if not is_own_origin(origin, host) or (origin is None and scope["type"] == "websocket"):
             return make_refusal("Refused", "Pages of other sites may not use this server.", 403)
-        if scope.get("method", "GET") not in READING and not path.startswith(WRITABLE):
+        method = scope.get("method", "GET")
+        edits = method == "PUT" and EDITED.fullmatch(path) is not None
+        if method not in READING and not path.startswith(WRITABLE) and not edits:
             return make_refusal("Refused", "Nothing can be changed here.", 405)
         if path.startswith(self._open):
             return None

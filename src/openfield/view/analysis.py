@@ -7,6 +7,7 @@ by an event when there is more (`live.py`).
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -14,8 +15,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+import msgspec
+
 from openfield.errors import InvalidInput, OpenfieldError, describe_error
+from openfield.metrics.selection import USUAL
 from openfield.report.analysis import Analysis, analyse
+from openfield.report.matrix import Matrix, make_campaign_matrix, make_matrix
 from openfield.result import Result
 from openfield.view.library import Library, Signature
 
@@ -45,10 +50,13 @@ class _Job(Generic[T]):
 class BackgroundWork(Generic[T]):
     """Something that is computed from whole runs, by one thread for each, and kept until the file changes."""
 
-    def __init__(self, library: Library, work: Callable[[str, Result], T]) -> None:
-        self._library, self._do = library, work
+    def __init__(self, library: Library, work: Callable[[str, Result], T], most: int = MAX_KEPT) -> None:
+        """Take what is done with a run and its key, and how many results are kept."""
+        self._library, self._do, self._most = library, work, most
         self._jobs: OrderedDict[str, _Job[T]] = OrderedDict()
         self._lock = threading.Lock()
+        self.finished = 0
+        """How often any run was worked on."""
 
     def get(self, key: str, wait: float | None = WAIT_SECONDS) -> T | None:
         """Return what was computed of a run: of the file as it is, or earlier; None if there is nothing yet.
@@ -66,6 +74,16 @@ class BackgroundWork(Generic[T]):
             raise job.found
         return job.found
 
+    def peek(self, key: str) -> tuple[T | OpenfieldError | None, bool]:
+        """Return what was computed of a run last, or why it cannot be, and whether the file has not changed since."""
+        job = self._jobs.get(key)
+        return (None, False) if job is None else (job.found, job.signature == self._library.sign(key))
+
+    @property
+    def busy(self) -> int:
+        """How many runs are worked on now."""
+        return sum(job.busy for job in list(self._jobs.values()))
+
     def version(self, key: str) -> int:
         """Return how often a run was worked on; it changes when there is something new."""
         job = self._jobs.get(key)
@@ -77,7 +95,7 @@ class BackgroundWork(Generic[T]):
         with self._lock:
             job = self._jobs.setdefault(key, _Job())
             self._jobs.move_to_end(key)
-            while len(self._jobs) > MAX_KEPT:
+            while len(self._jobs) > self._most:
                 self._jobs.popitem(last=False)
             rest = 0.0 if forced else job.rest_until - time.monotonic()
             if not job.busy and job.signature != signature and (rest <= 0 or not self._is_live(key)):
@@ -112,6 +130,7 @@ class BackgroundWork(Generic[T]):
         job.signature = signature
         job.rest_until = time.monotonic() + (time.monotonic() - began) / MAX_SHARE
         job.version += 1
+        self.finished += 1
         job.busy = False
         job.done.set()
 
@@ -138,3 +157,50 @@ class Analyses(BackgroundWork[Analysis]):
             while len(self._values) > MAX_KEPT:
                 self._values.pop(next(iter(self._values)))
         return known[1]
+
+
+class AgentScore(msgspec.Struct, frozen=True):
+    """A number of an agent, over all that it played in a run."""
+
+    agent: str
+    value: float
+
+
+class RunScores(msgspec.Struct, frozen=True):
+    """What the list of runs says of the results of one."""
+
+    title: str
+    """What the number is called by which agents are ranked; empty if none has one."""
+    scores: dict[str, list[AgentScore]] = {}
+    """Number -> agents with their values, the best first. `score` is the number by which agents are ranked."""
+    lack: str = ""
+    """Why there are none."""
+
+
+def score_run(_key: str, result: Result) -> RunScores:
+    """Return the numbers of the agents of a run, each the mean over its domains or novelties; controls are left out."""
+    summary = result.summary()
+    several = len({group.scenario.domain for group in summary.groups}) > 1
+    matrix = (make_campaign_matrix if several else make_matrix)(summary, result.domains)
+    if matrix is None:
+        return RunScores("", lack="its domains share no agents" if several else "no agent has a number")
+    better = {number.name: number.better for number in summary.numbers}
+    scores = {"score": _list_scores(matrix, None)}
+    for name in USUAL:
+        scores[name] = sorted(_list_scores(matrix, name), key=lambda each: each.value)
+        if better.get(name) != "lower":
+            scores[name].reverse()
+    title = "" if matrix.shared is None else matrix.shared.title
+    return RunScores(title, {name: known for name, known in scores.items() if known})
+
+
+def _list_scores(matrix: Matrix, name: str | None) -> list[AgentScore]:
+    """Return a number of each agent that has it, in the order of the agents; None is the one that columns show."""
+    found = []
+    for row in matrix.rows:
+        names = [name or column.number.name for column in matrix.columns]
+        known = [each.estimates.get(of) for each, of in zip(row.cells, names, strict=True) if each]
+        values = [each.mean for each in known if each is not None and each.mean is not None]
+        if values:
+            found.append(AgentScore(row.agent, math.fsum(values) / len(values)))
+    return found

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from openfield.errors import UnknownName
 from openfield.journal.reader import Run
+from openfield.provenance.remarks import locate_remarks
 from openfield.report.addresses import name_run
 from openfield.report.run_list import RunEntry, RunSummary, drop_aliases, find_run_files, sort_runs, summarise_run
 from openfield.result import Result
@@ -38,6 +39,8 @@ class Library:
         """
         self.places = tuple(map(Path, places))
         self.trust = trust
+        self.editable = False
+        """Whether tags and notes of runs may be changed: where only this machine is let in."""
         self._paths: dict[str, Path] = {}
         self._keys: dict[Path, str] = {}
         self._summaries: dict[Path, tuple[Signature, RunSummary | None]] = {}
@@ -111,7 +114,7 @@ class Library:
 
     def _summarise(self, path: Path) -> RunSummary | None:
         """Return the summary of a file. Whether it is live is a matter of time, so a live one is read anew."""
-        signature = sign_file(path)
+        signature = (*sign_file(path), *_sign_parts(locate_remarks(path)))
         known = self._summaries.get(path)
         if known is None or known[0] != signature or (known[1] is not None and known[1].is_live):
             self._summaries[path] = known = (signature, summarise_run(path))
@@ -124,8 +127,12 @@ def _enter(key: str, path: Path, summary: RunSummary) -> RunEntry:
 
 def sign_file(path: Path) -> Signature:
     """Return a value that differs once a run file has changed."""
+    return _sign_parts(path, Path(f"{path}-wal"))
+
+
+def _sign_parts(*paths: Path) -> Signature:
     found: list[int] = []
-    for each in (path, Path(f"{path}-wal")):
+    for each in paths:
         try:
             about = each.stat()
         except OSError:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from openfield.errors import OpenfieldError
 from openfield.view.analysis import BackgroundWork
 from openfield.view.library import Library, Signature, sign_file
-from openfield.view.page import analyses_of, figures_of, library_of, objectives_of
+from openfield.view.page import analyses_of, figures_of, library_of, objectives_of, scores_of
 
 Work = Sequence[BackgroundWork[Any]]
 LOOK_SECONDS = 1.0
@@ -32,8 +32,9 @@ CALM_LOOKS = 15
 async def send_events(request: Request) -> Response:
     """Answer with a stream of events that lasts until the browser leaves."""
     is_closing: Callable[[], bool] = request.app.state.is_closing
-    work = (analyses_of(request), objectives_of(request), figures_of(request))
-    stream = _watch(library_of(request), work, request.query_params.getlist("run"), is_closing)
+    keys = request.query_params.getlist("run")
+    work = (analyses_of(request), objectives_of(request), figures_of(request)) if keys else (scores_of(request),)
+    stream = _watch(library_of(request), work, keys, is_closing)
     return StreamingResponse(stream, media_type="text/event-stream")
 
 
@@ -64,7 +65,7 @@ def _sign(library: Library, work: Work, keys: list[str]) -> list[Signature]:
     """Return what changes when a file is written to, or something was computed from it."""
     try:
         if not keys:
-            return [sign_file(path) for path in library.paths()]
+            return [tuple(each.finished for each in work), *(sign_file(path) for path in library.paths())]
         return [(*library.sign(key), *(each.version(key) for each in work)) for key in keys]
     except OpenfieldError:
         return []

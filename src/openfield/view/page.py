@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from openfield.errors import InvalidInput, JournalError, OpenfieldError, UnknownName
 from openfield.report.addresses import TWIN
 from openfield.report.render import render
-from openfield.view.analysis import Analyses, BackgroundWork
+from openfield.view.analysis import Analyses, BackgroundWork, RunScores
 from openfield.view.library import Library
 from openfield.view.pace import PaceMeter
 
@@ -76,6 +76,12 @@ def objectives_of(request: Request) -> BackgroundWork[Any]:
 def figures_of(request: Request) -> BackgroundWork[list[Any]]:
     """Return the further figures of runs in the application that got a request."""
     found: BackgroundWork[list[Any]] = request.app.state.figures
+    return found
+
+
+def scores_of(request: Request) -> BackgroundWork[RunScores]:
+    """Return the scores of runs in the application that got a request."""
+    found: BackgroundWork[RunScores] = request.app.state.scores
     return found
 
 

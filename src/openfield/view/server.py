@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from openfield.errors import InvalidInput
 from openfield.provenance.trust import user_key
 from openfield.report.render import compile_templates
-from openfield.serving.listen import check_exposure, fastest_loop, refuse_place
+from openfield.serving.listen import check_exposure, fastest_loop, is_local, refuse_place
 from openfield.view.access import Access
 from openfield.view.app import make_app
 from openfield.view.library import Library
@@ -51,12 +51,14 @@ class ViewServer:
             open_paths: Prefixes of addresses that need no session.
         """
         check_exposure(host, token is not None)
+        self.library = library
+        library.editable = is_local(host)
         self._listener = open_port(host, port)
         self.host, self.port = host, int(self._listener.getsockname()[1])
         self.access = Access(token, {host, socket.gethostname(), socket.getfqdn()}, _derive_key())
-        self._app = make_app(library, self.access, routes, open_paths)
-        self._server = uvicorn.Server(configure(self._app))
-        self._app.state.is_closing = lambda: self._server.should_exit
+        self.app = make_app(library, self.access, routes, open_paths)
+        self._server = uvicorn.Server(configure(self.app))
+        self.app.state.is_closing = lambda: self._server.should_exit
 
     @property
     def origin(self) -> str:
@@ -78,7 +80,7 @@ class ViewServer:
             try:
                 await self._server.serve(sockets=[self._listener])
             finally:
-                await self._app.state.frames.close()
+                await self.app.state.frames.close()
 
         try:
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:

@@ -43,6 +43,8 @@ class LiveRunPage(RunPage, frozen=True, kw_only=True):
 
     asked: list[ScenarioAsked]
     pace: Pace
+    editable: bool
+    """Whether its tags and its note can be changed."""
 
 
 def read_run(request: Request) -> LiveRunPage:
@@ -57,7 +59,15 @@ def read_run(request: Request) -> LiveRunPage:
     told = [describe_provenance(each) for each in read_provenance(facts, entry.path)[-MAX_COMMANDS:]]
     hidden = (*HIDDEN_FACTS, SEED_FACT) if entry.summary.played < entry.summary.planned else HIDDEN_FACTS
     shown = {name: text for name, text in facts.items() if not name.startswith(hidden)}
-    return LiveRunPage(run=entry, asked=asked, pace=pace, analysis=analysis, provenance=told[::-1], facts=shown)
+    return LiveRunPage(
+        run=entry,
+        asked=asked,
+        pace=pace,
+        editable=library.editable,
+        analysis=analysis,
+        provenance=told[::-1],
+        facts=shown,
+    )
 
 
 def list_asked(run: Run) -> list[ScenarioAsked]:

@@ -1,4 +1,7 @@
-"""The list of runs: what is in each, how far it is, and what was noted about it; live ones first."""
+"""The list of runs: what is in each, how far it is, how agents did, and what was noted about it; live ones first.
+
+Scores are computed beside the page, for a few runs at a time, and come in as they are found.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from starlette.routing import Route
 from openfield.errors import OpenfieldError
 from openfield.report.addresses import TWIN
 from openfield.report.run_list import RunEntry
+from openfield.view.analysis import RunScores
 from openfield.view.pace import Pace
-from openfield.view.page import library_of, pace_of, page
+from openfield.view.page import library_of, pace_of, page, scores_of
 
 SORTS: dict[str, Callable[[RunEntry], Any]] = {
     "changed": lambda run: run.summary.changed,
@@ -26,6 +30,32 @@ SORTS: dict[str, Callable[[RunEntry], Any]] = {
 }
 """What runs can be sorted by."""
 LATEST_FIRST = ("changed", "started", "cells")
+NUMBERS = {
+    "score": "Best",
+    "return_after": "Return after",
+    "before": "Before",
+    "after": "After",
+    "concordance": "Concordance",
+    "correct": "Correct detection",
+    "delay": "Delay",
+    "alarmed": "False alarms",
+}
+"""The columns of numbers, with their titles."""
+COLUMNS = {
+    "domain": "Domain",
+    "agents": "Agents",
+    "novelties": "Novelties",
+    **NUMBERS,
+    "cells": "Cells",
+    "started": "Started",
+    "changed": "Changed",
+}
+"""What a reader may choose to see of runs, beside their names, tags and notes."""
+USUAL = ("domain", "agents", "novelties", "score", "cells", "changed")
+MAX_SCORED_AT_ONCE = 3
+"""Runs whose scores are computed at the same time."""
+WAIT_SECONDS = 0.03
+"""How long the list waits for the scores of a run."""
 MAX_ROWS = 200
 """How many runs a page lists."""
 
@@ -35,6 +65,10 @@ class RunRow(msgspec.Struct, frozen=True):
 
     run: RunEntry
     pace: Pace | None = None
+    scores: RunScores | None = None
+    """None while they are computed, or where no number is shown."""
+    unscored: str = ""
+    """Why there are none."""
 
 
 class RunsPage(msgspec.Struct, frozen=True):
@@ -51,6 +85,19 @@ class RunsPage(msgspec.Struct, frozen=True):
     domain: str
     domains: list[str]
     """The domains of all runs."""
+    columns: list[str]
+    """What is shown of each."""
+    known: dict[str, str]
+    """What can be shown, with titles."""
+    usual: tuple[str, ...]
+    """What is shown if nothing is chosen."""
+    editable: bool
+    """Whether tags and notes can be changed."""
+
+    @property
+    def is_scoring(self) -> bool:
+        """Whether numbers are still being computed."""
+        return any(not row.scores and not row.unscored for row in self.runs) and any(n in NUMBERS for n in self.columns)
 
 
 def read_runs(request: Request) -> RunsPage:
@@ -58,20 +105,42 @@ def read_runs(request: Request) -> RunsPage:
     library, query = library_of(request), request.query_params
     search, domain = query.get("search", "").strip(), query.get("domain", "")
     sort = query.get("sort", "") if query.get("sort", "") in SORTS else "changed"
+    columns = [name for name in COLUMNS if name in query.getlist("column")] or list(USUAL)
     known = library.entries()
     found = [run for run in known if _fits(run, search.lower().split(), domain)]
     found.sort(key=SORTS[sort], reverse=sort in LATEST_FIRST)
     found.sort(key=lambda run: not run.summary.is_live)
+    numbers = any(name in NUMBERS for name in columns)
     return RunsPage(
         places=[str(place) for place in library.places],
-        runs=[RunRow(run, _read_pace(request, run)) for run in found[:MAX_ROWS]],
+        runs=[_describe(request, run, numbers) for run in found[:MAX_ROWS]],
         total=len(known),
         found=len(found),
         search=search,
         sort=sort,
         domain=domain,
         domains=sorted({name for run in known for name in run.summary.domains}),
+        columns=columns,
+        known=COLUMNS,
+        usual=USUAL,
+        editable=library.editable,
     )
+
+
+def _describe(request: Request, run: RunEntry, numbers: bool) -> RunRow:
+    row = RunRow(run, _read_pace(request, run))
+    if not numbers:
+        return row
+    if run.summary.problem or not run.summary.played:
+        return msgspec.structs.replace(row, unscored=run.summary.problem or "nothing is played yet")
+    work = scores_of(request)
+    found, is_fresh = work.peek(run.key)
+    if not is_fresh and work.busy < MAX_SCORED_AT_ONCE:
+        with suppress(OpenfieldError):
+            found = work.get(run.key, WAIT_SECONDS) or found
+    if isinstance(found, OpenfieldError):
+        return msgspec.structs.replace(row, unscored=str(found))
+    return msgspec.structs.replace(row, scores=found, unscored=found.lack if found else "")
 
 
 def _fits(run: RunEntry, words: list[str], domain: str) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from anyio import from_thread
 from starlette.requests import Request
 
-from openfield.core import Reply
+from openfield.core import Reply, Turn
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Episode, Run
 from openfield.report.addresses import read_name
@@ -25,6 +25,8 @@ MAX_ROWS = 100
 """Episodes in the table of one page."""
 MAX_FOUND = 100
 """Turns that one request returns."""
+AROUND = 60
+"""Characters of an excerpt on both sides of what was found."""
 SEARCH_SECONDS = 0.25
 """How long one request may search."""
 
@@ -252,7 +254,7 @@ class TurnQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the action as text; case does not matter."""
     note: str = ""
     text: str = ""
-    """A part of the action or of the note."""
+    """Words that are all in what was seen, fed back, answered or noted."""
     belief: float | None = None
     """The least probability."""
 
@@ -272,6 +274,8 @@ class FoundTurn(msgspec.Struct, frozen=True):
     belief: float | None
     note: str
     """Empty without one."""
+    excerpt: str = ""
+    """Where the first word of a text was found, with what stands around it."""
 
 
 class FoundTurns(msgspec.Struct, frozen=True):
@@ -294,34 +298,68 @@ def find_turns(run: Run, trial: PlayedTrial, query: TurnQuery, first: int = 0) -
     """
     found: list[FoundTurn] = []
     until, number = time.monotonic() + SEARCH_SECONDS, max(first, 0)
-    wanted = msgspec.structs.replace(
-        query, action=query.action.lower(), note=query.note.lower(), text=query.text.lower()
-    )
-    for step in run.raw_steps(trial.cell.id, trial.cell.attempt, number + 1):
-        if step.reply is not None and _fits(step.reply, wanted, trial.letters):
-            belief = None if step.reply.belief is None else step.reply.belief.highest
-            action, note = format_answer(step.reply.action, trial.letters), step.reply.note
-            said = action, belief, "" if note is None else format_value(note)
-            found.append(FoundTurn(number, trial.episode_of(number), *said))
+    wanted = msgspec.structs.replace(query, action=query.action.lower(), note=query.note.lower())
+    words = query.text.lower().split()
+    for turn, reply in _list_turns(run, trial, number, bool(words)):
+        text = _write_all(turn, reply, trial.letters) if words else ""
+        if _fits(reply, wanted, trial.letters) and all(word in text.lower() for word in words):
+            excerpt = _cut_around(text, words[0]) if words else ""
+            found.append(_describe_turn(number, trial, reply, excerpt))
         number += 1
         if len(found) >= MAX_FOUND or time.monotonic() > until:
             return FoundTurns(found, number if number < trial.turns else None, trial.turns)
     return FoundTurns(found, None, trial.turns)
 
 
-def _fits(reply: Reply, query: TurnQuery, letters: bool) -> bool:
+def _list_turns(run: Run, trial: PlayedTrial, first: int, seen: bool) -> Iterator[tuple[Turn | None, Reply | None]]:
+    """Yield turns with the replies to them from a number on; turns only if they must be seen, which takes longer."""
+    if not seen:
+        for step in run.raw_steps(trial.cell.id, trial.cell.attempt, first + 1):
+            yield None, step.reply
+        return
+    shown: Turn | None = None
+    number = first - 1
+    for number, step in enumerate(run.steps(trial.cell.id, trial.cell.attempt, first), first):
+        if number > first:
+            yield shown, step.reply
+        shown = step.turn or shown
+    if first <= number < trial.turns:  # it waits for a reply
+        yield shown, None
+
+
+def _describe_turn(number: int, trial: PlayedTrial, reply: Reply | None, excerpt: str) -> FoundTurn:
+    episode = trial.episode_of(number)
+    if reply is None:
+        return FoundTurn(number, episode, "", None, "", excerpt)
+    belief = None if reply.belief is None else reply.belief.highest
+    note = "" if reply.note is None else format_value(reply.note)
+    return FoundTurn(number, episode, format_answer(reply.action, trial.letters), belief, note, excerpt)
+
+
+def _fits(reply: Reply | None, query: TurnQuery, letters: bool) -> bool:
+    if reply is None:
+        return not query.action and not query.note and query.belief is None
     if query.belief is not None and (reply.belief is None or reply.belief.highest < query.belief):
         return False
-    action = format_answer(reply.action, letters, MAX_TEXT).lower()
-    if query.action not in action:
+    if query.action and query.action not in format_answer(reply.action, letters, MAX_TEXT).lower():
         return False
-    if query.note and not _holds(reply.note, query.note):
-        return False
-    return not query.text or query.text in action or _holds(reply.note, query.text)
+    return not query.note or query.note in _write(reply.note).lower()
 
 
-def _holds(value: Any, text: str) -> bool:
-    """Return whether a value, written as text, has a part."""
+def _write_all(turn: Turn | None, reply: Reply | None, letters: bool) -> str:
+    """Return as text what a reader of the transcript may look for in a turn."""
+    parts = [] if turn is None else [format_answer(turn.observation, letters, MAX_TEXT), _write(turn.feedback)]
+    parts += [] if reply is None else [format_answer(reply.action, letters, MAX_TEXT), _write(reply.note)]
+    return "\n".join(part for part in parts if part)
+
+
+def _write(value: Any) -> str:
     if value is None:
-        return False
-    return text in (value if isinstance(value, str) else format_value(value, MAX_TEXT)).lower()
+        return ""
+    return value if isinstance(value, str) else format_value(value, MAX_TEXT)
+
+
+def _cut_around(text: str, word: str) -> str:
+    at = max(text.lower().find(word), 0)
+    start, end = max(at - AROUND, 0), at + len(word) + AROUND
+    return f"{'…' * (start > 0)}{' '.join(text[start:end].split())}{'…' * (end < len(text))}"

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from markupsafe import Markup
 from starlette.requests import Request
 
 from openfield.journal.reader import RESUMABLE
 from openfield.view.page import is_twin, library_of, page
 from openfield.view.pages.trial import TRIAL, TrialHead, describe_trial, find_sides, read_number
+from openfield.view.trials.prose import render_prose
 from openfield.view.trials.timeline import LOW_HEIGHT, Timeline, draw_timeline
 from openfield.view.trials.trial import PlayedTrial
 from openfield.view.trials.turn import ShownTurn, TracePoint, read_turns, trace_episode
@@ -85,6 +87,11 @@ class TurnList(msgspec.Struct, frozen=True, kw_only=True):
     def entries(self) -> Iterator[TranscriptEntry]:
         """The turns as text."""
         return write_transcript(self.turns, self.letters)
+
+    @property
+    def has_prose(self) -> bool:
+        """Whether the agent wrote Markdown."""
+        return any(message.prose for entry in self.entries for message in entry.messages)
 
 
 def read_turn(request: Request) -> TurnPage:
@@ -176,6 +183,11 @@ class Message(msgspec.Struct, frozen=True):
     def is_own(self) -> bool:
         """Whether the agent said it."""
         return self.role == "assistant"
+
+    @property
+    def prose(self) -> Markup | None:
+        """What the agent said as HTML, if it wrote Markdown; what it was asked is laid out by whoever asked."""
+        return render_prose(self.text) if self.is_own else None
 
 
 class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True):

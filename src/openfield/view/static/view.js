@@ -11,6 +11,14 @@ function turnTheme() {
   localStorage.setItem("openfield-theme", root.dataset.theme);
 }
 
+/** Open what an address names, if it is folded in. */
+function unfold() {
+  const wanted = document.getElementById(location.hash.slice(1));
+  if (wanted?.matches("details")) wanted.open = true;
+}
+
+addEventListener("hashchange", unfold);
+unfold();
 document.getElementById("theme").addEventListener("click", turnTheme);
 document.getElementById("help").addEventListener("click", showKeys);
 keys({
