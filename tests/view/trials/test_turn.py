@@ -99,7 +99,7 @@ def test_turns_are_found_by_action_note_and_belief(path: Path, trial: PlayedTria
 
         assert find(action="LEFT") == find(text="left") == [turn.number for turn in shown]
         assert find(note="i am at") == [turn.number for turn in shown if turn.reply and turn.reply.note]
-        assert find(text="text am I") == find(note="i am at")
+        assert find(text="am I at") == find(note="i am at")
         assert find(text='"at":[4') == [turn.number for turn in shown if turn.observation["at"][0] == 4]
         (first, *_) = find_turns(run, trial, TurnQuery(text="am"), 0).found
         assert "I am at" in first.excerpt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -13,10 +14,12 @@ from starlette.requests import Request
 from openfield.core import Reply, Turn
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Episode, Run
+from openfield.record import Step
 from openfield.report.addresses import read_name
 from openfield.trial import RedLight
 from openfield.view.frames import WarmOrder
 from openfield.view.page import library_of, page
+from openfield.view.trials.conversation import Message, leave_out, read_messages
 from openfield.view.trials.timeline import Timeline, draw_timeline
 from openfield.view.trials.trial import PlayedTrial, SameTrial, TrialReader
 from openfield.view.trials.values import MAX_TEXT, format_answer, format_value
@@ -297,34 +300,39 @@ def find_turns(run: Run, trial: PlayedTrial, query: TurnQuery, first: int = 0) -
         first: The turn to begin with.
     """
     found: list[FoundTurn] = []
-    until, number = time.monotonic() + SEARCH_SECONDS, max(first, 0)
+    until, start = time.monotonic() + SEARCH_SECONDS, max(first, 0)
     wanted = msgspec.structs.replace(query, action=query.action.lower(), note=query.note.lower())
     words = query.text.lower().split()
-    for turn, reply in _list_turns(run, trial, number, bool(words)):
-        text = _write_all(turn, reply, trial.letters) if words else ""
+    turns = _list_texts(run, trial, start) if words else _list_replies(run, trial, start)
+    for number, (reply, text) in enumerate(turns, start):
         if _fits(reply, wanted, trial.letters) and all(word in text.lower() for word in words):
             excerpt = _cut_around(text, words[0]) if words else ""
             found.append(_describe_turn(number, trial, reply, excerpt))
-        number += 1
         if len(found) >= MAX_FOUND or time.monotonic() > until:
-            return FoundTurns(found, number if number < trial.turns else None, trial.turns)
+            return FoundTurns(found, number + 1 if number + 1 < trial.turns else None, trial.turns)
     return FoundTurns(found, None, trial.turns)
 
 
-def _list_turns(run: Run, trial: PlayedTrial, first: int, seen: bool) -> Iterator[tuple[Turn | None, Reply | None]]:
-    """Yield turns with the replies to them from a number on; turns only if they must be seen, which takes longer."""
-    if not seen:
-        for step in run.raw_steps(trial.cell.id, trial.cell.attempt, first + 1):
-            yield None, step.reply
-        return
-    shown: Turn | None = None
-    number = first - 1
-    for number, step in enumerate(run.steps(trial.cell.id, trial.cell.attempt, first), first):
-        if number > first:
-            yield shown, step.reply
-        shown = step.turn or shown
-    if first <= number < trial.turns:  # it waits for a reply
-        yield shown, None
+def _list_replies(run: Run, trial: PlayedTrial, first: int) -> Iterator[tuple[Reply | None, str]]:
+    """Yield the replies from a turn on, without their texts; what was seen is not read."""
+    for step in run.raw_steps(trial.cell.id, trial.cell.attempt, first + 1):
+        yield step.reply, ""
+
+
+def _list_texts(run: Run, trial: PlayedTrial, first: int) -> Iterator[tuple[Reply | None, str]]:
+    """Yield the replies from a turn on, each with the text of what is new in the turn, as transcripts show it."""
+    before = max(first - 1, 0)
+    steps = run.steps(trial.cell.id, trial.cell.attempt, before)
+    shown, told = next(steps, Step(None, 0, None)).turn, list[Message]()
+    replies = chain(steps, [None])
+    for number, step in enumerate(replies, before):
+        if number >= trial.turns:
+            return
+        reply = None if step is None else step.reply
+        text, talk = _write_all(shown, reply, told, trial.letters)
+        if number >= first:
+            yield reply, text
+        shown, told = (None if step is None else step.turn) or shown, talk or told
 
 
 def _describe_turn(number: int, trial: PlayedTrial, reply: Reply | None, excerpt: str) -> FoundTurn:
@@ -346,11 +354,16 @@ def _fits(reply: Reply | None, query: TurnQuery, letters: bool) -> bool:
     return not query.note or query.note in _write(reply.note).lower()
 
 
-def _write_all(turn: Turn | None, reply: Reply | None, letters: bool) -> str:
-    """Return as text what a reader of the transcript may look for in a turn."""
-    parts = [] if turn is None else [format_answer(turn.observation, letters, MAX_TEXT), _write(turn.feedback)]
-    parts += [] if reply is None else [format_answer(reply.action, letters, MAX_TEXT), _write(reply.note)]
-    return "\n".join(part for part in parts if part)
+def _write_all(
+    turn: Turn | None, reply: Reply | None, told: Sequence[Message], letters: bool
+) -> tuple[str, list[Message]]:
+    """Return as text what a reader may look for in a turn, and the whole conversation so far."""
+    talk, rest = read_messages(None if reply is None else reply.note)
+    parts = [f"{each.thinking} {each.text}".strip() for each in leave_out(talk, told)] if talk else []
+    if turn is not None:
+        parts += [_write(turn.feedback), *([] if talk else [format_answer(turn.observation, letters, MAX_TEXT)])]
+    parts += [] if reply is None else [format_answer(reply.action, letters, MAX_TEXT), _write(rest)]
+    return "\n".join(part for part in parts if part), talk
 
 
 def _write(value: Any) -> str:

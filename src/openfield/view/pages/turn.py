@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from markupsafe import Markup
 from starlette.requests import Request
 
 from openfield.journal.reader import RESUMABLE
 from openfield.view.page import is_twin, library_of, page
 from openfield.view.pages.trial import TRIAL, TrialHead, describe_trial, find_sides, read_number
-from openfield.view.trials.prose import render_prose
+from openfield.view.trials.conversation import MAX_SEEN, Message, leave_out, read_messages
 from openfield.view.trials.timeline import LOW_HEIGHT, Timeline, draw_timeline
 from openfield.view.trials.trial import PlayedTrial
 from openfield.view.trials.turn import ShownTurn, TracePoint, read_turns, trace_episode
@@ -22,10 +21,6 @@ MAX_TURNS = 128
 """Turns of one answer."""
 MAX_ANSWER_BYTES = 2 << 20
 """Bytes of an answer after which no further turn is added."""
-MAX_SEEN = 1_500
-"""Characters of what is shown of a value."""
-TALKS = ("transcript", "messages")
-"""The parts of a note that hold a conversation."""
 
 
 class TurnSide(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,24 +167,6 @@ ROUTES: list[Any] = [
 ]
 
 
-class Message(msgspec.Struct, frozen=True):
-    """Something that a language model read or wrote."""
-
-    role: str
-    text: str
-    thinking: str = ""
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the agent said it."""
-        return self.role == "assistant"
-
-    @property
-    def prose(self) -> Markup | None:
-        """What the agent said as HTML, if it wrote Markdown; what it was asked is laid out by whoever asked."""
-        return render_prose(self.text) if self.is_own else None
-
-
 class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A turn as text."""
 
@@ -220,20 +197,11 @@ def write_transcript(turns: Sequence[ShownTurn], letters: bool = False) -> Itera
             saw=format_answer(turn.observation, letters, MAX_SEEN),
             feedback="" if turn.feedback is None else format_value(turn.feedback, MAX_SEEN),
             answered="" if reply is None else format_answer(reply.action, letters, MAX_SEEN),
-            messages=_leave_out(talk, told),
+            messages=leave_out(talk, told),
             tokens=tokens,
             note="" if rest is None else format_value(rest, MAX_SEEN),
         )
         episode, told = turn.episode, talk or told
-
-
-def read_messages(note: Any) -> tuple[list[Message], Any]:
-    """Return the conversation in a note, and the rest of it."""
-    name = next((name for name in TALKS if isinstance(note, Mapping) and _is_talk(note.get(name))), None)
-    if name is not None:
-        rest = {key: value for key, value in note.items() if key != name}
-        return [_read_message(each) for each in note[name]], rest or None
-    return ([_read_message(each) for each in note], None) if _is_talk(note) else ([], note)
 
 
 def _read_tokens(note: Any) -> tuple[str, Any]:
@@ -244,24 +212,3 @@ def _read_tokens(note: Any) -> tuple[str, Any]:
         return "", note
     rest = {name: value for name, value in note.items() if name not in ("tokens_in", "tokens_out", "calls", "seconds")}
     return f"{note['tokens_in']:,} tokens in, {note['tokens_out']:,} out", rest or None
-
-
-def _is_talk(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(each, Mapping) and "content" in each for each in value)
-    )
-
-
-def _read_message(message: Mapping[str, Any]) -> Message:
-    thinking = message.get("thinking")
-    text = format_value(message["content"], MAX_SEEN * 4)
-    return Message(str(message.get("role", "")), text, thinking if isinstance(thinking, str) else "")
-
-
-def _leave_out(talk: Sequence[Message], told: Sequence[Message]) -> list[Message]:
-    """Return the messages after the last answer of the turn before; a conversation may have lost its oldest ones."""
-    known = set(told)
-    before = [at for at, each in enumerate(talk[:-1]) if each.is_own and each in known]
-    return list(talk[before[-1] + 1 if before else 0 :])
