@@ -10,6 +10,7 @@ import pytest
 from websockets.sync.client import connect
 
 from openfield.cell import Cell
+from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.registry import find_domain, installed_domains
 from openfield.runner.plan import make_plan
@@ -49,6 +50,26 @@ def test_a_player_is_dealt_the_next_trial_and_another_player_the_same_ones(tmp_p
     first, second = deal(run, "random", 2)
     assert first.id != second.id
     assert deal_game(find_domain(MAZE), "ada", run, SMALL) == [first]
+
+
+def test_a_domain_with_few_trials_runs_out_of_them(tmp_path: Path) -> None:
+    """Its trials may be the same for every seed, without twins, or nothing may change in it."""
+    maze = find_domain(MAZE)
+
+    class Fixed(type(maze)):  # type: ignore[misc]
+        def trials(self, *_: Any, **options: Any) -> list[Trial]:
+            return [trial for trial in super().trials(1, 1, "swapped", **options) if trial.is_changed]
+
+    class Calm(type(maze)):  # type: ignore[misc]
+        novelties = ()
+
+    run = tmp_path / "run.sqlite"
+    dealt = deal_game(Fixed(), "random", run, SMALL)
+    run_plan(make_plan("random", dealt, 1, Fixed()), run)
+    with pytest.raises(InvalidInput, match="maze has no further trials for random"):
+        deal_game(Fixed(), "random", run, SMALL)
+    with pytest.raises(InvalidInput, match="Nothing changes in maze, so there is nothing to notice"):
+        deal_game(Calm(), "random", run, SMALL)
 
 
 def test_the_truth_is_told_about_changed_and_unchanged_worlds(tmp_path: Path) -> None:

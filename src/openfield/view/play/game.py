@@ -7,7 +7,6 @@ finds the next one, `reveal_trial` says whether and when the world changed, who 
 from __future__ import annotations
 
 import base64
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ import msgspec
 
 from openfield.cell import Cell
 from openfield.domain import Domain
-from openfield.errors import OpenfieldError
+from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord, Run
 from openfield.metrics.performance import mean, performances, split_periods
 from openfield.report.film import DomainFilm, film_cell
@@ -35,6 +34,8 @@ MAX_AGENTS = 3
 """How many of the domain's agents play the same trial."""
 MAX_NOVELTIES = 3
 """How many novelties are tried until one can be played in a short trial."""
+MAX_REPEATS = 20
+"""How many trials in a row may be ones that were dealt before, in a domain that has only few."""
 AGENT_BUDGET = "60s"
 """After this time none of them begins any more: a person waits for them."""
 NEVER_CHANGED = "Your world never changed."
@@ -93,13 +94,21 @@ def deal_game(domain: Domain[Any], agent: str, run: Path, settings: Mapping[str,
         agent: What the player is called in the record.
         run: The run file.
         settings: Settings that differ from those of short trials.
+
+    Raises:
+        InvalidInput: Nothing changes in the domain, or its trials are all finished.
     """
+    if not domain.novelties:
+        raise InvalidInput(f"Nothing changes in {domain.name}, so there is nothing to notice. Play it: add --full")
     done: set[str] = set()
     if run.exists():
         with Run(run) as reader:
             done = {cell for cell, status in reader.statuses().items() if status.outcome in SCORED}
-    made = (_make_trials(domain, number, settings) for number in itertools.count())
-    return next(trials for trials in made if Cell(agent, trials[-1]).id not in done)
+    for number in range(len(done) + MAX_REPEATS):
+        trials = _make_trials(domain, number, settings)
+        if Cell(agent, trials[-1]).id not in done:
+            return trials
+    raise InvalidInput(f"{domain.name} has no further trials for {agent}. To play them again: --output FILE")
 
 
 def _make_trials(domain: Domain[Any], number: int, settings: Mapping[str, Any]) -> list[Trial]:
@@ -117,9 +126,10 @@ def _make_trials(domain: Domain[Any], number: int, settings: Mapping[str, Any]) 
 
 
 def _pick(trials: Sequence[Trial], changes: bool) -> list[Trial]:
-    """Return the test in which the world changes, or that in which it does not, without a limit of time."""
+    """Return the test in which the world changes, or else does not, if there is one, without a limit of time."""
     needed = {trial.after for trial in trials}
-    chosen = next(trial for trial in trials if trial.id not in needed and trial.is_changed == changes)
+    tests = [trial for trial in trials if trial.id not in needed]
+    chosen = next((trial for trial in tests if trial.is_changed == changes), tests[0])
     before = next((trial for trial in trials if trial.id == chosen.after), None)
     if before is None:
         return [_without_limit(chosen)]
